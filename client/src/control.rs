@@ -78,7 +78,7 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// [`Cause::Denied`](crate::Cause::Denied) for a user who has neither the switch nor a port on it.
+    /// [`Cause::Denied`](crate::Cause::Denied) if the user neither owns the switch nor has a port on it.
     pub fn switch_addresses(&self, bridge: &str) -> Result<Vec<AddressInfo>, Error> {
         all_pages(0, |from| self.call(Request::SwitchAddresses { bridge: bridge.into(), from }))
     }

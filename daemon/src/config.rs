@@ -257,7 +257,7 @@ impl Config {
         self.grant.iter().map(grant).collect()
     }
 
-    /// Reserved names, each with those whom it is for.
+    /// Reserved names, each with the users and groups that may take it.
     pub fn reservations(&self) -> Result<Vec<Reservation>, Error> {
         let reservation = |reserve: &Reserve| {
             let pattern = NamePattern::parse(&reserve.name).ok_or_else(|| Error::Value {

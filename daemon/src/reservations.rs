@@ -1,4 +1,4 @@
-//! Reserved names of switches and ports, and those whom they are for.
+//! Reserved names of switches and ports, and the users and groups that may take them.
 
 use std::sync::Arc;
 
@@ -34,13 +34,13 @@ impl Reservation {
     }
 }
 
-/// What the reservations are for a user who has connected, and is in these groups.
+/// The reservations as they concern a connected user, who is in these groups.
 pub fn of_connected(all: &[Reservation], uid: u32, groups: &[u32]) -> Arc<[Reserved]> {
     let is_in = |gid: &u32| groups.contains(gid);
     all.iter().map(|r| r.concerning(r.uids.contains(&uid) || r.gids.iter().any(is_in))).collect()
 }
 
-/// The same for a user of whom nothing but the id is known.
+/// The same where only the user's id is known.
 pub fn of_user(all: &[Reservation], uid: u32) -> Arc<[Reserved]> {
     let is_holder = |r: &Reservation| r.uids.contains(&uid) || r.members.contains(&uid);
     all.iter().map(|r| r.concerning(is_holder(r))).collect()

@@ -1,5 +1,5 @@
 //! Names of switches and ports among the users of one daemon: whose a switch is, everybody who
-//! joins it is told, and an operator keeps names for those whom they are for.
+//! joins it is told, and an operator keeps names for some users.
 
 use std::{process::Command, time::Duration};
 

@@ -31,7 +31,7 @@ pub trait Timeline {
     fn wait(&mut self, run_loop: &RunLoop, until: Instant) -> Result<()>;
     /// How much later than planned everything is by now, because the port took nothing.
     fn slipped(&self) -> u64;
-    /// What the next frame comes from, for a user who waits for it.
+    /// The name of what the next frame comes from, told to the user during a long wait.
     fn source(&self) -> Option<&str> {
         None
     }
