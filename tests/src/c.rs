@@ -74,11 +74,17 @@ pub fn link(home: &Home, source: &str, language: Language, libraries: &[&str]) -
     let bin = home.bin();
     // Also where the program itself calls nothing of it.
     compiler.args(["-x", "none", "-Wl,--no-as-needed", "-L"]).arg(&bin).args(libraries);
-    compiler.arg(format!("-Wl,-rpath,{}", bin.display()));
+    compiler.args(loads_from(&bin));
     let output = compiler.output().unwrap_or_else(|e| panic!("cannot start {compiler:?}: {e}"));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{compiler:?}: {}\n{said}", output.status);
     program
+}
+
+/// What has the linker make a program that loads its libraries from a folder, whatever LD_LIBRARY_PATH
+/// says: cargo names the folder there that holds all that was built, with a daemon.
+pub fn loads_from(folder: &Path) -> [String; 2] {
+    ["-Wl,--disable-new-dtags".into(), format!("-Wl,-rpath,{}", folder.display())]
 }
 
 /// Compiles `source`, a path, perhaps within the project, for BPF into an object in `home`.

@@ -118,7 +118,8 @@ impl Home {
             .env("PATH", env::join_paths(dirs).expect("no colon in a directory's name"))
             .env("RINGWAY_DIR", self.run())
             .env_remove("RINGWAY_SOCKET")
-            .env_remove("LD_PRELOAD");
+            .env_remove("LD_PRELOAD")
+            .env_remove("LD_LIBRARY_PATH");
     }
 
     /// Sets the environment of a client of this home's system daemon.

@@ -10,7 +10,7 @@ use std::{
 use ringway_testkit::{Netns, Proc, skip_without_root};
 use ringway_tests::{
     GROUP, Home, as_nobody,
-    c::{Language::*, Library::*, compile, project, succeed},
+    c::{Language::*, Library::*, compile, loads_from, project, succeed},
     ends, inside, until,
 };
 use rustix::process::Signal;
@@ -36,7 +36,7 @@ fn build_with(home: &Home, source: &str, flags: &[&str], library: &str) -> PathB
         cc.arg("-I").arg(root.join(include));
     }
     cc.args(["-include", "usdpaa/little_endian.h"]).args(flags).arg(root.join(source));
-    cc.arg("-o").arg(&program).arg("-L").arg(&bin).arg(format!("-Wl,-rpath,{}", bin.display()));
+    cc.arg("-o").arg(&program).arg("-L").arg(&bin).args(loads_from(&bin));
     cc.args([&format!("-l:{library}"), "-lpthread"]);
     if source.contains("reflector") {
         cc.arg(format!("-Wl,-T,{}", root.join("dist/usdpaa/cli_table.lds").display()));

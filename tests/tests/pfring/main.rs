@@ -8,7 +8,7 @@ use ringway::{Control, Interest, Port};
 use ringway_testkit::{Netns, PacketSocket, Proc, skip_without_root};
 use ringway_tests::{
     Home,
-    c::{Language::*, link, project, succeed},
+    c::{Language::*, link, loads_from, project, succeed},
     capture, inside, isolated,
     source::Source,
     until,
@@ -226,7 +226,7 @@ fn programs_like_the_examples_compile() {
             compiler.arg("-I").arg(&include).arg("-I").arg(include.join("pf_ring/lib"));
             compiler.arg(project().join("tests/c/pfring_example.c")).arg("-o").arg(&program);
             compiler.arg("-L").arg(home.bin()).arg("-lpfring");
-            compiler.arg(format!("-Wl,-rpath,{}", home.bin().display()));
+            compiler.args(loads_from(&home.bin()));
             let output = compiler.output().unwrap();
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             for device in ["vale0:a", "none"] {
