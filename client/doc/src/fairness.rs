@@ -1,4 +1,4 @@
-//! Whether a reader of several rings gets its share of each, however slow it is.
+//! Whether a reader of several rings, or of several ports, gets its share of each, however slow it is.
 
 use ringway::Port;
 
@@ -11,9 +11,10 @@ const PACKETS: u64 = 20_000;
 /// Bytes of a frame of the first ring. Those of the next ring are a byte longer each.
 const SHORTEST: usize = 60;
 
-/// The sending end of a pipe, whose rings are full as often as the other end gives slots back.
+/// The sending ends of pipes, whose rings are full as often as the other ends give slots back.
 pub struct BusyPipe {
-    port: Port,
+    ports: Vec<Port>,
+    /// Frames that have arrived, by ring: those of the first port, then those of the next.
     seen: Vec<u64>,
 }
 
@@ -24,29 +25,53 @@ impl BusyPipe {
     /// # Panics
     /// Where it cannot be opened.
     pub fn new<T>(name: &str, rings: usize, receiver: impl FnOnce(&str) -> T) -> (BusyPipe, T) {
-        let port =
-            open(&format!("{name}{{1@conf:tx-rings={rings},rx-rings=1,slots={SLOTS}")).expect(name);
-        let mut pipe = BusyPipe { port, seen: vec![0; rings] };
-        let receiver = receiver(&format!("{name}}}1"));
+        let mut pipe = BusyPipe { ports: Vec::new(), seen: vec![0; rings] };
+        let receiver = pipe.add(name, rings, receiver);
         pipe.fill();
         (pipe, receiver)
     }
 
+    /// So many pipes of one ring each, and their receiving ends.
+    ///
+    /// # Panics
+    /// Where one cannot be opened.
+    pub fn several<T>(
+        name: &str,
+        pipes: usize,
+        mut receiver: impl FnMut(&str) -> T,
+    ) -> (BusyPipe, Vec<T>) {
+        let mut pipe = BusyPipe { ports: Vec::new(), seen: vec![0; pipes] };
+        let receivers = (0..pipes).map(|n| pipe.add(&format!("{name}{n}x"), 1, &mut receiver));
+        let receivers = receivers.collect();
+        pipe.fill();
+        (pipe, receivers)
+    }
+
+    fn add<T>(&mut self, name: &str, rings: usize, receiver: impl FnOnce(&str) -> T) -> T {
+        // In the region that has room for many rings.
+        let port = format!("{name}{{1@1@conf:tx-rings={rings},rx-rings=1,slots={SLOTS}");
+        self.ports.push(open(&port).expect(name));
+        receiver(&format!("{name}}}1"))
+    }
+
     /// Fills every ring.
     pub fn fill(&mut self) {
-        for ring in 0..self.seen.len() {
-            let frame = vec![0x22; SHORTEST + ring];
-            let mut tx = self.port.tx(ring);
-            tx.sync();
-            while tx.push(&frame) {}
-            tx.sync();
+        let mut lengths = SHORTEST..;
+        for port in &mut self.ports {
+            for (ring, length) in (0..port.tx_rings()).zip(&mut lengths) {
+                let frame = vec![0x22; length];
+                let mut tx = port.tx(ring);
+                tx.sync();
+                while tx.push(&frame) {}
+                tx.sync();
+            }
         }
     }
 
-    /// Takes as many frames as `most` that have come back, and counts them.
+    /// Takes as many frames as `most` that have come back by the first pipe, and counts them.
     pub fn count_returned(&mut self, most: usize) {
-        let BusyPipe { port, seen } = self;
-        let mut rx = port.rx(0);
+        let BusyPipe { ports, seen } = self;
+        let mut rx = ports[0].rx(0);
         rx.sync();
         rx.batch(most).for_each(|frame| seen[frame.len() - SHORTEST] += 1);
         rx.sync();

@@ -316,3 +316,6 @@ pub fn take_error(fds: &[PollFd<'_>]) -> bool {
     }
     has_failed
 }
+
+#[cfg(test)]
+mod tests;

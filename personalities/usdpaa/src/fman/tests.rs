@@ -10,7 +10,7 @@ use ringway_doc::fairness::BusyPipe;
 use ringway_queues::{Entry, Frame, Notifier, Schedule, manager};
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::{Distributor, Interface, POOLS};
+use super::{Distributor, Interface, POOLS, interfaces_mut, poll as poll_interfaces};
 use crate::{
     dma, memory,
     netcfg::policy::{Policy, Step},
@@ -311,6 +311,16 @@ fn frames_for_transmission_come_back_or_go() {
     world.assert_whole();
 }
 
+/// Counts the frames of a channel, and gives their buffers back.
+fn drain(channel: u16, busy: &mut BusyPipe) {
+    let mut entries = [Entry::default(); 3];
+    let taken = manager().drain(channel, &mut entries);
+    for Entry { frame, .. } in &entries[..taken] {
+        busy.count(frame.length() as usize);
+        manager().pools.release(frame.pool(), &[frame.address()]).unwrap();
+    }
+}
+
 /// While buffers are few, each ring of a port has some in its turn.
 #[test]
 fn rings_share_the_buffers() {
@@ -324,15 +334,35 @@ fn rings_share_the_buffers() {
     queue(DEFAULT, CHANNEL, 0);
     while !busy.is_over() {
         interface.try_turn();
-        let mut entries = [Entry::default(); 3];
-        let taken = manager().drain(CHANNEL, &mut entries);
-        for Entry { frame, .. } in &entries[..taken] {
-            busy.count(frame.length() as usize);
-            manager().pools.release(frame.pool(), &[frame.address()]).unwrap();
-        }
+        drain(CHANNEL, &mut busy);
         busy.fill();
     }
     busy.assert_fair("usdpaa");
+    remove([DEFAULT]);
+}
+
+/// While buffers are few, each interface has some in its turn.
+#[test]
+fn interfaces_share_the_buffers() {
+    const CHANNEL: u16 = 0xf6;
+    let (mut busy, ports) = BusyPipe::several("ushare", 3, |name| ringway_doc::open(name).unwrap());
+    let _world = World::new([0, 0, 3]);
+    let policy = Policy { default: DEFAULT, ..Policy::default() };
+    for (number, port) in (7..).zip(ports) {
+        let interface = Interface::without_worker(place(number), number, Some(port));
+        let interface = interface.ok().unwrap();
+        interface.set_distributor(Distributor::new(&policy));
+        interface.set_receives(true);
+        interfaces_mut().push(interface);
+    }
+    queue(DEFAULT, CHANNEL, 0);
+    while !busy.is_over() {
+        poll_interfaces();
+        drain(CHANNEL, &mut busy);
+        busy.fill();
+    }
+    interfaces_mut().clear();
+    busy.assert_fair("usdpaa, several interfaces");
     remove([DEFAULT]);
 }
 
