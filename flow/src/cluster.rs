@@ -413,9 +413,12 @@ mod tests {
 
     #[test]
     fn names_are_read_back() {
-        for (name, kind) in ClusterType::names().zip(ALL) {
-            assert_eq!(name.parse(), Ok(kind));
+        let read: Vec<_> = ClusterType::names().map(str::parse).collect();
+        assert_eq!(read, ALL.map(Ok));
+        for kind in ALL {
+            assert_eq!(ClusterType::from_number(kind as u32), Some(kind));
         }
+        assert_eq!(ClusterType::from_number(ALL.len() as u32), None);
         let error = "6-tuple".parse::<ClusterType>().unwrap_err().to_string();
         assert!(
             error.contains("`6-tuple` is no hash; write one of per-flow, round-robin"),
@@ -473,7 +476,7 @@ mod tests {
                 prop_assert_eq!(queue(middle, 3), first);
                 prop_assert_eq!(queue(middle, 4), unknown, "it was the last");
                 queue(0x2000, 10);
-                prop_assert_eq!(queue(0x2000 | middle, 16), unknown, "it has come too late");
+                prop_assert_eq!(queue(0x2000 | middle, 15), unknown, "it has come too late");
             }
         }
 
@@ -516,17 +519,30 @@ mod tests {
 
         #[test]
         fn what_is_plain_goes_where_its_headers_say(
-            flow in flow(), tunnels in any::<bool>(), flags in select(&[0u16, 0x4000, 0x2000, 7]), cut in 0usize..200,
+            flow in flow(), tunnel in select(&[0u16, 2123, 2152, 4789]), comes_back: bool,
+            flags in select(&[0u16, 0x4000, 0x2000, 0x1000, 7]), cut in 0usize..200,
         ) {
-            let ports = if tunnels { [flow.ports[0], 4789] } else { flow.ports };
+            let port = if tunnel == 0 { flow.ports[1] } else { tunnel };
+            let ports = if comes_back { [port, flow.ports[0]] } else { [flow.ports[0], port] };
+            let is_most = !flow.six && flow.tags == 0 && flags & 0x3fff == 0 && match flow.protocol {
+                6 | 132 => true,
+                17 => tunnel == 0,
+                _ => false,
+            };
             let mut bytes = Flow { ports, ..flow }.frame(flags, &[9; 20]);
             bytes.truncate(cut.max(30));
             let headers = Headers::parse(&bytes);
+            let plain = Plain::parse(&bytes);
+            prop_assert_eq!(plain.is_some(), is_most && bytes.len() >= 38);
             for kind in ALL {
                 let [mut one, mut other] = [Cluster::new(kind, 5), Cluster::new(kind, 5)];
                 let queue = one.queue(&headers, Duration::ZERO);
                 let is_ip = headers.network.version != 0;
+                prop_assert_eq!(other.queue_at_once(&bytes), plain.map(|_| queue));
+                let [mut one, mut other] = [Cluster::new(kind, 5), Cluster::new(kind, 5)];
+                prop_assert_eq!(one.queue(&headers, Duration::ZERO), queue);
                 prop_assert_eq!(other.queue_of(&bytes, Duration::ZERO), (queue, is_ip));
+                prop_assert!(plain.is_none_or(|plain| plain.hash(kind) == kind.hash(&headers)));
             }
         }
 
@@ -593,5 +609,28 @@ mod tests {
         assert_eq!(cluster.fragments.known.len(), FRAGMENTED);
         cluster.queue(&headers, 2 * FRAGMENT_LIFE);
         assert_eq!(cluster.fragments.known.len(), 1);
+    }
+
+    /// When there are as many as there may be, those that have come too late go; they are looked
+    /// for once a second.
+    #[test]
+    fn old_fragments_make_room_for_new_ones() {
+        const HALF: u16 = FRAGMENTED as u16 / 2;
+        let mut fragments = Fragments::default();
+        let mut remember = |id: u16, milliseconds| {
+            fragments.remember(([1; 16], [2; 16], id), 3, Duration::from_millis(milliseconds));
+            fragments.known.len()
+        };
+        for (ids, at) in [(0..HALF, 0), (HALF..2 * HALF, 1000)] {
+            ids.for_each(|id| assert_eq!(remember(id, at), usize::from(id) + 1));
+        }
+        // Before the first end, at which a second begins; in that second, and at its end; and when
+        // the later half has ended, too.
+        let new = 2 * HALF;
+        let lengths = [4500, 5200, 5500, 6000].map(|at| remember(new, at));
+        assert_eq!(lengths, [FRAGMENTED, FRAGMENTED, FRAGMENTED, 1]);
+        (1..2 * HALF).for_each(|id| _ = remember(new + id, 6001));
+        assert_eq!(remember(0, 7001), FRAGMENTED);
+        assert_eq!(remember(0, 11_000), FRAGMENTED, "one is gone, and one has come");
     }
 }

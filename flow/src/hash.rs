@@ -231,6 +231,74 @@ mod tests {
         }
     }
 
+    /// Each bit of addresses and ports counts; without ports, each of the addresses.
+    #[test]
+    fn flows_that_differ_in_a_bit_have_different_numbers() {
+        for length in [4, 16] {
+            for protocol in [6, 1] {
+                let ends = [(vec![0x5a; length], 80), (vec![0xa5; length], 1025)];
+                let flow = Flow { ends, protocol, tags: 0, options: 0 };
+                let mut numbers = vec![hash(&packet(&flow, false, 0, 0))];
+                for end in 0..2 {
+                    for bit in 0..length * 8 {
+                        let mut other = flow.clone();
+                        other.ends[end].0[bit / 8] ^= 1 << (bit % 8);
+                        numbers.push(hash(&packet(&other, false, 0, 0)));
+                    }
+                    for bit in 0..if protocol == 6 { 16 } else { 0 } {
+                        let mut other = flow.clone();
+                        other.ends[end].1 ^= 1 << bit;
+                        numbers.push(hash(&packet(&other, false, 0, 0)));
+                    }
+                }
+                let count = numbers.len();
+                numbers.sort_unstable();
+                numbers.dedup();
+                assert_eq!(numbers.len(), count, "{length} bytes, protocol {protocol}");
+            }
+        }
+    }
+
+    /// The published sequence of SplitMix64 from 1234567.
+    #[test]
+    fn mix_is_the_finaliser_of_splitmix64() {
+        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+        let sequence =
+            [1, 2, 3, 4, 5].map(|n: u64| mix(1_234_567u64.wrapping_add(STEP.wrapping_mul(n))));
+        assert_eq!(
+            sequence,
+            [
+                6_457_827_717_110_365_317,
+                3_203_168_211_198_807_973,
+                9_817_491_932_198_370_423,
+                4_593_380_528_125_082_431,
+                16_408_922_859_458_223_821,
+            ]
+        );
+    }
+
+    /// The ports of a packet whose headers are as long as they can be are the last that is looked at.
+    #[test]
+    fn the_longest_headers_are_looked_at_whole() {
+        let longest = |protocol, ports| {
+            let ends = [(vec![10, 0, 0, 1], 1), (vec![10, 0, 0, 2], ports)];
+            let mut bytes = packet(&Flow { ends, protocol, tags: 2, options: 10 }, false, 0, 0);
+            bytes.truncate(HEADERS + 4);
+            bytes
+        };
+        let tunnel = |ports| {
+            let mut bytes = longest(47, 0);
+            bytes.truncate(HEADERS);
+            bytes.extend([0xb0, 0, 0x65, 0x58, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+            bytes.extend(longest(6, ports));
+            bytes
+        };
+        let [one, other] = [tunnel(0x100), tunnel(0x101)];
+        assert_eq!(one.len(), HASHED_BYTES);
+        assert_ne!(flow_hash(&one), flow_hash(&other));
+        assert_eq!(flow_hash(&one), flow_hash(&longest(6, 0x100)));
+    }
+
     /// A thousand flows that differ in one port number spread over eight ports.
     #[test]
     fn flows_are_spread() {

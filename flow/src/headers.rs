@@ -290,3 +290,6 @@ pub(crate) fn word(bytes: &[u8], at: usize) -> Option<u16> {
 fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at + N)?.try_into().ok()
 }
+
+#[cfg(test)]
+mod tests;
