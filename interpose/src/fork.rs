@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicU32, Ordering::Relaxed},
 };
 
-use crate::{epoll_sets::Sets, mappings, vfork};
+use crate::{epoll_sets::Sets, hooks::netlink, mappings, vfork};
 
 /// When the library is loaded.
 pub fn at_load() {
@@ -15,13 +15,13 @@ pub fn at_load() {
 
 /// The library's locks, in the order in which they may be taken together. The table of descriptors
 /// has none: at any instant it is as good as at any other.
-type Locks = (mappings::Locked, Sets);
+type Locks = (mappings::Locked, Sets, netlink::Locked);
 
 thread_local!(static DURING_FORK: Cell<Option<Locks>> = const { Cell::new(None) });
 
 /// No thread is in the middle of a change while the process is copied.
 extern "C" fn before() {
-    DURING_FORK.set(Some((mappings::lock(), Sets::lock())));
+    DURING_FORK.set(Some((mappings::lock(), Sets::lock(), netlink::lock())));
 }
 
 extern "C" fn after() {

@@ -12,6 +12,7 @@ mod io;
 mod ioctl;
 mod memory;
 mod messages;
+pub(crate) mod netlink;
 mod sockets;
 mod waiting;
 

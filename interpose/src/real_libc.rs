@@ -58,7 +58,7 @@ looked_up_at_load! {
     c"access" c"bind" c"close" c"creat" c"creat64" c"dup" c"dup2" c"dup3" c"faccessat" c"fcntl" c"fcntl64"
     c"fstatat" c"fstatat64" c"getsockopt" c"lstat" c"lstat64" c"open" c"open64" c"openat" c"openat64" c"poll"
     c"ppoll" c"pread" c"pread64" c"preadv" c"preadv64" c"pselect" c"pwrite" c"pwrite64" c"pwritev" c"pwritev64"
-    c"read" c"readv" c"recvmsg" c"select" c"send" c"sendmsg" c"sendto" c"setsockopt" c"socket" c"stat" c"stat64"
+    c"read" c"readv" c"recv" c"recvfrom" c"recvmsg" c"select" c"send" c"sendmsg" c"sendto" c"setsockopt" c"socket" c"stat" c"stat64"
     c"write" c"writev"
 }
 

@@ -115,6 +115,10 @@ export! {
     __send = __send;
     sendto = sendto;
     sendmsg = sendmsg;
+    recv = recv;
+    __recv_chk = __recv_chk;
+    recvfrom = recvfrom;
+    __recvfrom_chk = __recvfrom_chk;
     recvmsg = recvmsg;
     recvmmsg = recvmmsg;
     mmap = mmap;

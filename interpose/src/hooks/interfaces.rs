@@ -31,11 +31,11 @@ fn name_at(address: *const c_char) -> Option<InterfaceName> {
     None
 }
 
-fn index_of(name: &InterfaceName) -> Option<c_uint> {
+pub(super) fn index_of(name: &InterfaceName) -> Option<c_uint> {
     descriptors::claim(|p| p.interface_index(name)).map(|(_, index)| index)
 }
 
-fn name_of(index: c_uint) -> Option<InterfaceName> {
+pub(super) fn name_of(index: c_uint) -> Option<InterfaceName> {
     descriptors::claim(|p| p.interface_name(index)).map(|(_, name)| name)
 }
 
@@ -147,10 +147,11 @@ fn kernel(fd: c_int, number: u32, request: &mut ifreq) -> Result<(), c_int> {
 }
 
 /// Bytes of a packet without Ethernet's header that any port takes in one slot.
-const MTU: c_int = 1500;
+pub(super) const MTU: c_int = 1500;
 /// Packets that may wait, of an interface of the kernel's.
-const TX_QUEUE: c_int = 1000;
-const FLAGS: c_int = libc::IFF_UP | libc::IFF_BROADCAST | libc::IFF_RUNNING | libc::IFF_MULTICAST;
+pub(super) const TX_QUEUE: c_int = 1000;
+pub(super) const FLAGS: c_int =
+    libc::IFF_UP | libc::IFF_BROADCAST | libc::IFF_RUNNING | libc::IFF_MULTICAST;
 
 /// What the kernel would say of an Ethernet interface that is up and has no addresses of IP.
 fn of_port(number: u32, address: &[u8; 6], request: &mut ifreq) -> Result<(), c_int> {

@@ -2,12 +2,16 @@
 //! moved. A descriptor that was never seen is not looked at for them, since it is hardly ever one of
 //! ours, and they are called often.
 
-use std::ffi::{c_int, c_void};
+use std::{
+    ffi::{c_int, c_void},
+    ptr::null,
+};
 
 use libc::{iovec, off_t, size_t, ssize_t};
 
 use crate::{
     descriptors::{self, InUse, Known},
+    hooks::netlink::{self, Pieces},
     real_libc::{fail, real},
 };
 
@@ -31,7 +35,7 @@ fn write_own(own: &InUse, fd: c_int) -> Option<Result<usize, c_int>> {
 }
 
 macro_rules! io_functions {
-    ($($ask:ident: $name:ident($($arg:ident: $type:ty),*);)*) => {$(
+    ($($ask:ident: $name:ident($($arg:ident: $type:ty),*) $(from $sent:expr)? $(, to $got:expr)?;)*) => {$(
         /// # Safety
         /// As the function of libc.
         pub unsafe extern "C" fn $name(fd: c_int, $($arg: $type),*) -> ssize_t {
@@ -40,27 +44,37 @@ macro_rules! io_functions {
             {
                 return done;
             }
-            real!($name: fn(fd => c_int, $($arg => $type),*) -> ssize_t)
+            $(if netlink::is_used()
+                && let Some(done) = netlink::send(fd, &$sent, (null(), 0), 0)
+            {
+                return done;
+            })?
+            let done = real!($name: fn(fd => c_int, $($arg => $type),*) -> ssize_t);
+            $(if netlink::is_waiting() {
+                // SAFETY: what the kernel has received is there.
+                return unsafe { netlink::received(fd, &$got, done, 0) };
+            })?
+            done
         }
     )*};
 }
 
 io_functions! {
-    read_own: read(to: *mut c_void, len: size_t);
-    read_own: __read_chk(to: *mut c_void, len: size_t, size: size_t);
+    read_own: read(to: *mut c_void, len: size_t), to Pieces::one(to, len);
+    read_own: __read_chk(to: *mut c_void, len: size_t, size: size_t), to Pieces::one(to, len);
     read_own: pread(to: *mut c_void, len: size_t, at: off_t);
     read_own: pread64(to: *mut c_void, len: size_t, at: off_t);
     read_own: __pread_chk(to: *mut c_void, len: size_t, at: off_t, size: size_t);
     read_own: __pread64_chk(to: *mut c_void, len: size_t, at: off_t, size: size_t);
-    read_own: readv(to: *const iovec, count: c_int);
+    read_own: readv(to: *const iovec, count: c_int), to Pieces::of(to, count as usize);
     read_own: preadv(to: *const iovec, count: c_int, at: off_t);
     read_own: preadv64(to: *const iovec, count: c_int, at: off_t);
     read_own: preadv2(to: *const iovec, count: c_int, at: off_t, flags: c_int);
     read_own: preadv64v2(to: *const iovec, count: c_int, at: off_t, flags: c_int);
-    write_own: write(from: *const c_void, len: size_t);
+    write_own: write(from: *const c_void, len: size_t) from Pieces::one(from, len);
     write_own: pwrite(from: *const c_void, len: size_t, at: off_t);
     write_own: pwrite64(from: *const c_void, len: size_t, at: off_t);
-    write_own: writev(from: *const iovec, count: c_int);
+    write_own: writev(from: *const iovec, count: c_int) from Pieces::of(from, count as usize);
     write_own: pwritev(from: *const iovec, count: c_int, at: off_t);
     write_own: pwritev64(from: *const iovec, count: c_int, at: off_t);
     write_own: pwritev2(from: *const iovec, count: c_int, at: off_t, flags: c_int);

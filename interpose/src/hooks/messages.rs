@@ -1,8 +1,12 @@
-//! `recvmsg`: descriptors may come with a message, and may be ours.
+//! `recvmsg`: descriptors may come with a message, and may be ours; so may what a message is about.
 
 use std::ffi::{c_int, c_uint};
 
-use crate::{descriptors, real_libc::real};
+use crate::{
+    descriptors,
+    hooks::netlink::{self, Pieces},
+    real_libc::real,
+};
 
 /// # Safety
 /// As the function of libc.
@@ -17,8 +21,36 @@ pub unsafe extern "C" fn recvmsg(
     if got >= 0 {
         // SAFETY: the call has succeeded, so the kernel has filled in the program's message.
         unsafe { look_again(message) };
+        if netlink::is_waiting() {
+            // SAFETY: as above.
+            return unsafe { answered(socket, message, got, flags) };
+        }
     }
     got
+}
+
+/// An answer of netlink's may be about an interface of a personality's. How many bytes there are.
+///
+/// # Safety
+/// The kernel has just received a message of `got` bytes.
+#[cold]
+unsafe fn answered(
+    socket: c_int,
+    message: *mut libc::msghdr,
+    got: libc::ssize_t,
+    flags: c_int,
+) -> libc::ssize_t {
+    let pieces = Pieces::of_message(message);
+    // SAFETY: by the contract above.
+    let now = unsafe { netlink::received(socket, &pieces, got, flags) };
+    if now != got && now < pieces.len() as libc::ssize_t {
+        // SAFETY: the kernel has written to it, and `of_message` has found that it can be read.
+        unsafe {
+            let flags = &raw mut (*message).msg_flags;
+            flags.write_unaligned(flags.read_unaligned() & !libc::MSG_TRUNC);
+        }
+    }
+    now
 }
 
 /// # Safety
@@ -41,9 +73,17 @@ pub unsafe extern "C" fn recvmmsg(
     );
     for i in 0..usize::try_from(got).unwrap_or(0) {
         // The message is the first thing in it.
-        let message = messages.wrapping_add(i).cast();
+        let message = messages.wrapping_add(i);
         // SAFETY: the kernel has filled in the first `got` messages.
-        unsafe { look_again(message) };
+        unsafe { look_again(message.cast()) };
+        if netlink::is_waiting() {
+            // SAFETY: as above.
+            unsafe {
+                let len = &raw mut (*message).msg_len;
+                let got = len.read_unaligned() as libc::ssize_t;
+                len.write_unaligned(answered(socket, message.cast(), got, flags) as c_uint);
+            }
+        }
     }
     got
 }

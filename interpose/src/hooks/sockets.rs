@@ -1,12 +1,18 @@
-//! `socket` and `bind`, `getsockopt` and `setsockopt`, and the ways to send.
+//! `socket` and `bind`, `getsockopt` and `setsockopt`, and the ways to send and to receive.
 
-use std::ffi::{c_int, c_void};
+use std::{
+    ffi::{c_int, c_void},
+    ptr::null,
+};
 
 use libc::{msghdr, size_t, sockaddr, socklen_t, ssize_t};
 
 use crate::{
     descriptors::{self, Known},
-    hooks::descriptors::{made, number_of},
+    hooks::{
+        descriptors::{made, number_of},
+        netlink::{self, Pieces},
+    },
     personality::SocketOption,
     real_libc::{fail, real},
 };
@@ -20,9 +26,10 @@ pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> 
     const _: () = assert!(libc::SOCK_NONBLOCK == libc::O_NONBLOCK);
     match descriptors::claim(|p| p.socket(domain, kind & !FLAGS, protocol)) {
         Some((personality, opened)) => number_of(opened, personality, libc::O_RDWR | kind & FLAGS),
-        None => made(real!(
-            socket: fn(domain => c_int, kind => c_int, protocol => c_int) -> c_int
-        )),
+        None => {
+            netlink::made(domain, protocol);
+            made(real!(socket: fn(domain => c_int, kind => c_int, protocol => c_int) -> c_int))
+        }
     }
 }
 
@@ -102,12 +109,17 @@ fn sent(fd: c_int, flags: c_int) -> Option<ssize_t> {
 }
 
 macro_rules! send_functions {
-    ($($name:ident($flags:ident; $($arg:ident: $type:ty),*);)*) => {$(
+    ($($name:ident($flags:ident; $($arg:ident: $type:ty),*) => $pieces:expr, $to:expr;)*) => {$(
         /// # Safety
         /// As the function of libc.
         pub unsafe extern "C" fn $name(fd: c_int, $($arg: $type),*) -> ssize_t {
             if descriptors::may_be_own(fd)
                 && let Some(done) = sent(fd, $flags)
+            {
+                return done;
+            }
+            if netlink::is_used()
+                && let Some(done) = netlink::send(fd, &$pieces, $to, $flags)
             {
                 return done;
             }
@@ -117,8 +129,36 @@ macro_rules! send_functions {
 }
 
 send_functions! {
-    send(flags; from: *const c_void, len: size_t, flags: c_int);
-    __send(flags; from: *const c_void, len: size_t, flags: c_int);
-    sendto(flags; from: *const c_void, len: size_t, flags: c_int, to: *const sockaddr, size: socklen_t);
-    sendmsg(flags; message: *const msghdr, flags: c_int);
+    send(flags; from: *const c_void, len: size_t, flags: c_int)
+        => Pieces::one(from, len), (null(), 0);
+    __send(flags; from: *const c_void, len: size_t, flags: c_int)
+        => Pieces::one(from, len), (null(), 0);
+    sendto(flags; from: *const c_void, len: size_t, flags: c_int, to: *const sockaddr, size: socklen_t)
+        => Pieces::one(from, len), (to.cast(), size);
+    sendmsg(flags; message: *const msghdr, flags: c_int)
+        => Pieces::of_message(message), netlink::address_of(message);
+}
+
+macro_rules! receive_functions {
+    ($($name:ident($to:ident, $len:ident, $flags:ident; $($arg:ident: $type:ty),*);)*) => {$(
+        /// # Safety
+        /// As the function of libc.
+        pub unsafe extern "C" fn $name(fd: c_int, $($arg: $type),*) -> ssize_t {
+            let got = real!($name: fn(fd => c_int, $($arg => $type),*) -> ssize_t);
+            if !netlink::is_waiting() {
+                return got;
+            }
+            // SAFETY: what the kernel has received is there.
+            unsafe { netlink::received(fd, &Pieces::one($to, $len), got, $flags) }
+        }
+    )*};
+}
+
+receive_functions! {
+    recv(to, len, flags; to: *mut c_void, len: size_t, flags: c_int);
+    __recv_chk(to, len, flags; to: *mut c_void, len: size_t, size: size_t, flags: c_int);
+    recvfrom(to, len, flags;
+        to: *mut c_void, len: size_t, flags: c_int, from: *mut sockaddr, length: *mut socklen_t);
+    __recvfrom_chk(to, len, flags;
+        to: *mut c_void, len: size_t, size: size_t, flags: c_int, from: *mut sockaddr, length: *mut socklen_t);
 }

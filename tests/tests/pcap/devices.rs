@@ -33,10 +33,19 @@ fn a_port_is_an_interface_that_is_up() {
                  ethtool EOPNOTSUPP\nset flags: 0\nindex and name: the same\n\
                  sysfs address {address}\nsysfs mtu 1500\nsysfs operstate up\nsysfs type 1\n"
             );
-            assert_eq!(said, wanted, "{device}");
+            let link = format!("1 {address}, up running, mtu 1500, txqlen 1000");
+            let by = ["name", "name", "name", "alternative name", "index"];
+            let links: String = by.iter().map(|by| format!("link by {by}: {link}\n")).collect();
+            assert_eq!(said, wanted + &links, "{device}");
         }
         let said = ask(None, "nosuch0");
         assert!(said.starts_with("flags ENODEV\nhwaddr ENODEV\n"), "{said}");
+        assert!(said.contains("link by name: ENODEV\n"), "{said}");
+        // A program that many scripts ask.
+        let said = succeeds(run(home, None, "ip -d link show dev vale0:a"));
+        let address = ethernet_address("vale0:a").map(|byte| format!("{byte:02x}")).join(":");
+        let shown = ["vale0:a: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500", "link/ether", &address];
+        assert!(shown.iter().all(|part| said.contains(part)), "{said}");
     });
 }
 
