@@ -142,3 +142,27 @@ for name in sys.argv[1:]:
         assert_eq!(said, wanted);
     });
 }
+
+/// A handle that is open needs no descriptor more, whatever it is asked for.
+#[test]
+fn handles_work_where_no_descriptor_is_left() {
+    isolated("devices::handles_work_where_no_descriptor_is_left", |home| {
+        install(home);
+        let program = link(home, "tests/c/pcap_full_table.c", C11, &["-lpcap"]);
+        let frames = capture::frames();
+        for (device, other) in [("vale0:a", "vale0:b"), ("netmap:x{1", "x}1")] {
+            let mut source = Source::port(other);
+            let line = format!("{} '{device}' {}", program.display(), frames.len());
+            let program = run(home, None, &line);
+            for step in ["ready", "again"] {
+                program.wait_for(&format!("{step}: 0"), LIMIT);
+                source.send(&frames);
+            }
+            let said = succeeds(program);
+            let wanted = "full: 1\nsetnonblock: 0\ngetnonblock: 1\ndispatch of nothing: 0\nready: 0\n\
+                          nonblocking: 1\nsetnonblock: 0\ngetnonblock: 0\nagain: 0\nblocking: 1\n\
+                          setfilter: 0\nsetdirection: 0\ninject: 60\nstats: 0\nloop: -2\n";
+            assert_eq!(said, wanted, "{device}");
+        }
+    });
+}
