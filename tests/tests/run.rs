@@ -95,12 +95,15 @@ fn a_program_with_address_sanitizer_runs() {
 fn a_static_link_of_libnetmap_fails() {
     let home = home();
     home.install(&[("libnetmap.a", "ringway-libnetmap")]);
-    let mut compiler = Command::new("cc");
-    compiler.arg("-static").arg("-I").arg(project().join("include"));
-    compiler.arg(project().join("tests/c/libnetmap_ports.c")).arg("-L").arg(home.bin());
-    compiler.args(["-l:libnetmap.a", "-o"]).arg(home.path().join("static"));
-    let output = compiler.output().unwrap();
-    let text = said(&output);
-    assert!(!output.status.success(), "{text}");
-    assert!(text.contains("libnetmap_is_linked_dynamically_with_lringway_netmap"), "{text}");
+    for how in ["-static", "-static-pie"] {
+        let mut compiler = Command::new("cc");
+        compiler.arg(how).arg("-I").arg(project().join("include"));
+        compiler.arg(project().join("tests/c/libnetmap_ports.c")).arg("-L").arg(home.bin());
+        compiler.args(["-l:libnetmap.a", "-o"]).arg(home.path().join("static"));
+        let output = compiler.output().unwrap();
+        let text = said(&output);
+        assert!(!output.status.success(), "{how}: {text}");
+        let needed = "libnetmap_is_linked_dynamically_with_lringway_netmap";
+        assert!(text.contains(needed), "{how}: {text}");
+    }
 }

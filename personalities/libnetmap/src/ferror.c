@@ -11,14 +11,16 @@ void libnetmap_print(struct nmctx *, const char *);
 
 /*
  * A statically linked program has no place for the library that stands in front of libc, and would
- * find no port. It has no _DYNAMIC either, which the linker makes: it says so, with the name of
- * this function.
+ * find no port. It has no loader either, whose __tls_get_addr is missing then: the linker says so,
+ * with the name of this function. A program of another libc may have that without a loader: its
+ * linker makes no _DYNAMIC, unless it may lie anywhere (-static-pie).
  */
 extern const char _DYNAMIC[] __attribute__((visibility("hidden")));
+extern const char __tls_get_addr[];
 __attribute__((used)) static const char *
-libnetmap_is_linked_dynamically_with_lringway_netmap(void)
+libnetmap_is_linked_dynamically_with_lringway_netmap(int which)
 {
-	return _DYNAMIC;
+	return which ? _DYNAMIC : __tls_get_addr;
 }
 
 /* nmctx_ferror, under the name that lib.rs exports it from. */
