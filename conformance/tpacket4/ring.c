@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Descriptors, packets, and waiting for them (V4-RING). */
+#define _GNU_SOURCE
 #include "case.h"
 
 #include <sys/epoll.h>
@@ -248,6 +249,60 @@ statistics(void)
 	check(stats.tp_packets == 0, "since the last time");
 }
 
+/* The pages of a mapping that has so many neighbours of other access that the kernel makes no more. */
+static char *
+crowd(size_t *len)
+{
+	FILE *file = fopen("/proc/sys/vm/max_map_count", "r");
+	unsigned long most = 0;
+	char *pages;
+
+	require(file != NULL && fscanf(file, "%lu", &most) == 1, "how many mappings there may be");
+	fclose(file);
+	*len = 2 * (most + 2) * 4096;
+	pages = mmap(NULL, *len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	require(pages != MAP_FAILED, "addresses");
+	for (size_t at = 4096; at < *len; at += 8192)
+		if (mprotect(pages + at, 4096, PROT_READ) != 0)
+			return pages;
+	require(0, "there is an end to them");
+	return pages;
+}
+
+/* Memory that the kernel does not unmap stays in use. */
+static void
+kept(void)
+{
+	size_t size = FRAMES * FRAME_SIZE, len;
+	char *area = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *pages;
+	struct v4 one = v4_open(own("vale$:a")), other = v4_open_on(own("vale$:b"), area);
+	struct tpacket4_desc desc = frame_of(3, 64, 0), got;
+
+	build(&one, &desc);
+	pages = crowd(&len);
+	/* Two mappings would be left, and one of another access between them. */
+	check_call(munmap(area + size / 2, 4096), ENOMEM, "a page in the midst");
+	check_call(mmap(area + size / 2, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+		   MAP_FAILED ? -1 : 0, ENOMEM, "a mapping in its place");
+	munmap(pages, len);
+	put(&other.rx, frame_of(4, 0, 0));
+	send_one(&one, desc);
+	receive(&other, &got);
+	check(got.idx == 4 && got.len == 64, "a packet comes into it");
+	build(&other, &desc);
+	fill(&one, 5, 1);
+	send_one(&other, desc);
+	receive(&one, &got);
+	check_number(got.len, 64, "and goes from there");
+	check(mremap(area, size, size - 4096, 0) == area, "what is cut");
+	check_call(kick(&other), ENXIO, "is unmapped");
+	check(await(&other, POLLIN, -1) & POLLERR, "and nothing will come");
+	munmap(area, size - 4096);
+	other.area = NULL;
+	v4_close(&other);
+	v4_close(&one);
+}
+
 /* Memory goes before the sockets: nothing comes into it and nothing goes from there, and other memory is as good. */
 static void
 unmapped(void)
@@ -318,6 +373,7 @@ static const struct test_case cases[] = {
 	{ "V4-RING-6", "no room", no_room },
 	{ "V4-RING-7", "statistics", statistics },
 	{ "V4-RING-8", "memory goes first", unmapped },
+	{ "V4-RING-8", "memory stays", kept },
 };
 
 CHAPTER(cases)

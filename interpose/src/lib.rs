@@ -74,6 +74,6 @@ pub use helper_thread::helper_thread;
 pub use mapped::{FileKind, MappedArea};
 #[cfg(not(loom))]
 pub use personality::{
-    AfterClose, Descriptor, Interface, InterfaceName, Opened, Personality, SocketOption, UserPath,
-    start,
+    AfterClose, Descriptor, Interface, InterfaceName, Opened, Personality, SocketOption, Unmapping,
+    UserPath, start,
 };

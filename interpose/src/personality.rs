@@ -65,22 +65,20 @@ pub trait Personality: Sync {
     /// look at it.
     fn is_request(&self, number: u32) -> bool;
 
-    /// Whether [`unmaps`](Self::unmaps) may change something: then the kernel is asked first
-    /// whether it would refuse.
-    fn may_use(&self, addresses: &Range<usize>) -> bool {
+    /// The program is about to unmap these addresses, which are whole pages: from now on nothing uses
+    /// them. What is returned is told whether the kernel has done so; if it has not, all is as before.
+    fn unmaps(&self, addresses: Range<usize>) -> Option<Unmapping> {
         let _ = addresses;
-        false
-    }
-
-    /// The program is about to unmap these addresses, which are whole pages.
-    fn unmaps(&self, addresses: Range<usize>) {
-        let _ = addresses;
+        None
     }
 
     /// A descriptor's state, before it [begins](Descriptor::begin): it lives as long as the process,
     /// and is used again and again.
     fn new_descriptor(&self) -> &'static dyn Descriptor;
 }
+
+/// The end of an attempt to unmap memory: see [`Personality::unmaps`].
+pub type Unmapping = Box<dyn FnOnce(bool)>;
 
 /// What a personality has made of an `open` or a `socket`.
 pub enum Opened {

@@ -4,15 +4,14 @@ use std::{
     ffi::{c_int, c_void},
     ops::Range,
     os::fd::{AsRawFd, BorrowedFd},
-    ptr::null_mut,
 };
 
 use crate::{
     descriptors,
     mappings::{self, PAGE},
-    personality,
+    personality::{self, Unmapping},
     raw::{Number, syscall},
-    real_libc::{fail, real},
+    real_libc::{fail, keep_errno, real},
     uaccess,
 };
 
@@ -54,6 +53,18 @@ impl MmapArgs {
 }
 
 fn mapped(args: MmapArgs, fd: c_int) -> *mut c_void {
+    if args.flags & libc::MAP_FIXED == 0 {
+        return map(args, fd);
+    }
+    let (start, len) = (args.address as usize, args.len);
+    let stopped = Stopped::for_unmapping(start, len);
+    let at = map(args, fd);
+    // Some kernels have unmapped what was there before they find that they cannot map.
+    stopped.end(at != libc::MAP_FAILED || !is_mapped(start, len));
+    at
+}
+
+fn map(args: MmapArgs, fd: c_int) -> *mut c_void {
     if args.flags & libc::MAP_ANONYMOUS != 0 || fd < 0 {
         return foreign(args, fd);
     }
@@ -72,36 +83,32 @@ fn pages(start: usize, len: usize) -> Option<Range<usize>> {
     (len > 0 && start.is_multiple_of(PAGE)).then_some(start..end)
 }
 
-/// Tells the personalities that memory is about to be unmapped, unless the kernel would refuse that.
-fn unmaps(start: usize, len: usize) {
-    if let Some(pages) = pages(start, len) {
-        personality::all().iter().for_each(|personality| personality.unmaps(pages.clone()));
+/// What the personalities have stopped for memory that is about to be unmapped.
+struct Stopped(Vec<Unmapping>);
+
+impl Stopped {
+    /// Tells the personalities, unless the kernel would refuse it at once.
+    fn for_unmapping(start: usize, len: usize) -> Stopped {
+        let Some(pages) = pages(start, len) else { return Stopped(Vec::new()) };
+        Stopped(personality::all().iter().filter_map(|p| p.unmaps(pages.clone())).collect())
+    }
+
+    /// Goes on with what is there still, unless the memory is `gone`.
+    fn end(self, gone: bool) {
+        if !self.0.is_empty() {
+            keep_errno(|| self.0.into_iter().for_each(|end| end(gone)));
+        }
     }
 }
 
-/// Whether the kernel refuses a mapping in the place of what a personality uses: it is tried
-/// elsewhere.
-fn is_refused(args: &MmapArgs, fd: c_int) -> bool {
-    let Some(pages) = pages(args.address as usize, args.len) else { return false };
-    if !personality::all().iter().any(|personality| personality.may_use(&pages)) {
-        return false;
-    }
-    let anywhere = MmapArgs { address: null_mut(), flags: args.flags & !libc::MAP_FIXED, ..*args };
-    let at = anywhere.call(fd);
-    if at != libc::MAP_FAILED {
-        real!(munmap: fn(at => *mut c_void, args.len => usize) -> c_int);
-    }
-    at == libc::MAP_FAILED
+/// Whether all of this memory is mapped.
+fn is_mapped(start: usize, len: usize) -> bool {
+    // SAFETY: it begins to write what is mapped from files, as the kernel does by itself in time.
+    unsafe { syscall(Number::MSYNC, [start, len, libc::MS_ASYNC as usize, 0, 0, 0]) == 0 }
 }
 
 /// A mapping of something else, which may lie where one of ours was.
 fn foreign(args: MmapArgs, fd: c_int) -> *mut c_void {
-    if args.flags & libc::MAP_FIXED != 0 {
-        if is_refused(&args, fd) {
-            return libc::MAP_FAILED;
-        }
-        unmaps(args.address as usize, args.len);
-    }
     let at = args.call(fd);
     if args.flags & libc::MAP_FIXED != 0 && at != libc::MAP_FAILED {
         mappings::remove(at as usize, args.len);
@@ -131,8 +138,9 @@ mmap_functions!(mmap mmap64);
 /// # Safety
 /// As the function of libc.
 pub unsafe extern "C" fn munmap(address: *mut c_void, len: usize) -> c_int {
-    unmaps(address as usize, len);
+    let stopped = Stopped::for_unmapping(address as usize, len);
     let done = real!(munmap: fn(address => *mut c_void, len => usize) -> c_int);
+    stopped.end(done == 0);
     if done == 0 {
         mappings::remove(address as usize, len);
     }
@@ -157,6 +165,14 @@ pub unsafe extern "C" fn mremap(
     flags: c_int,
     to: *mut c_void,
 ) -> *mut c_void {
+    const MOVES: c_int = libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
+    let start = address as usize;
+    let stays = flags & MOVES == 0 && (new <= old || flags & libc::MREMAP_MAYMOVE == 0);
+    let kept = if stays { new.next_multiple_of(PAGE) } else { 0 };
+    let from = Stopped::for_unmapping(start.saturating_add(kept), old.saturating_sub(kept));
+    // What is in the place that it moves to goes as well.
+    let place = if flags & libc::MREMAP_FIXED != 0 { (to as usize, new) } else { (0, 0) };
+    let onto = Stopped::for_unmapping(place.0, place.1);
     let at = real!(
         mremap: fn(
             address => *mut c_void,
@@ -166,7 +182,10 @@ pub unsafe extern "C" fn mremap(
             to => *mut c_void,
         ) -> *mut c_void
     );
-    if at != libc::MAP_FAILED {
+    let done = at != libc::MAP_FAILED;
+    from.end(done && (stays || at != address));
+    onto.end(done || !is_mapped(place.0, place.1));
+    if done {
         mappings::moved(address as usize, old, at as usize, new);
     }
     at

@@ -14,6 +14,7 @@ impl Number {
     pub const DUP3: Number = Number(SYS_dup3);
     pub const FCNTL: Number = Number(SYS_fcntl);
     pub const MMAP: Number = Number(SYS_mmap);
+    pub const MSYNC: Number = Number(SYS_msync);
     pub const PPOLL: Number = Number(SYS_ppoll);
     pub const NEWFSTATAT: Number = Number(SYS_newfstatat);
     pub const STATX: Number = Number(SYS_statx);

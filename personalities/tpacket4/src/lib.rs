@@ -26,6 +26,7 @@ mod desc;
 mod device;
 mod names;
 mod options;
+mod pause;
 mod personality;
 mod port;
 mod rx;

@@ -12,7 +12,7 @@ use libc::{POLLERR, POLLIN, POLLOUT, POLLRDNORM, POLLWRNORM, c_short};
 use ringway_abi::Dir;
 use ringway_interpose::{
     AfterClose, Descriptor, End, Interface, InterfaceName, Opened, Personality, SocketOption,
-    UserPath,
+    Unmapping, UserPath,
 };
 use rustix::{
     fs::{OFlags, fcntl_getfl},
@@ -84,14 +84,17 @@ impl Personality for Tpacket4 {
         Socket::leaked()
     }
 
-    fn may_use(&self, addresses: &Range<usize>) -> bool {
-        let addresses = addresses.start as u64..addresses.end as u64;
-        Socket::all().any(|socket| socket.may_use(&addresses))
-    }
-
-    fn unmaps(&self, addresses: Range<usize>) {
-        let addresses = addresses.start as u64..addresses.end as u64;
-        Socket::all().for_each(|socket| socket.forget_memory(&addresses));
+    fn unmaps(&self, addresses: Range<usize>) -> Option<Unmapping> {
+        let memory = addresses.start as u64..addresses.end as u64;
+        let leave = |socket: &'static Socket| Some((socket, socket.leave_memory(&memory)?));
+        let left: Vec<_> = Socket::all().filter_map(leave).collect();
+        if left.is_empty() {
+            return None;
+        }
+        let end = move |gone| {
+            left.iter().for_each(|(socket, left)| socket.end_leave(left, &memory, gone));
+        };
+        Some(Box::new(end))
     }
 }
 

@@ -19,11 +19,11 @@ use rustix::event::{EventfdFlags, eventfd};
 
 pub use self::queue::RxQueue;
 use self::{kicks::Kicks, placement::Placement};
-use crate::{area::Area, desc::DescRing, device::Device};
+use crate::{area::Area, desc::DescRing, device::Device, pause::Pausable};
 
 /// The program's receive ring, and what its packets come from.
 pub struct Receiver {
-    queue: Mutex<RxQueue>,
+    queue: Pausable<RxQueue>,
     device: Device,
     /// Wakes the mover.
     wake: OwnedFd,
@@ -65,7 +65,7 @@ impl Receiver {
             (Err(error), _) | (_, Err(error)) => return Err(error.raw_os_error()),
         };
         let receiver = Arc::new(Receiver {
-            queue: Mutex::new(RxQueue::new(ring, area, device.lost())),
+            queue: Pausable::new(RxQueue::new(ring, area, device.lost())),
             device,
             wake,
             news,
@@ -96,7 +96,19 @@ impl Receiver {
         while *runs {
             runs = self.mover.ended.wait(runs).unwrap_or_else(PoisonError::into_inner);
         }
-        lock(&self.queue).closed = true;
+        self.queue.lock().closed = true;
+    }
+
+    /// When this returns, nothing looks at the program's memory before [`resume`](Self::resume).
+    pub fn pause(&self) {
+        self.queue.pause();
+    }
+
+    /// Goes on; or if the memory is `gone`, nothing looks at it any more.
+    pub fn resume(&self, gone: bool) {
+        self.queue.resume(|queue| queue.closed |= gone);
+        // What was passed over meanwhile.
+        ring_bell(&self.wake);
     }
 
     pub fn device(&self) -> &Device {
@@ -105,7 +117,7 @@ impl Receiver {
 
     /// Moves what there is, and says whether the program has something to receive. `None`: nothing will come.
     pub fn look(&self) -> Option<bool> {
-        let mut queue = lock(&self.queue);
+        let mut queue = self.queue.lock();
         let found = self.pump(&mut queue);
         let ready = queue.ring.has_received();
         drop(queue);
@@ -120,7 +132,7 @@ impl Receiver {
         if self.kicks.count() {
             ring_bell(&self.wake);
         }
-        let Ok(mut queue) = self.queue.try_lock() else { return };
+        let Some(mut queue) = self.queue.try_lock() else { return };
         let found = self.pump(&mut queue);
         drop(queue);
         if found == Found::Packets {
@@ -129,13 +141,13 @@ impl Receiver {
     }
 
     pub fn position(&self) -> u32 {
-        lock(&self.queue).ring.position()
+        self.queue.lock().ring.position()
     }
 
     /// Packets delivered, and lost, since the last time.
     pub fn take_statistics(&self) -> [u64; 2] {
         let lost = self.device.lost();
-        lock(&self.queue).take_statistics(lost)
+        self.queue.lock().take_statistics(lost)
     }
 
     /// A poll is about to sleep on the [news](Self::news). True if there were some.

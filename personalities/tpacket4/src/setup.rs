@@ -55,6 +55,24 @@ pub struct Setup {
     mappings: u32,
 }
 
+/// What stands still while memory is being unmapped.
+pub struct LeftMemory {
+    rx: Option<Arc<Receiver>>,
+    tx: Option<Arc<Transmitter>>,
+}
+
+impl LeftMemory {
+    /// Ends it: with memory that is `gone`, or with what was there before.
+    pub fn end(&self, gone: bool) {
+        if let Some(rx) = &self.rx {
+            rx.resume(gone);
+        }
+        if let Some(tx) = &self.tx {
+            tx.resume(gone);
+        }
+    }
+}
+
 /// What moves packets. Calls of several threads take a copy each.
 #[derive(Default)]
 pub struct Ends {
@@ -245,7 +263,27 @@ impl Setup {
         })
     }
 
-    /// The program is about to unmap memory: rings on it stop before that. Their descriptors stay as they are.
+    /// The program is about to unmap memory: rings on it stand still until the kernel has said whether
+    /// it does. `None`: nothing is on it.
+    pub fn leave_memory(&self, ends: &Ends, memory: &Range<u64>) -> Option<LeftMemory> {
+        let touches = |ring: &Option<Ring>| {
+            let area = ring.as_ref().and_then(|ring| ring.area.as_ref());
+            area.is_some_and(|area| area.touches(memory))
+        };
+        let rx = if touches(&self.rx) { ends.rx() } else { None };
+        let tx = if touches(&self.tx) { ends.tx() } else { None };
+        if let Some(rx) = &rx {
+            rx.pause();
+        }
+        if let Some(tx) = &tx {
+            tx.pause();
+        }
+        let is_registered = self.area.as_ref().is_some_and(|area| area.touches(memory));
+        let is_used = is_registered || touches(&self.rx) || touches(&self.tx);
+        is_used.then_some(LeftMemory { rx, tx })
+    }
+
+    /// The program has unmapped memory: rings on it stop. Their descriptors stay as they are.
     pub fn forget_memory(&mut self, ends: &Ends, fd: BorrowedFd<'_>, gone: &Range<u64>) {
         self.area.take_if(|area| area.touches(gone));
         if !self.ring_areas().any(|area| area.touches(gone)) {

@@ -21,7 +21,7 @@ use rustix::{
 
 use crate::{
     area::Area,
-    setup::{Ends, RINGS_SIZE, Setup},
+    setup::{Ends, LeftMemory, RINGS_SIZE, Setup},
     sys,
 };
 
@@ -79,14 +79,21 @@ impl Socket {
         memory.start < self.highest.load(SeqCst) && self.lowest.load(SeqCst) < memory.end
     }
 
-    /// The program is about to unmap memory: rings on it stop. No lock is taken for other memory: an allocator may unmap
-    /// some while this thread holds the lock.
-    pub fn forget_memory(&self, gone: &Range<u64>) {
-        if self.may_use(gone)
-            && !self.is_inherited()
-            && let Ok(rings) = self.rings()
-        {
-            self.setup().forget_memory(&self.ends, rings, gone);
+    /// The program is about to unmap memory: rings on it stand still until [the end](Self::end_leave) of
+    /// that. No lock is taken for other memory: an allocator may unmap some while this thread holds the
+    /// lock.
+    pub fn leave_memory(&self, memory: &Range<u64>) -> Option<LeftMemory> {
+        if !self.may_use(memory) || self.is_inherited() {
+            return None;
+        }
+        self.setup().leave_memory(&self.ends, memory)
+    }
+
+    /// The program's memory is `gone`, and rings on it stop; or the kernel has refused that.
+    pub fn end_leave(&self, left: &LeftMemory, memory: &Range<u64>, gone: bool) {
+        left.end(gone);
+        if gone && let Ok(rings) = self.rings() {
+            self.setup().forget_memory(&self.ends, rings, memory);
         }
     }
 

@@ -6,7 +6,6 @@ mod tests;
 
 use std::{
     os::fd::RawFd,
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -19,6 +18,7 @@ use crate::{
     area::{AHEAD, Area},
     desc::{Desc, DescRing},
     device::Device,
+    pause::{Opened, Pausable},
 };
 
 const BAD: u8 = libc::EBADF as u8;
@@ -31,13 +31,13 @@ const REST: Duration = Duration::from_millis(1);
 
 /// The program's transmit ring, and where its packets go.
 pub struct Transmitter {
-    queue: Mutex<TxQueue>,
+    queue: Pausable<TxQueue>,
     device: Device,
 }
 
 impl Transmitter {
     pub fn new(ring: DescRing, area: Area, device: Device) -> Transmitter {
-        Transmitter { queue: Mutex::new(TxQueue::new(ring, area)), device }
+        Transmitter { queue: Pausable::new(TxQueue::new(ring, area)), device }
     }
 
     pub fn device(&self) -> &Device {
@@ -49,8 +49,18 @@ impl Transmitter {
         self.queue().closed = true;
     }
 
-    fn queue(&self) -> MutexGuard<'_, TxQueue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    /// When this returns, nothing looks at the program's memory before [`resume`](Self::resume).
+    pub fn pause(&self) {
+        self.queue.pause();
+    }
+
+    /// Goes on; or if the memory is `gone`, nothing looks at it any more.
+    pub fn resume(&self, gone: bool) {
+        self.queue.resume(|queue| queue.closed |= gone);
+    }
+
+    fn queue(&self) -> Opened<'_, TxQueue> {
+        self.queue.lock()
     }
 
     /// Sends what the program has handed over. EAGAIN: the port has no room for all of it.

@@ -21,7 +21,6 @@ use rustix::{
 use super::{
     Found, Receiver, drain,
     kicks::REST,
-    lock,
     pace::{Pace, share},
     placement::Placement,
 };
@@ -47,7 +46,7 @@ impl Receiver {
         let (mut idle_since, mut idle_at) = (begin, self.position());
         let mut woken = begin;
         while !self.stopping.load(SeqCst) {
-            let mut queue = lock(&self.queue);
+            let mut queue = self.queue.lock();
             let found = self.pump(&mut queue);
             let (moved, outstanding) = (queue.ring.position(), queue.ring.outstanding());
             drop(queue);
@@ -140,7 +139,7 @@ struct Waiting<'r>(&'r Receiver);
 
 impl Waiter for Waiting<'_> {
     fn look(&mut self) -> bool {
-        let found = self.0.pump(&mut lock(&self.0.queue));
+        let found = self.0.pump(&mut self.0.queue.lock());
         if found == Found::Packets {
             self.0.announce();
         }
