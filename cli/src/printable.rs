@@ -2,22 +2,12 @@
 //! not printable (what moves the cursor, changes colours or the title, turns the order of letters round, or
 //! cannot be seen) is written as an escape, for people as `\u{1b}`, in JSON as `\u001b`.
 
+pub use ringway::printable;
+
+use ringway::is_printable;
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 use std::io::{self, Write};
-
-/// `text` with escapes for all that is not printable, but for what is in `kept`.
-pub fn printable(text: &str, kept: &[char]) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if kept.contains(&c) || is_printable(c) {
-            shown.push(c);
-        } else {
-            shown.extend(c.escape_default());
-        }
-    }
-    shown
-}
 
 /// Writes `value` as JSON on one line. What is read from it is what `value` has.
 pub fn write_json(out: impl Write, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
@@ -31,19 +21,6 @@ pub fn json(value: &(impl Serialize + ?Sized)) -> String {
     // Texts and numbers always have a form in JSON, and a vector has room.
     let _ = write_json(&mut line, value);
     String::from_utf8(line).unwrap_or_default()
-}
-
-/// Whether a terminal shows `c`, and does nothing else. Marks that belong to the letter before them are
-/// letters of a name.
-fn is_printable(c: char) -> bool {
-    if c.is_ascii() {
-        return !c.is_ascii_control();
-    }
-    // Behind a letter, what is not printable is escaped, and no mark that belongs to the letter.
-    let mut pair = [b'a'; 5];
-    let length = 1 + c.encode_utf8(&mut pair[1..]).len();
-    let pair = std::str::from_utf8(&pair[..length]).unwrap_or_default();
-    pair.escape_debug().eq(pair.chars())
 }
 
 /// serde_json escapes quotes, backslashes and what is below U+0020 by itself.

@@ -112,7 +112,7 @@ pub use ringway_proto::{
     ActionInfo, AddressInfo, BridgeInfo, BridgePortInfo, Cause, Connector, Ebpf, FilterInfo,
     Forwarding, KernelCounters, Lossless, NameConflict, NicMode, Polling, PortInfo, PortKind,
     PortSettings, PortShape, RegionInfo, Registration, RingInfo, RingSelection, SourceAddresses,
-    Steered, Timestamps, Transport, Vlan,
+    Steered, Timestamps, Transport, Vlan, is_printable, printable,
 };
 pub use ringway_region::{Recorded, Slot};
 pub use rx::{Forwarded, RxBatch, RxFrame, RxRing};

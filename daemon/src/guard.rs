@@ -10,10 +10,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use ringway_proto::{Cause, Error};
 use ringway_registry::Registry;
 
+use crate::log::log;
+
 /// Runs `work`. EFAULT if it panics; where it did is in the log, by the hook that prints panics.
 pub fn guarded<T>(what: &str, work: impl FnOnce() -> T) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| {
-        eprintln!("ringwayd: BUG: the panic above ended {what}; please report it");
+        log(format_args!("BUG: the panic above ended {what}; please report it"));
         Error::new(Cause::System(libc::EFAULT), "the daemon met a bug while it answered this")
             .remedy("close the port and open it again; the daemon's log says where it was")
     })

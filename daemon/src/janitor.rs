@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     helper::{Launcher, Part},
+    log::log,
     sys,
 };
 
@@ -59,7 +60,7 @@ impl Told {
         if let Some(socket) = &self.socket {
             match send_note(socket, note, netns) {
                 Err(e) if matches!(e.kind(), BrokenPipe | ConnectionReset) => {
-                    eprintln!("ringwayd: the janitor has ended; there is another one");
+                    log(format_args!("the janitor has ended; there is another one"));
                 }
                 result => return result,
             }
@@ -151,7 +152,7 @@ pub fn run(socket: OwnedFd) -> io::Result<()> {
             thread.join().unwrap_or_else(|_| Err(io::Error::other("it met a bug")))
         });
         if let Err(e) = done {
-            eprintln!("ringwayd: cannot undo what was steered: {e}");
+            log(format_args!("cannot undo what was steered: {e}"));
         }
     }
     Ok(())

@@ -4,6 +4,8 @@
 //! socket that only this user can reach, and leaves after the last. A *system* daemon is
 //! started by the administrator and serves the users that its configuration admits.
 #![deny(unsafe_code)]
+// What is told goes through `log`, which escapes what is not printable.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 #![cfg_attr(
     not(test),
     deny(
@@ -25,6 +27,7 @@ mod guard;
 mod helper;
 mod janitor;
 mod listener;
+mod log;
 mod pace;
 mod peer;
 mod place;
@@ -52,6 +55,7 @@ use crate::{
     config::Config,
     helper::Launcher,
     listener::Listener,
+    log::log_lines,
     server::{Policy, Server, Signals},
     service_manager::ServiceManager,
 };
@@ -82,7 +86,7 @@ pub fn main() -> ExitCode {
     match run(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("ringwayd: {error}");
+            log_lines(error);
             ExitCode::FAILURE
         }
     }

@@ -25,6 +25,7 @@ use crate::{
     helper::Launcher,
     janitor::Notes,
     listener::Listener,
+    log::log,
     pace::Pace,
     peer::User,
     ready::{For, Ready},
@@ -146,7 +147,7 @@ impl Server {
     ) -> Result<Server, Box<dyn std::error::Error>> {
         ringway_registry::keep_doorbells()?;
         if let Some(problem) = ringway_registry::slow_doorbells() {
-            eprintln!("ringwayd: to wake a program takes 25 microseconds longer: {problem}");
+            log(format_args!("to wake a program takes 25 microseconds longer: {problem}"));
         }
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let watch = |fd: &dyn AsFd, key| {
@@ -281,7 +282,7 @@ impl Server {
             }
             changed |= self.serve_one_of_each();
             for notice in self.registry.notices() {
-                eprintln!("ringwayd: {notice}");
+                log(notice);
             }
             self.start_closings(Waiter::Nobody);
             if !self.may_leave() {
@@ -303,10 +304,10 @@ impl Server {
         let mut signal = [0u8; size_of::<libc::signalfd_siginfo>()];
         let hangup = self.signals.hangup.as_ref();
         if hangup.is_some_and(|fd| rustix::io::read(fd, &mut signal).is_ok()) {
-            eprintln!(
-                "ringwayd: SIGHUP is ignored: the configuration is read at the start only; restart the \
+            log(format_args!(
+                "SIGHUP is ignored: the configuration is read at the start only; restart the \
                  daemon to have a change"
-            );
+            ));
         }
     }
 
@@ -342,9 +343,9 @@ impl Server {
         let lost =
             guarded_in(&mut self.registry, "the end of a region", Registry::give_up_lost_regions);
         for LostRegion { mem_id, uid, handles } in lost.into_iter().flatten() {
-            eprintln!(
-                "ringwayd: there were no pages for region {mem_id} of user {uid}: its ports are closed"
-            );
+            log(format_args!(
+                "there were no pages for region {mem_id} of user {uid}: its ports are closed"
+            ));
             let theirs =
                 |(&key, client): (&u64, &Client)| handles.contains(&client.handle).then_some(key);
             for key in self.clients.iter().filter_map(theirs).collect::<Vec<_>>() {

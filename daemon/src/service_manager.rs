@@ -21,6 +21,7 @@ use rustix::{
 };
 use sd_notify::NotifyState;
 
+use crate::log::log;
 use crate::sys;
 
 /// The manager, if there is one.
@@ -69,7 +70,7 @@ pub fn tell_status(status: &str) {
 fn tell(state: NotifyState<'_>) {
     let Some(name) = env::var_os("NOTIFY_SOCKET") else { return };
     if let Err(error) = send(&name, state) {
-        eprintln!("ringwayd: cannot tell the service manager: {error}");
+        log(format_args!("cannot tell the service manager: {error}"));
     }
 }
 

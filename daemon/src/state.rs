@@ -19,6 +19,8 @@ use std::{
 use ringway_registry::Lasting;
 use serde::{Deserialize, Serialize};
 
+use crate::log::log;
+
 /// Of what is in the file. A daemon writes its own version, and reads those before it.
 ///
 /// 1: the first. 2: settings of persistent ports' devices.
@@ -129,10 +131,10 @@ impl StateFile {
             Err(error) if !self.failed => {
                 self.failed = true;
                 let path = self.path.display();
-                eprintln!(
-                    "ringwayd: {path}: {error}; what is set up now is lost when the daemon ends: \
+                log(format_args!(
+                    "{path}: {error}; what is set up now is lost when the daemon ends: \
                      make room there, and let its user write in that directory"
-                );
+                ));
             }
             Err(_) => {}
         }
@@ -172,11 +174,11 @@ impl StateFile {
             Ok(()) => format!("it is kept as {}", aside.display()),
             Err(error) => format!("and it cannot be put aside ({error}): remove it"),
         };
-        eprintln!(
-            "ringwayd: {}: {why}; {kept}. Switches, attached interfaces and persistent ports of before \
+        log(format_args!(
+            "{}: {why}; {kept}. Switches, attached interfaces and persistent ports of before \
              are not set up again: do so with `ringway switch new` and `ringway switch attach`",
             path.display()
-        );
+        ));
     }
 }
 

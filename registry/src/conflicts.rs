@@ -94,7 +94,7 @@ impl NameConflicts {
         let new = self.0.iter_mut().filter(|c| c.count > c.reported);
         let line = |c: &mut Conflict| {
             let times = c.count - std::mem::replace(&mut c.reported, c.count);
-            let (name, who) = (c.name.escape_debug(), c.asked_by);
+            let (name, who) = (&c.name, c.asked_by);
             match &c.taken {
                 Taken::Reserved(pattern) => format!(
                     "{name}: user {who} asked for it ({times} times), and `{pattern}` reserves it for others"

@@ -24,8 +24,7 @@ pub(crate) fn give_up(registry: &mut Registry) {
     };
     for (at, name) in registry.bridges.take_lost(stays) {
         registry.notices.add(format!(
-            "BUG: a worker has panicked over {}; the port is closed; please report it",
-            name.escape_debug()
+            "BUG: a worker has panicked over {name}; the port is closed; please report it"
         ));
         lose_where(registry, |port| port.backend.bridge_ports().contains(&at));
         // A port that is on its way out is in no book but the bridge's.

@@ -1,6 +1,6 @@
 //! Port names, as they come in a request (S-REG-2, S-VALE-1, S-PIPE-1).
 
-use ringway_proto::{Cause, Error, Result};
+use ringway_proto::{Cause, Error, Result, is_printable, printable};
 
 use crate::registry::Caller;
 
@@ -24,10 +24,14 @@ const MAX_NAME: usize = 64;
 /// Refuses what no program of the netmap API can ask for, and what would do things to the
 /// terminal of a user who lists ports.
 pub(crate) fn check_name(name: &str) -> Result<()> {
-    if name.len() >= MAX_NAME || name.chars().any(char::is_control) {
+    if name.len() >= MAX_NAME {
+        return Err(Error::invalid(format!("a name has at most {} bytes", MAX_NAME - 1)));
+    }
+    if let Some(c) = name.chars().find(|c| !is_printable(*c)) {
         return Err(Error::invalid(format!(
-            "a name has at most {} bytes, and no control characters",
-            MAX_NAME - 1
+            "{}: a name has printable characters alone, and U+{:04X} is none; leave it out",
+            printable(name, &[]),
+            u32::from(c)
         )));
     }
     Ok(())
@@ -95,9 +99,18 @@ mod tests {
 
     #[test]
     fn names_that_nobody_can_have() {
-        assert!(check_name(&"x".repeat(63)).is_ok());
-        for bad in ["vale0:\x1b[2J", "eth0\0", "vale0:a\n", &"x".repeat(64)] {
+        for good in [&*"x".repeat(63), "vale0:b\u{fc}ro", "vale0:\u{939}\u{93f}"] {
+            assert!(check_name(good).is_ok(), "{good}");
+        }
+        for bad in ["vale0:\x1b[2J", "eth0\0", "vale0:a\n", "vale0:\u{9b}2J", &"x".repeat(64)] {
             assert_eq!(check_name(bad).unwrap_err().cause, Cause::Invalid);
+        }
+        // Two that look alike, and one that a terminal shows in another order.
+        for bad in ["vale0:a\u{200b}", "vale0:\u{202e}tor", "x{1\u{2066}", "y\u{e000}"] {
+            let error = check_name(bad).unwrap_err();
+            assert_eq!(error.cause, Cause::Invalid);
+            let said = error.to_string();
+            assert!(said.contains("printable") && said.chars().all(is_printable), "{said}");
         }
     }
 

@@ -27,7 +27,6 @@ impl Notices {
     /// last report; and names that users asked for and others have.
     pub fn of(&mut self, bridges: &mut Bridges, conflicts: &mut NameConflicts) -> Vec<String> {
         self.urgent.extend(bridges.loops().into_iter().map(|(name, other)| {
-            let (name, other) = (name.escape_debug(), other.escape_debug());
             format!(
                 "{name}: blocked, because what left the switch by {other} came back by it; end that \
                  connection outside the switch, or take one of them off, and run \
@@ -46,7 +45,6 @@ impl Notices {
         moves.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let others = moves.len().saturating_sub(LINES);
         let line = |(name, count): &(String, u64)| {
-            let name = name.escape_debug();
             format!(
                 "{name}: sends with addresses that were behind other ports ({count} times); if no \
                  machine has moved, bind it to its own: `ringway switch port {name} --one-address`"

@@ -322,7 +322,7 @@ fn a_broken_file_keeps_no_daemon_from_starting() {
         (switches(&[set]), "there is no VLAN 5000"),
         (json!({"attached": [attached("a0")]}), "not the name of a port of a switch"),
         (twice, "attached already"),
-        (json!({"ports": [port]}), "no control characters"),
+        (json!({"ports": [port]}), "printable characters alone"),
     ] {
         let daemon = start(&json!({"version": 1, "lasting": lasting}).to_string());
         world.run(&home, "ringway", &["switch", "list"]);

@@ -21,6 +21,7 @@ use super::{
     launcher::{Launcher, Part},
     messages::{pair, receive_parcel, send_parcel},
 };
+use crate::log::log;
 use crate::service_manager;
 
 /// See above: a process for what takes long, and one for what is quick.
@@ -74,10 +75,10 @@ impl Line {
         let mut current = self.current();
         if Arc::ptr_eq(&current, ended) {
             *current = Arc::new(self.0.launcher.launch(self.0.part)?);
-            eprintln!(
-                "ringwayd: its helper for network interfaces has ended; what it has set up stays, and \
+            log(format_args!(
+                "its helper for network interfaces has ended; what it has set up stays, and \
                  there is another one"
-            );
+            ));
         }
         Ok(current.clone())
     }
@@ -94,7 +95,7 @@ impl Line {
                         "its helper for network interfaces has ended, and there is no other: {error}; what \
                          it has set up stays; to set up more, restart the daemon"
                     );
-                    eprintln!("ringwayd: {told}");
+                    log(&told);
                     service_manager::tell_status(&told);
                     return;
                 }

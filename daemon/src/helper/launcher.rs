@@ -14,7 +14,7 @@ use ringway_ipc::{receive, send};
 use rustix::net::{RecvFlags, SendFlags};
 
 use super::{messages::pair, process};
-use crate::{confine, janitor, sys};
+use crate::{confine, janitor, log::log, sys};
 
 /// What the broker may ask for, by a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub fn start() -> io::Result<Launcher> {
         exit(match run(theirs) {
             Ok(()) => 0,
             Err(error) => {
-                eprintln!("ringwayd: its helper for network interfaces cannot be started: {error}");
+                log(format_args!("its helper for network interfaces cannot be started: {error}"));
                 1
             }
         });
@@ -114,7 +114,7 @@ fn launch(part: Part, own: &OwnedFd) -> io::Result<OwnedFd> {
         exit(match done {
             Ok(()) => 0,
             Err(error) => {
-                eprintln!("ringwayd: {part:?}: {error}");
+                log(format_args!("{part:?}: {error}"));
                 1
             }
         });

@@ -11,8 +11,8 @@ use ringway_registry::{Caller, Done, Due, Progress, Registry, Step};
 
 use super::Server;
 use crate::{
-    guard::guarded_in, peer::CONTAINED_ROOT, place::place, reservations, state::StateFile,
-    workers::Waiter,
+    guard::guarded_in, log::log, peer::CONTAINED_ROOT, place::place, reservations,
+    state::StateFile, workers::Waiter,
 };
 
 /// Something that is being set up again.
@@ -28,13 +28,13 @@ impl Server {
         let lasting = self.state.as_mut().and_then(StateFile::take_over);
         let Some(mut lasting) = lasting else { return };
         for struck in reservations::strike(&self.reservations, &mut lasting) {
-            eprintln!("ringwayd: not set up again: {struck}");
+            log(format_args!("not set up again: {struck}"));
         }
         let wrong = guarded_in(&mut self.registry, "what was set up before", |registry| {
             registry.restore(lasting, Instant::now())
         });
         for wrong in wrong.into_iter().flatten() {
-            eprintln!("ringwayd: not set up again: {wrong}");
+            log(format_args!("not set up again: {wrong}"));
         }
         self.restore_due();
     }
@@ -110,7 +110,7 @@ impl Server {
     fn tried(&mut self, due: &Due, outcome: Result<(), Error>) {
         self.start_closings(Waiter::Nobody);
         if let Some(notice) = self.registry.expected().tried(due, outcome, Instant::now()) {
-            eprintln!("ringwayd: {notice}");
+            log(notice);
         }
     }
 
