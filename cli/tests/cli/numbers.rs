@@ -177,7 +177,7 @@ fn a_switch_shows_what_it_has_learned() {
 #[test]
 fn texts_of_others_are_escaped() {
     let home = Home::new();
-    // Names have no control characters, and may have this.
+    // No port is called this, as the refusal says.
     let name = "vale0:a\u{202e}b c";
     for args in
         [&["switch", "fdb", name, "--json"][..], &["switch", "fdb", name], &["doctor", name]]
