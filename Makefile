@@ -25,7 +25,7 @@ TOOL_DIR = $(PREFIX)/lib/ringway/netmap-tools
 TOOL_MAN = $(TOOL_DIR)/man/man8
 endif
 
-.PHONY: build built demo test conformance instructions record-instructions soak capture attack bench lint asan miri fuzz install install-tools uninstall clean
+.PHONY: build built demo test lab conformance instructions record-instructions soak capture attack bench lint asan miri fuzz install install-tools uninstall clean
 
 build:
 	@scripts/need build
@@ -39,6 +39,18 @@ demo:
 test:
 	@scripts/need build demo test
 	@scripts/test
+
+# Debian's kernels in virtual machines, with the network cards that QEMU has, each mode of each: makes
+# docs/kernels.md, which takes hours. LAB="--kernel 6.12 --card igb in out"
+# boots one guest, for some of the checks, and leaves the document alone.
+LAB_SERIES = 6.1 6.12 6.18 7.2
+LAB ?=
+lab:
+	@scripts/need build lab
+	@lab/fetch $(LAB_SERIES)
+	$(CARGO) build --profile quick --workspace
+	@status=0; target/quick/ringway-lab run $(LAB) || status=$$?; \
+	    [ -n "$(LAB)" ] || target/quick/ringway-lab table > docs/kernels.md; exit $$status
 
 # Each API's rules, one by one, in every way that programs can run; prints a table for each. Part of `test`.
 conformance:

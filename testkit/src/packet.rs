@@ -2,7 +2,9 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{SendFlags, send};
 
 use crate::{FROM, Netns, sys};
@@ -37,6 +39,23 @@ impl PacketSocket {
     /// only a bug takes.
     pub fn hear(&self) -> Heard {
         self.next(0).unwrap_or_else(|e| panic!("the stack hears nothing: {e}"))
+    }
+
+    /// The next frame, if one comes within that time.
+    pub fn hear_within(&self, limit: Duration) -> Option<Heard> {
+        let deadline = Instant::now() + limit;
+        loop {
+            if let Some(heard) = self.try_hear() {
+                return Some(heard);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            let left = Timespec::try_from(left).expect("a limit is short");
+            let mut waiting = [PollFd::new(&self.socket, PollFlags::IN)];
+            // Zero: the time is over.
+            if poll(&mut waiting, Some(&left)).is_ok_and(|ready| ready == 0) {
+                return None;
+            }
+        }
     }
 
     /// The next frame, if there is one already.

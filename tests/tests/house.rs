@@ -100,6 +100,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ringway-instructions", &[]),
     ("ringway-tests", &["abi", "errno", "proto", "registry", "testkit", ""]),
     ("ringway-conformance", &["testkit", "tests"]),
+    ("ringway-lab", &["testkit", ""]),
 ];
 
 /// Crates that are the C edge itself: their code is called by, and calls, programs in C.
@@ -302,7 +303,7 @@ fn unsafe_code_is_fenced() {
 
 /// Crates of programs that read their own environment, and of tests; all others are in libraries,
 /// or start daemons.
-const PLAIN_PROGRAMS: [&str; 8] = [
+const PLAIN_PROGRAMS: [&str; 9] = [
     "ringway-environment",
     "ringway-cli",
     "ringway-demo",
@@ -311,6 +312,7 @@ const PLAIN_PROGRAMS: [&str; 8] = [
     "ringway-instructions",
     "ringway-tests",
     "ringway-conformance",
+    "ringway-lab",
 ];
 
 /// Files of libraries that read it all the same: what a service manager tells the system daemon

@@ -1,0 +1,16 @@
+//! The laboratory: Debian's kernels in virtual machines, with network cards that QEMU emulates.
+//!
+//! A *guest* has one kernel and two cards of a kind on one cable, and the host's root file system as its own: it runs
+//! the programs that were just built, and nothing that it writes stays. No KVM is needed. The same program is both
+//! sides: on the host it boots guests ([`machine`]), in a guest it makes the checks ([`guest`]) and prints a
+//! [`Line`](report::Line) for each, and from these the host makes `docs/kernels.md` ([`table`]).
+//!
+//! `lab/fetch` gets kernels and QEMU, `lab/initramfs` packs what a guest starts from.
+#![forbid(unsafe_code)]
+
+pub mod card;
+pub mod guest;
+pub mod kernel;
+pub mod machine;
+pub mod report;
+pub mod table;

@@ -1,0 +1,139 @@
+//! The laboratory's program: see `lib.rs`.
+//!
+//! ```text
+//! ringway-lab run [--kernel SERIES]... [--card CARD]... [CHECK | MODE]...
+//!                       boots guests; what they tell is kept
+//! ringway-lab table                                                  prints docs/kernels.md from what is kept
+//! ringway-lab guest CARD [CHECK | MODE]...                    what a guest runs
+//! ```
+#![forbid(unsafe_code)]
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use ringway_lab::card::{CARDS, Card};
+use ringway_lab::guest;
+use ringway_lab::kernel::{Kernel, repository};
+use ringway_lab::machine::Machine;
+use ringway_lab::report::{Report, Verdict};
+use ringway_lab::table;
+
+/// Debian 12's own, its backports', and those of Debian 13's backports.
+const SERIES: [&str; 4] = ["6.1", "6.12", "6.18", "7.2"];
+
+/// Of a guest: many times what it takes on a machine with nothing else to do.
+const LIMIT: Duration = Duration::from_secs(1800);
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let result = match arguments.split_first() {
+        Some((command, rest)) if command == "run" => run(rest),
+        Some((command, [])) if command == "table" => reports().map(|reports| {
+            print!("{}", table::document(&reports));
+            true
+        }),
+        Some((command, [card, checks @ ..])) if command == "guest" => {
+            card_named(card).map(|card| {
+                guest::run(card, checks);
+                true
+            })
+        }
+        _ => Err("usage: ringway-lab run [--kernel SERIES]... [--card CARD]... [CHECK | MODE]..., or table".into()),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(problem) => {
+            eprintln!("ringway-lab: {problem}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn card_named(name: &str) -> Result<Card, String> {
+    let names = || CARDS.map(|card| card.name).join(", ");
+    Card::named(name).ok_or_else(|| format!("no card {name}; there are {}", names()))
+}
+
+/// What guests told is kept here, until `make clean`.
+fn kept() -> PathBuf {
+    repository().join("target/lab-reports")
+}
+
+fn reports() -> Result<Vec<Report>, String> {
+    let folder = kept();
+    let files = fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let read = |file: fs::DirEntry| {
+        let text = fs::read(file.path()).map_err(|e| e.to_string())?;
+        serde_json::from_slice(&text).map_err(|e| format!("{}: {e}", file.path().display()))
+    };
+    files.flatten().map(read).collect()
+}
+
+/// Boots a guest for each kernel and card. Whether all checks passed.
+fn run(arguments: &[String]) -> Result<bool, String> {
+    let (mut series, mut cards, mut checks) = (Vec::new(), Vec::new(), Vec::new());
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--kernel" => series.push(arguments.next().ok_or("--kernel SERIES")?.as_str()),
+            "--card" => cards.push(card_named(arguments.next().ok_or("--card CARD")?)?),
+            one if guest::names().chain(guest::modes()).any(|name| name == one) => {
+                checks.push(one.to_string());
+            }
+            other => {
+                let names: Vec<_> = guest::names().chain(guest::modes()).collect();
+                return Err(format!("no check or mode {other}; there are {}", names.join(", ")));
+            }
+        }
+    }
+    if series.is_empty() {
+        series.extend(SERIES);
+    }
+    if cards.is_empty() {
+        cards.extend(CARDS);
+    }
+    let kernels: Vec<Kernel> =
+        series.into_iter().map(Kernel::of_series).collect::<Result<_, _>>()?;
+    let program = env::current_exe().map_err(|e| e.to_string())?;
+    let mut all_passed = true;
+    for kernel in &kernels {
+        for &card in &cards {
+            let begun = Instant::now();
+            println!("Linux {}, {}", kernel.release, card.name);
+            let machine =
+                Machine { kernel, card, program: program.clone(), checks: &checks, limit: LIMIT };
+            let report = machine.run(|entry| {
+                let verdict = match entry.verdict {
+                    Verdict::Pass => "pass",
+                    Verdict::Fail => "FAIL",
+                    Verdict::Refused => "refused",
+                };
+                let (mode, check) = (&entry.mode, &entry.check);
+                println!(
+                    "  {verdict:<8}{mode:<9}{check:<12}{:>3} s  {}",
+                    entry.seconds, entry.detail
+                );
+            })?;
+            println!("  {} s", begun.elapsed().as_secs());
+            all_passed &= report.failures().is_empty();
+            // A choice of checks is no row of the table.
+            if checks.is_empty() {
+                keep(&report)?;
+            }
+        }
+    }
+    Ok(all_passed)
+}
+
+fn keep(report: &Report) -> Result<(), String> {
+    let folder = kept();
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let series: Vec<&str> = report.kernel.split('.').take(2).collect();
+    let file = folder.join(format!("{}-{}.json", series.join("."), report.card));
+    let text = serde_json::to_vec_pretty(report).expect("texts");
+    fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))
+}
