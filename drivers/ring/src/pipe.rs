@@ -17,7 +17,9 @@
 //! receiver takes it, which is just what a pipe promises (S-PIPE-8).
 //!
 //! Both ends are in one region, hence in one trust domain: the peer's slots are handed on
-//! unread, and only indices are bounded.
+//! unread, and only indices are bounded. A slot that says more than its buffer holds is no
+//! exception: no buffer has more bytes, so none is cut off, and the port that sends it on loses
+//! the packet, whole (S-SYNC-9).
 
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 

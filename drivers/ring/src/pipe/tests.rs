@@ -133,6 +133,35 @@ fn s_pipe_9_a_packet_in_several_syncs_keeps_its_flags() {
     }
 }
 
+/// A slot may say anything: both ends are in one region, and nothing leaves it here. What a packet
+/// has too much of is for the port to see that sends it on.
+#[test]
+fn s_sync_9_slots_are_handed_on_as_they_are() {
+    let p = pipe();
+    let ring = p.tx.ring();
+    // Flags, length, buffer; and what the slot points to.
+    let word = |flags: u16, len: u16, buf_idx: u32| {
+        u64::from(flags) << 48 | u64::from(len) << 32 | u64::from(buf_idx)
+    };
+    let sent = [
+        [word(NS_MOREFRAG, u16::MAX, 3), 99],
+        [word(0x8000, 2049, u32::MAX), u64::MAX],
+        [word(0, 60, 0), 0],
+    ];
+    for (at, words) in (0..).zip(sent) {
+        ring.set_slot_words(at, words);
+    }
+    ring.set_head(3);
+    ring.set_cur(3);
+    assert_eq!(p.tx.sync(&p.to_rx), Outcome::Done);
+    p.receive(0);
+    assert_eq!(p.unread(), 3);
+    assert_eq!([0, 1, 2].map(|at| p.rx.ring().slot_words(at)), sent);
+    p.receive(3);
+    p.send(&[], 0);
+    assert_eq!(p.space(), SLOTS - 1);
+}
+
 #[test]
 fn a_sleeper_is_woken_once() {
     let p = pipe();
