@@ -298,3 +298,106 @@ impl Assembler {
         Ok(self.insns)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Operand::*, Size::*, reg::*, *};
+
+    /// Code, destination, source, offset and constant.
+    type Fields = (u8, u8, u8, i16, i32);
+    type Write<'w> = &'w dyn Fn(&mut Assembler);
+
+    fn fields(write: impl FnOnce(&mut Assembler)) -> Vec<Fields> {
+        let mut asm = Assembler::new();
+        write(&mut asm);
+        let insns = asm.finish().unwrap().into_iter();
+        insns.map(|i| (i.code, destination(i), i.source(), i.offset, i.immediate)).collect()
+    }
+
+    fn destination(insn: Ebpf) -> u8 {
+        if cfg!(target_endian = "big") { insn.registers >> 4 } else { insn.registers & 0xf }
+    }
+
+    /// As the kernel's `instruction-set.rst` has them.
+    #[test]
+    fn instructions_are_encoded_as_the_kernel_says() {
+        let cases: [(Write<'_>, Fields); 24] = [
+            (&|asm| asm.set(R1, Constant(5)), (0xb7, 1, 0, 0, 5)),
+            (&|asm| asm.set(R1, Register(R10)), (0xbf, 1, 10, 0, 0)),
+            (&|asm| asm.add(R4, Constant(u32::MAX)), (0x07, 4, 0, 0, -1)),
+            (&|asm| asm.add(R4, Register(R8)), (0x0f, 4, 8, 0, 0)),
+            (&|asm| asm.compute_wide(alu::RSH, R9, Constant(32)), (0x77, 9, 0, 0, 32)),
+            (&|asm| asm.compute(alu::MUL, R7, Constant(3)), (0x24, 7, 0, 0, 3)),
+            (&|asm| asm.compute(alu::DIV, R7, Register(R8)), (0x3c, 7, 8, 0, 0)),
+            (&|asm| asm.network_order(R3, Half), (0xdc, 3, 0, 0, 16)),
+            (&|asm| asm.network_order(R3, Word), (0xdc, 3, 0, 0, 32)),
+            (&|asm| asm.network_order(R3, Double), (0xdc, 3, 0, 0, 64)),
+            (&|asm| asm.load(Byte, R0, R2, -1), (0x71, 0, 2, -1, 0)),
+            (&|asm| asm.load(Half, R0, R2, 2), (0x69, 0, 2, 2, 0)),
+            (&|asm| asm.load(Word, R0, R2, 4), (0x61, 0, 2, 4, 0)),
+            (&|asm| asm.load(Double, R0, R2, 8), (0x79, 0, 2, 8, 0)),
+            (&|asm| asm.store(Byte, R10, -8, Constant(7)), (0x72, 10, 0, -8, 7)),
+            (&|asm| asm.store(Word, R10, -8, Constant(7)), (0x62, 10, 0, -8, 7)),
+            (&|asm| asm.store(Half, R10, -8, Register(R3)), (0x6b, 10, 3, -8, 0)),
+            (&|asm| asm.store(Double, R10, -8, Register(R3)), (0x7b, 10, 3, -8, 0)),
+            (&|asm| asm.call(26), (0x85, 0, 0, 0, 26)),
+            (&|asm| asm.call_function(1234), (0x85, 0, 2, 0, 1234)),
+            (&|asm| asm.exit(), (0x95, 0, 0, 0, 0)),
+            (&|asm| asm.set_double(R6, 1 << 32 | 2), (0x18, 6, 0, 0, 2)),
+            (&|asm| asm.set_map(R6, 3), (0x18, 6, 1, 0, 3)),
+            (
+                &|asm| asm.append(&[Ebpf { code: 0x95, registers: 0, offset: 0, immediate: 0 }]),
+                (0x95, 0, 0, 0, 0),
+            ),
+        ];
+        for (n, (write, expected)) in cases.into_iter().enumerate() {
+            assert_eq!(fields(write)[0], expected, "case {n}");
+        }
+        assert_eq!(fields(|asm| asm.set_double(R6, 1 << 32 | 2))[1], (0, 0, 0, 0, 1));
+        assert_eq!(fields(|asm| asm.set_map(R6, 3))[1], (0, 0, 0, 0, 0));
+        assert_eq!(fields(|asm| asm.network_order(R3, Byte)), [], "a byte has no order");
+    }
+
+    /// What is jumped over, and what is called, by its distance from the next instruction.
+    #[test]
+    fn jumps_and_calls_go_to_their_labels() {
+        let program = fields(|asm| {
+            let [function, end, unused] = [asm.label(), asm.label(), asm.label()];
+            asm.branch(jump::GT, R1, Constant(9), end);
+            asm.branch(jump::EQ, R1, Register(R2), end);
+            asm.branch_wide(jump::LE, R1, Register(R2), end);
+            asm.branch_wide(jump::SET, R1, Constant(1), end);
+            asm.call_label(function);
+            asm.jump(end);
+            assert!(!asm.place(unused), "what follows is never reached");
+            assert!(asm.place(end));
+            asm.exit();
+            assert!(asm.place(function));
+            asm.exit();
+        });
+        let exit = (0x95, 0, 0, 0, 0);
+        let expected = [
+            (0x26, 1, 0, 5, 9),
+            (0x1e, 1, 2, 4, 0),
+            (0xbd, 1, 2, 3, 0),
+            (0x45, 1, 0, 2, 1),
+            (0x85, 0, 1, 0, 2),
+            (0x05, 0, 0, 0, 0),
+            exit,
+            exit,
+        ];
+        assert_eq!(program, expected);
+    }
+
+    #[test]
+    fn a_jump_that_is_too_far_is_refused() {
+        for (between, is_ok) in [(i16::MAX as usize, true), (i16::MAX as usize + 1, false)] {
+            let mut asm = Assembler::new();
+            let end = asm.label();
+            asm.jump(end);
+            asm.insns.resize(between + 1, asm.insns[0]);
+            asm.place(end);
+            assert_eq!(asm.finish().is_ok(), is_ok, "{between}");
+        }
+    }
+}

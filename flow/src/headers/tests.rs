@@ -219,6 +219,12 @@ proptest! {
     }
 
     #[test]
+    fn what_is_not_ip_has_addresses_and_a_tag(link in link(), ethertype in select(&[0x0806u16, 0x88cc])) {
+        let bytes = Link { labels: 0, ..link.clone() }.write(ethertype, &[0x45; 40]);
+        prop_assert_eq!(Headers::parse(&bytes), link.headers());
+    }
+
+    #[test]
     fn a_tunnel_is_read_back(
         link in link(), outer in ip(), inside in inside(), id: u32, comes_back: bool,
     ) {
