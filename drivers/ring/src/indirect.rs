@@ -139,30 +139,35 @@ mod tests {
         Kring::create(&region, 0, &init, &bufs).unwrap()
     }
 
-    /// Every third slot names memory that is not there, every other third memory of this program.
+    /// Slots in turn: one that names memory that is not there, two of this program's, of different
+    /// lengths, and one that names nothing.
     #[test]
     fn s_vale_9_what_cannot_be_read_is_empty() {
         let kring = ring(256);
         let ring = kring.ring();
         let memory: Vec<[u8; 100]> = (0..200).map(|i| [i as u8; 100]).collect();
+        let length = |i: u32| if i % 4 == 2 { 60 } else { 100 };
         for i in 0..200u32 {
             let [word, _] = ring.slot_words(i);
-            let ptr = match i % 3 {
+            let ptr = match i % 4 {
                 0 => 8,
-                1 => memory[i as usize].as_ptr() as u64,
+                1 | 2 => memory[i as usize].as_ptr() as u64,
                 _ => u64::MAX,
             };
             ring.set_slot_words(i, [word, ptr]);
-            let flags = if i % 3 == 2 { 0 } else { NS_INDIRECT };
-            ring.set_slot(i, word as u32, 100, flags);
+            let flags = if i % 4 == 3 { 0 } else { NS_INDIRECT };
+            ring.set_slot(i, word as u32, length(i), flags);
         }
         fetch(&kring, 200);
         for i in 0..200u32 {
             let slot = ring.slot(i);
-            assert_eq!(slot.len, if i % 3 == 0 { 0 } else { 100 }, "slot {i}");
+            assert_eq!(slot.len, if i % 4 == 0 { 0 } else { length(i) }, "slot {i}");
             let read = ring.buf(slot.buf_idx).unwrap().read::<100>(0).unwrap();
-            let expected = if i % 3 == 1 { i as u8 } else { 0 };
-            assert_eq!(read, [expected; 100], "slot {i}");
+            let mut expected = [0; 100];
+            if matches!(i % 4, 1 | 2) {
+                expected[..length(i).into()].fill(i as u8);
+            }
+            assert_eq!(read, expected, "slot {i}");
         }
     }
 }

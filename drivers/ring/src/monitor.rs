@@ -23,3 +23,35 @@ impl Driver for Monitor {
         kring.dir() == Dir::Tx || kring.is_ended()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use ringway_kring::Outcome;
+
+    use super::*;
+    use crate::tests::{move_to, rings};
+
+    #[test]
+    fn s_mon_3_tx_rings_fail() {
+        let [tx, rx] = rings();
+        assert_eq!((tx.sync(&Monitor), rx.sync(&Monitor)), (Outcome::Failed, Outcome::Done));
+    }
+
+    /// What others have filled in is read and released, until the monitored port has left.
+    #[test]
+    fn s_mon_8_rx_rings_fail_when_the_monitored_port_has_left() {
+        let [_, rx] = rings();
+        rx.csb().service.publish(0, 5);
+        assert_eq!(rx.sync(&Monitor), Outcome::Done);
+        move_to(&rx, 3, 4);
+        assert_eq!(rx.sync(&Monitor), Outcome::Done);
+        let app = &rx.csb().app;
+        assert_eq!((app.head(), app.cur(), rx.counters().packets.load(Relaxed)), (3, 4, 3));
+        rx.end();
+        move_to(&rx, 4, 4);
+        assert_eq!(rx.sync(&Monitor), Outcome::Failed);
+        assert_eq!(app.head(), 3, "nobody fills it again");
+    }
+}

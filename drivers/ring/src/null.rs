@@ -32,28 +32,17 @@ impl Driver for Sink {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::sync::atomic::Ordering::Relaxed;
 
     use ringway_kring::Outcome;
-    use ringway_region::{Layout, Region, RingInit, Sizes};
 
     use super::*;
-
-    fn rings() -> [Kring; 2] {
-        let sizes = Sizes::private([1, 1], [16, 16], 0, 0);
-        let region = Arc::new(Region::create(7, Layout::new(&sizes, 0).unwrap()).unwrap());
-        let make = |object, dir| {
-            let init = RingInit { dir, ringid: 0, num_slots: 16 };
-            Kring::create(&region, object, &init, &[]).unwrap()
-        };
-        [make(0, Dir::Tx), make(1, Dir::Rx)]
-    }
+    use crate::tests::{move_to, rings};
 
     #[test]
     fn s_null_1_moves_nothing() {
         let [tx, rx] = rings();
-        tx.ring().set_head(5);
-        tx.ring().set_cur(5);
+        move_to(&tx, 5, 5);
         assert_eq!((tx.sync(&Null), rx.sync(&Null)), (Outcome::Done, Outcome::Done));
         assert_eq!((tx.ring().tail(), rx.ring().tail()), (15, 0));
     }
@@ -63,12 +52,15 @@ mod tests {
         let [tx, rx] = rings();
         for round in 1..40u32 {
             let head = round * 7 % 16;
-            tx.ring().set_head(head);
-            tx.ring().set_cur(head);
+            move_to(&tx, head, head);
             assert_eq!(tx.sync(&Sink), Outcome::Done);
             assert_eq!(tx.ring().tail(), tx.ring().prev(head));
         }
+        assert_eq!(tx.counters().packets.load(Relaxed), 39 * 7);
+        rx.csb().service.publish(0, 4);
         assert_eq!(rx.sync(&Sink), Outcome::Done);
-        assert_eq!(rx.ring().tail(), 0);
+        move_to(&rx, 3, 3);
+        assert_eq!(rx.sync(&Sink), Outcome::Done);
+        assert_eq!((rx.csb().service.hwcur(), rx.ring().tail()), (3, 4), "what was there stays");
     }
 }

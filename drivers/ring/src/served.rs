@@ -54,3 +54,89 @@ fn take_note(ring: &RingView, from: u32, to: u32) {
         at = ring.next(at);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use ringway_abi::NS_REPORT;
+    use ringway_kring::Outcome;
+
+    use super::*;
+    use crate::tests::{move_to, rings};
+
+    fn served() -> WorkerServed {
+        WorkerServed { worker: Arc::new(Doorbell::new().unwrap()) }
+    }
+
+    /// Moves head and cur, and syncs; whether the worker was told.
+    fn tells(kring: &Kring, driver: &WorkerServed, head: u32, cur: u32) -> bool {
+        let kicks = kring.counters().kicks.load(Relaxed);
+        move_to(kring, head, cur);
+        assert_eq!(kring.sync(driver), Outcome::Done);
+        assert_eq!((kring.csb().app.head(), kring.csb().app.cur()), (head, cur));
+        let told = driver.worker.drain();
+        assert_eq!(kring.counters().kicks.load(Relaxed), kicks + u64::from(told));
+        told
+    }
+
+    #[test]
+    fn a_worker_that_sleeps_is_told_once_of_what_is_sent() {
+        let ([tx, _], driver) = (rings(), served());
+        assert!(!tells(&tx, &driver, 2, 2), "it does not sleep");
+        tx.csb().service.publish(2, 1);
+        tx.csb().service.arm();
+        assert!(!tells(&tx, &driver, 2, 2), "there is nothing new");
+        assert!(tells(&tx, &driver, 5, 5));
+        assert!(!tells(&tx, &driver, 6, 6), "that sleep was ended");
+        assert_eq!(tx.counters().packets.load(Relaxed), 6);
+    }
+
+    /// A sender that was killed between the two has published, and not told.
+    #[test]
+    fn what_was_published_and_not_told_is_told_by_the_next_sync() {
+        let ([tx, _], driver) = (rings(), served());
+        tells(&tx, &driver, 4, 4);
+        tx.csb().service.arm();
+        assert!(tells(&tx, &driver, 4, 4));
+        assert_eq!(tx.counters().packets.load(Relaxed), 4);
+    }
+
+    /// Of released slots a worker is told only if it has ever waited for some (S-VALE-10).
+    #[test]
+    fn released_slots_are_told_to_a_worker_that_waits_for_them() {
+        let ([_, rx], driver) = (rings(), served());
+        rx.csb().service.publish(0, 9);
+        assert_eq!(rx.sync(&driver), Outcome::Done);
+        assert!(!tells(&rx, &driver, 3, 3));
+        rx.csb().service.arm();
+        assert!(!tells(&rx, &driver, 3, 5), "none was released");
+        assert!(tells(&rx, &driver, 4, 5));
+        assert_eq!(rx.counters().packets.load(Relaxed), 4);
+    }
+
+    /// The flag of a released slot has done its work; those that the program keeps have theirs to do.
+    #[test]
+    fn released_slots_keep_the_buffers_that_the_program_has_put_there() {
+        let ([tx, rx], driver) = (rings(), served());
+        rx.csb().service.publish(0, 9);
+        assert_eq!(rx.sync(&driver), Outcome::Done);
+        const OTHER: u16 = NS_REPORT;
+        for kring in [&tx, &rx] {
+            for at in 0..4 {
+                kring.ring().set_slot(at, 40 + at, 60, OTHER | (NS_BUF_CHANGED * (at as u16 % 2)));
+            }
+            tells(kring, &driver, 2, 2);
+        }
+        let slots = |kring: &Kring| {
+            [0, 1, 2, 3]
+                .map(|at| kring.ring().slot(at))
+                .map(|slot| (slot.buf_idx, slot.len, slot.flags))
+        };
+        let changed = OTHER | NS_BUF_CHANGED;
+        let kept = [(40, 60, OTHER), (41, 60, changed), (42, 60, OTHER), (43, 60, changed)];
+        assert_eq!(slots(&tx), kept, "the worker looks at those of a sender");
+        let released = [(40, 60, OTHER), (41, 60, OTHER), (42, 60, OTHER), (43, 60, changed)];
+        assert_eq!(slots(&rx), released);
+    }
+}

@@ -105,6 +105,8 @@ fn s_pipe_9_buffers_travel_and_come_back() {
     p.receive(1);
     let back = p.tx.ring().slot(0);
     assert_eq!((back.buf_idx, back.flags), (spare, NS_BUF_CHANGED));
+    let own = p.rx.ring().slot(0);
+    assert_eq!((own.buf_idx, own.len, own.flags), (spare, 60, 0), "and here, too");
 }
 
 /// Whatever syncs lie between the slots of a packet, the receiver gets the flags that the sender
@@ -180,6 +182,56 @@ fn a_sleeper_is_woken_once() {
     assert!(!rung(&p.to_tx.sender), "nothing was released");
     p.receive(1);
     assert!(rung(&p.to_tx.sender));
+}
+
+/// Both ends count what passes, once, and how often they have woken the other.
+#[test]
+fn packets_and_kicks_are_counted() {
+    let p = pipe();
+    let counted = |kring: &Kring| {
+        let counters = kring.counters();
+        (counters.packets.load(Relaxed), counters.kicks.load(Relaxed))
+    };
+    p.send(&[60; 3], 0);
+    p.receive(0);
+    p.receive(2);
+    assert_eq!((counted(&p.tx), counted(&p.rx)), ((3, 0), (3, 0)));
+    p.rx.csb().app.arm();
+    p.send(&[60], 0);
+    assert_eq!(counted(&p.tx), (4, 1));
+    p.tx.csb().app.arm();
+    p.receive(1);
+    assert_eq!(counted(&p.rx), (4, 1));
+}
+
+/// Where there is nothing to receive, a sender that waits is woken even if nothing was released: it
+/// may wait for what a receiver that was killed has given back.
+#[test]
+fn a_sender_that_waits_is_woken_by_a_receiver_that_finds_nothing() {
+    let p = pipe();
+    p.tx.csb().app.arm();
+    p.receive(0);
+    assert!(p.to_tx.sender.drain());
+    p.tx.csb().app.arm();
+    p.send(&[60], 0);
+    p.receive(0);
+    assert!(!p.to_tx.sender.drain(), "there is something to receive first");
+}
+
+/// A look that finds little makes the next one wait longer, up to a limit; one that finds plenty
+/// less long.
+#[test]
+fn a_receiver_waits_the_longer_the_less_it_finds() {
+    let p = pipe();
+    let set = |now| p.rx.owner().backoff.store(now, Relaxed);
+    let after = |now, found| {
+        set(now);
+        backoff::learn(&p.rx, found);
+        p.rx.owner().backoff.load(Relaxed)
+    };
+    assert_eq!([0, 1, 15, 16, 32, u32::MAX].map(|now| after(now, 0)), [1, 3, 31, 32, 32, 32]);
+    assert_eq!([15, 16, 64, 65, 1000].map(|found| after(8, found)), [17, 8, 8, 4, 4]);
+    assert_eq!((after(0, 65), after(1, 65)), (0, 0));
 }
 
 proptest! {
