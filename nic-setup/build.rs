@@ -1,5 +1,6 @@
 //! Compiles the BPF programs with clang into `OUT_DIR`, where `program.rs`, `host.rs` and
 //! `ingress_drop.rs` embed them.
+#![allow(clippy::disallowed_methods, reason = "cargo tells a build script by variables")]
 
 use std::path::Path;
 use std::process::{Command, exit};

@@ -1,4 +1,5 @@
 //! Says how the library is linked, and gives it its other name.
+#![allow(clippy::disallowed_methods, reason = "cargo tells a build script by variables")]
 
 use std::{
     env, fs,

@@ -1,5 +1,6 @@
 //! `ringway`: the command line.
 #![deny(unsafe_code)]
+#![allow(clippy::disallowed_methods, reason = "a program reads its own environment")]
 // What is printed goes through `output`, or through `tools::log`, which escape what is not printable.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 

@@ -7,6 +7,10 @@
 // What is told goes through `log`, which escapes what is not printable.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 #![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "tests write to the temporary folder")
+)]
+#![cfg_attr(
     not(test),
     deny(
         clippy::unwrap_used,

@@ -28,6 +28,10 @@
 //! [`Request`]: ringway_proto::Request
 #![deny(unsafe_code)]
 #![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "tests write to the temporary folder")
+)]
+#![cfg_attr(
     not(test),
     deny(
         clippy::unwrap_used,

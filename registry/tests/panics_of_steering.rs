@@ -3,6 +3,7 @@
 //!
 //! No virtual interface has an RSS table or flow rules, so `tests/c/rss_nic.c` stands in for one: it is
 //! preloaded into a process of the test's own.
+#![allow(clippy::disallowed_methods, reason = "tests are told by variables what to do")]
 
 mod common;
 

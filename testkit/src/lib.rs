@@ -5,6 +5,7 @@
 //! here touches an interface that it did not make. A failure panics with the command and its output:
 //! a test has no better use for the error.
 #![deny(unsafe_code)]
+#![allow(clippy::disallowed_methods, reason = "tests are told by variables what to do")]
 
 mod bpf;
 mod folder;

@@ -4,6 +4,7 @@
 //! directory of its own. Further client processes are the program `traffic`, and the C
 //! programs of `tests/c`, built by [`compile`]. All speak [numbered frames](frame).
 #![forbid(unsafe_code)]
+#![allow(clippy::disallowed_methods, reason = "tests are told by variables what to do")]
 
 pub mod attacks;
 pub mod bystanders;

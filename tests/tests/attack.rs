@@ -7,6 +7,7 @@
 //!
 //! RINGWAY_ATTACK is a single attack to be run, RINGWAY_ATTACK_SECONDS how long each goes on, and
 //! RINGWAY_ATTACK_BOUND_MS what bystanders put up with in any case: on a quiet machine that may be little.
+#![allow(clippy::disallowed_methods, reason = "tests are told by variables what to do")]
 
 use std::{
     env,

@@ -1,5 +1,6 @@
 //! Crates of others are what `deny.toml` allows: where they come from, their licences, and one version of
 //! each. `cargo deny check` looks at the same, and at advisories, which takes the network.
+#![allow(clippy::disallowed_methods, reason = "tests are told by variables what to do")]
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,5 +1,6 @@
 //! The house stands as it is drawn: which crate may use which, what a preloaded process gets, and
 //! where unsafe code may be.
+#![allow(clippy::disallowed_methods, reason = "tests are told by variables what to do")]
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -299,58 +300,4 @@ fn unsafe_code_is_fenced() {
     }
     let argued = OF_SHARED_MEMORY.map(String::from).into();
     assert_eq!(lifted, argued, "unsafe code belongs into the crate's `sys`");
-}
-
-/// Crates of programs that read their own environment, and of tests; all others are in libraries,
-/// or start daemons.
-const PLAIN_PROGRAMS: [&str; 9] = [
-    "ringway-environment",
-    "ringway-cli",
-    "ringway-demo",
-    "ringway-testkit",
-    "ringway-bench",
-    "ringway-instructions",
-    "ringway-tests",
-    "ringway-conformance",
-    "ringway-lab",
-];
-
-/// Files of libraries that read it all the same: what a service manager tells the system daemon
-/// that it starts. SELinux marks each service as one with more rights (`AT_SECURE`), so that the
-/// daemon would miss it.
-const TOLD_BY_A_MANAGER: &str = "daemon/src/service_manager.rs";
-
-/// What reads the environment: functions of the standard library, and of libc.
-const READERS: [&str; 8] =
-    ["env::var", "env::{", "use std::env;", "var_os", "temp_dir", "home_dir", "getenv", "environ("];
-
-/// Only `environment` knows whether the environment may be believed, so only it reads it.
-#[test]
-fn libraries_read_no_environment_of_their_own() {
-    let metadata = metadata();
-    let project = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("it is in the project");
-    let mut found = BTreeSet::new();
-    for (name, package) in members(&metadata) {
-        let folder = Path::new(text(&package["manifest_path"])).with_file_name("src");
-        if PLAIN_PROGRAMS.contains(&name) || !folder.is_dir() {
-            continue;
-        }
-        for file in sources(&folder) {
-            let source = fs::read_to_string(&file).expect("cargo names it");
-            // Tests stand at the end, in a module.
-            let tests = |at: &(usize, &str)| {
-                source[at.0..]
-                    .lines()
-                    .nth(1)
-                    .is_some_and(|next| next.contains("mod ") && next.ends_with('{'))
-            };
-            let tests = source.match_indices("#[cfg(test)]\n").find(tests);
-            let code = tests.map_or(&*source, |(at, _)| &source[..at]);
-            if READERS.iter().any(|reader| code.contains(reader)) {
-                let inside = file.strip_prefix(project).expect("it is in the project");
-                found.insert(inside.display().to_string());
-            }
-        }
-    }
-    assert_eq!(found, [TOLD_BY_A_MANAGER.to_owned()].into(), "ask `ringway_environment`");
 }

@@ -1,5 +1,6 @@
 //! A client that was written from `docs/control-protocol.md` and `docs/shared-memory.md` alone, in
 //! Python, and this one have a switch in common.
+#![allow(clippy::disallowed_methods, reason = "tests are told by variables what to do")]
 
 use std::{
     path::{Path, PathBuf},

@@ -1,5 +1,6 @@
 //! What a user's programs share beside regions, and where the user's daemon is: no other user can
 //! make, take, read, write, lock or list it (trust rule 9).
+#![allow(clippy::disallowed_methods, reason = "tests are told by variables what to do")]
 
 use std::{
     collections::BTreeSet,

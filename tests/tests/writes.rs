@@ -3,6 +3,7 @@
 //! or wrong, and no sync takes long (trust rules 1 and 2).
 //!
 //! RINGWAY_WRITES is how many writes there are to be.
+#![allow(clippy::disallowed_methods, reason = "tests are told by variables what to do")]
 
 use std::{
     env,

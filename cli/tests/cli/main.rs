@@ -1,4 +1,5 @@
 //! The command line as a user runs it: processes of their own, with a private daemon for each test.
+#![allow(clippy::disallowed_methods, reason = "tests are told by variables what to do")]
 
 mod action;
 mod all_or_nothing;

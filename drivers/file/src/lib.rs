@@ -20,6 +20,10 @@
 //! | `recorder.rs`, `output.rs`, `tx.rs` | the queue of blocks; the files they go to; the driver of a tx ring |
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "tests write to the temporary folder")
+)]
 
 mod blocks;
 mod error;

@@ -1,4 +1,5 @@
 //! What is recorded is read back: bytes, lengths, times, in order; and files of others are read.
+#![allow(clippy::disallowed_methods, reason = "tests write to the temporary folder")]
 
 use std::{
     env, fs,

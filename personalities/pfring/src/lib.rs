@@ -11,6 +11,10 @@
 //! There is no module in the kernel: what PF_RING's does for each packet is done here, in the program's process.
 //! An interface is listened to beside the stack, as PF_RING has it; a port is Ringway's (`vale0:a`, `netmap:eth0`).
 #![allow(non_camel_case_types)]
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "tests write to the temporary folder")
+)]
 
 mod abi;
 mod admission;

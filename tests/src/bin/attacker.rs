@@ -6,6 +6,7 @@
 //! ```
 //!
 //! The daemon is the one of RINGWAY_SOCKET.
+#![allow(clippy::disallowed_methods, reason = "a program reads its own environment")]
 
 use std::cell::RefCell;
 

@@ -13,6 +13,7 @@
 //!
 //! Nothing that is counted depends on time, threads, addresses or the kernel. The compiler matters:
 //! with another than the recorded one, differences are shown and are no failure.
+#![allow(clippy::disallowed_methods, reason = "tests are told by variables what to do")]
 
 mod callgrind;
 mod cases;
