@@ -1,6 +1,6 @@
 //! Frames that take several slots, taken apart.
 
-use ringway::{TxBatch, TxRing};
+use ringway::{Recorded, TxBatch, TxRing};
 
 /// The most slots that a packet can have (`NETMAP_MAX_FRAGS`).
 pub const MAX_FRAGMENTS: usize = 64;
@@ -32,9 +32,24 @@ impl Fragmenter {
     /// Puts a frame into as many slots as it takes. False: there are too few, and none was taken.
     #[inline]
     pub fn put(self, slots: &mut TxBatch<'_>, frame: &[u8]) -> bool {
+        self.put_recorded(slots, frame, None)
+    }
+
+    /// The same, for a port that may be a capture file, which is to have this of the frame.
+    #[inline]
+    pub fn put_recorded(
+        self,
+        slots: &mut TxBatch<'_>,
+        frame: &[u8],
+        mut recorded: Option<Recorded>,
+    ) -> bool {
         if frame.len() <= self.room {
-            let slot = slots.next();
-            return slot.map(|mut slot| slot.write(frame)).is_some();
+            let Some(mut slot) = slots.next() else { return false };
+            slot.write(frame);
+            if let Some(recorded) = recorded {
+                slot.set_recorded(recorded);
+            }
+            return true;
         }
         if frame.len() > self.longest || frame.len() > slots.size_hint().0 * self.room {
             return false;
@@ -43,6 +58,9 @@ impl Fragmenter {
         while let Some(part) = parts.next() {
             let Some(mut slot) = slots.next() else { return false };
             slot.write_part(part, parts.peek().is_some());
+            if let Some(recorded) = recorded.take() {
+                slot.set_recorded(recorded);
+            }
         }
         true
     }

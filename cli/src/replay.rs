@@ -12,7 +12,7 @@ use crate::run_loop::{self, RunLoop};
 use crate::units::{Rate, parse_count, parse_duration};
 use file::FileArg;
 use playlist::{Order, Playlist, Upcoming};
-use ringway::Port;
+use ringway::{Port, Recorded};
 use rustix::event::PollFlags;
 use schedule::{Schedule, Timing};
 use sender::{Next, Sender, Timeline};
@@ -106,6 +106,7 @@ pub fn run(args: &Args) -> Result<()> {
         length: 0,
         time: 0,
         slipped: 0,
+        first_due: None,
     };
     let batch = args.burst.map(|frames| frames as usize);
     let mut sender = Sender::new(run, files, args.count, batch);
@@ -122,19 +123,27 @@ struct Files {
     length: usize,
     time: u64,
     slipped: u64,
+    /// When the first frame of all was due.
+    first_due: Option<u64>,
 }
 
 impl Timeline for Files {
     #[inline]
     fn next(&mut self, now: u64) -> Result<Next<'_>> {
-        let (bytes, time) = match self.playlist.peek()? {
-            Upcoming::Frame { bytes, time } => (bytes, time),
+        let (bytes, time, recorded, began) = match self.playlist.peek()? {
+            Upcoming::Frame { bytes, time, recorded, began } => (bytes, time, recorded, began),
             Upcoming::Nothing => return Ok(Next::Nothing),
             Upcoming::End => return Ok(Next::End),
         };
         (self.length, self.time) = (bytes.len(), time);
         self.slipped += self.schedule.slip(now);
-        Ok(Next::Frame { bytes, due: self.schedule.due(time) })
+        let due = self.schedule.due(time);
+        // Not when it is written, which is late by as much as the machine is.
+        let on_time = |due: u64| {
+            let since = due.saturating_sub(*self.first_due.get_or_insert(due));
+            Recorded { time: began.saturating_add(since), ..recorded }
+        };
+        Ok(Next::Frame { bytes, due, recorded: Some(due.map_or(recorded, on_time)) })
     }
 
     #[inline]

@@ -628,6 +628,12 @@ impl BoundRing {
         &self.kring
     }
 
+    /// Whether frames have the times at which a monitor has seen them.
+    #[inline]
+    pub(crate) fn has_times_of_monitor(&self) -> bool {
+        self.times == TimeSource::Slot
+    }
+
     /// Whether a capture file is behind the ring.
     #[inline]
     pub(crate) fn is_file(&self) -> bool {

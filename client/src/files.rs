@@ -10,7 +10,7 @@ use std::{
 use ringway_abi::Dir;
 use ringway_file::{FileRx, FileTx, Playback, Recorder, Recording, Skipped};
 use ringway_kring::Kring;
-use ringway_proto::{Options, Registration, RingSelection};
+use ringway_proto::{Options, Registration, RingSelection, is_printable};
 use rustix::fd::AsFd;
 
 use crate::{
@@ -96,7 +96,7 @@ fn name_of_rings(file: &Path) -> String {
     let mut shown = String::new();
     for letter in name.chars() {
         // Braces are for pipes; what is no letter of a terminal's is refused, or not shown.
-        let letter = if letter.is_control() || "{}@".contains(letter) { '_' } else { letter };
+        let letter = if !is_printable(letter) || "{}@".contains(letter) { '_' } else { letter };
         if shown.len() + letter.len_utf8() > MOST {
             break;
         }

@@ -9,6 +9,7 @@ use ringway_region::{Recorded, RingView, Slot};
 use crate::{
     batch::{Batch, held},
     binding::{BoundRing, Stats},
+    clock::tai_ahead,
     tx::{TxRing, TxSlot},
 };
 
@@ -83,25 +84,24 @@ pub struct Forwarded {
 impl RxRing<'_> {
     /// Sends the packets in the first `slots` slots on by another port, which has room for so many,
     /// packet by packet, whole or not at all: without copying if both ports share a region, unless
-    /// `copy` is wanted. From one capture file to another, packets keep their time and their length
-    /// on the wire.
+    /// `copy` is wanted. In a capture file, packets keep the time and the length on the wire that
+    /// another file has of them, and the time at which a monitor has seen them.
     pub fn forward(&mut self, to: &mut TxRing<'_>, slots: usize, copy: bool) -> Forwarded {
         let mut forwarded = Forwarded::default();
-        let is_copied = self.bound.is_file() && to.is_file();
+        let recorded = self.times_for(to);
         let mut free = to.batch(slots);
         // Slots and bytes of the packet so far, and whether it is lost.
         let (mut taken, mut bytes, mut lost) = (0, 0, false);
+        let mut first = None;
         for frame in self.batch(slots) {
             let more = frame.more_fragments();
             if !lost {
                 let Some(mut slot) = free.next() else { break };
                 (taken, bytes) = (taken + 1, bytes + frame.len() as u64);
-                let recorded = if is_copied { frame.recorded() } else { None };
+                let known = if taken == 1 { recorded.of(&frame) } else { None };
                 let fits =
                     if copy { frame.forward_copy(&mut slot) } else { frame.forward(&mut slot) };
-                if let Some(recorded) = recorded.filter(|_| taken == 1) {
-                    slot.set_recorded(recorded);
-                }
+                first = known.map(|known| (known, slot)).or(first);
                 if !fits {
                     free.take_back(taken);
                     forwarded.misfits += 1;
@@ -112,11 +112,55 @@ impl RxRing<'_> {
                 if !lost {
                     forwarded.packets += 1;
                     forwarded.bytes += bytes;
+                    if let Some((known, mut slot)) = first.take() {
+                        let length = known.length.max(bytes as u32);
+                        slot.set_recorded(Recorded { length, ..known });
+                    }
                 }
+                first = None;
                 (taken, bytes, lost) = (0, 0, false);
             }
         }
         forwarded
+    }
+
+    /// What packets take along to another port.
+    fn times_for(&self, to: &TxRing<'_>) -> Times {
+        if !to.is_file() {
+            return Times::None;
+        }
+        match self.bound.has_times_of_monitor() {
+            _ if self.bound.is_file() => Times::Recorded,
+            true => Times::Seen { ahead: tai_ahead().unsigned_abs() * 1_000_000_000 },
+            false => Times::None,
+        }
+    }
+}
+
+/// Where what a capture file has of packets comes from.
+#[derive(Clone, Copy)]
+enum Times {
+    None,
+    /// Another file.
+    Recorded,
+    /// A monitor, whose times are ahead of those since 1970.
+    Seen {
+        ahead: u64,
+    },
+}
+
+impl Times {
+    /// What is known of the packet that begins with `frame`.
+    #[inline]
+    fn of(self, frame: &RxFrame<'_>) -> Option<Recorded> {
+        match self {
+            Times::None => None,
+            Times::Recorded => frame.recorded(),
+            Times::Seen { ahead } => {
+                let time = frame.timestamp()?.get().checked_sub(ahead)?;
+                Some(Recorded { time, length: 0 })
+            }
+        }
     }
 }
 

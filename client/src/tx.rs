@@ -55,7 +55,7 @@ impl<'a> TxRing<'a> {
         let Some(mut slot) = batch.next() else { return false };
         let whole = slot.write(frame);
         if !whole {
-            batch.0.give_up();
+            batch.batch.give_up();
         }
         whole
     }
@@ -73,7 +73,7 @@ impl<'a> TxRing<'a> {
     /// # Ok::<(), ringway::Error>(())
     /// ```
     pub fn batch(&mut self, max: usize) -> TxBatch<'_> {
-        TxBatch(Batch::new(self.ring(), max))
+        TxBatch { batch: Batch::new(self.ring(), max), is_file: self.is_file() }
     }
 
     /// Publishes what was put into the ring, and learns what has become free. Does not wait. When
@@ -89,25 +89,29 @@ impl<'a> TxRing<'a> {
 
 /// Free slots; see [`TxRing::batch`]. The slots taken become part of the ring on drop.
 #[derive(Debug)]
-pub struct TxBatch<'r>(Batch<'r>);
+pub struct TxBatch<'r> {
+    batch: Batch<'r>,
+    is_file: bool,
+}
 
 impl<'r> Iterator for TxBatch<'r> {
     type Item = TxSlot<'r>;
 
     #[inline]
     fn next(&mut self) -> Option<TxSlot<'r>> {
-        self.0.take().map(|index| TxSlot { ring: self.0.ring(), index })
+        let (ring, is_file) = (self.batch.ring(), self.is_file);
+        self.batch.take().map(|index| TxSlot { ring, index, is_file })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.0.left(), Some(self.0.left()))
+        (self.batch.left(), Some(self.batch.left()))
     }
 }
 
 impl TxBatch<'_> {
     /// The last `slots` that were taken are not sent, and come again.
     pub(crate) fn take_back(&mut self, slots: u32) {
-        self.0.take_back(slots);
+        self.batch.take_back(slots);
     }
 }
 
@@ -116,6 +120,7 @@ impl TxBatch<'_> {
 pub struct TxSlot<'r> {
     ring: &'r RingView,
     index: u32,
+    is_file: bool,
 }
 
 impl TxSlot<'_> {
@@ -142,16 +147,17 @@ impl TxSlot<'_> {
 
     /// Of a packet that goes to a capture file: the file is to have this of it, rather than the
     /// time at which it is written, and the bytes that are there. For the packet's first slot, once
-    /// it is filled.
-    #[cfg(feature = "files")]
-    pub(crate) fn set_recorded(&mut self, recorded: Recorded) {
-        self.ring.set_recorded(self.ring.slot(self.index).buf_idx, recorded);
-        self.ring.shadow(self.index).store(ringway_file::RECORDED, Relaxed);
+    /// it is filled. On other ports it does nothing.
+    pub fn set_recorded(&mut self, recorded: Recorded) {
+        #[cfg(feature = "files")]
+        if self.is_file {
+            self.ring.set_recorded(self.ring.slot(self.index).buf_idx, recorded);
+            self.ring.shadow(self.index).store(ringway_file::RECORDED, Relaxed);
+        }
+        // Without files, there are none to go to.
+        #[cfg(not(feature = "files"))]
+        let _ = (recorded, self.is_file);
     }
-
-    /// Without files, there are none to go to.
-    #[cfg(not(feature = "files"))]
-    pub(crate) fn set_recorded(&mut self, _recorded: Recorded) {}
 
     /// Copies bytes to an offset of the buffer; the length stays. False if they do not fit.
     #[inline]

@@ -4,6 +4,7 @@ use crate::capture_file::skipped_text;
 use crate::error::{Error, Result};
 use crate::output::note;
 use crate::replay::file::FileArg;
+use ringway::Recorded;
 use ringway_file::{Next, Playback, Replay};
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -48,7 +49,15 @@ enum Head {
 /// What comes next, and when, in nanoseconds since the first frame of all.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Upcoming<'p> {
-    Frame { bytes: &'p [u8], time: u64 },
+    /// `recorded`: when it was recorded, since 1970, and its length on the wire; in files that are
+    /// merged by the time since their beginning, or are repeated, the time that goes on from the first
+    /// frame of all, which was recorded when it `began`.
+    Frame {
+        bytes: &'p [u8],
+        time: u64,
+        recorded: Recorded,
+        began: u64,
+    },
     Nothing,
     End,
 }
@@ -68,6 +77,8 @@ pub struct Playlist {
     chosen: Option<(usize, u64)>,
     /// When the last frame was.
     last: u64,
+    /// When the first frame of all was recorded, and its time here.
+    begin: Option<[u64; 2]>,
 }
 
 impl Playlist {
@@ -98,6 +109,7 @@ impl Playlist {
             epoch: None,
             chosen: None,
             last: 0,
+            begin: None,
         })
     }
 
@@ -137,8 +149,16 @@ impl Playlist {
             }
         }
         let Some((index, time)) = self.chosen else { return Ok(Upcoming::Nothing) };
+        let offset = self.tracks[index].offset;
         match self.tracks[index].playback.peek() {
-            Next::Frame { bytes, .. } => Ok(Upcoming::Frame { bytes, time }),
+            Next::Frame { bytes, time: own, length, .. } => {
+                let own = own.saturating_add(offset);
+                let [began, at] = *self.begin.get_or_insert([own, time]);
+                let goes_on = self.order == Order::Start || self.round > 0;
+                let time_of_all = began.saturating_add(time).saturating_sub(at);
+                let recorded = Recorded { time: if goes_on { time_of_all } else { own }, length };
+                Ok(Upcoming::Frame { bytes, time, recorded, began })
+            }
             Next::Nothing | Next::End => Ok(Upcoming::Nothing),
         }
     }

@@ -7,14 +7,15 @@ use crate::metered::Metered;
 use crate::output::note;
 use crate::report::Counters;
 use crate::run_loop::RunLoop;
-use ringway::{Interest, Port};
+use ringway::{Interest, Port, Recorded};
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
 /// What a timeline has next.
 pub enum Next<'t> {
     /// A frame, due at a time, in nanoseconds since there was a first one; `None`: as soon as there is room.
-    Frame { bytes: &'t [u8], due: Option<u64> },
+    /// `recorded`: what a capture file is to have of it, if the port is one.
+    Frame { bytes: &'t [u8], due: Option<u64>, recorded: Option<Recorded> },
     /// Nothing, as yet.
     Nothing,
     /// Nothing comes any more.
@@ -113,9 +114,9 @@ impl<T: Timeline> Pump<T> {
             if packets == most {
                 break Stop::Batch;
             }
-            let (frame, due) = match self.timeline.next(now) {
+            let (frame, due, recorded) = match self.timeline.next(now) {
                 Ok(Next::Frame { due: Some(due), .. }) if due > now => break Stop::Due(due),
-                Ok(Next::Frame { bytes, due }) => (bytes, due),
+                Ok(Next::Frame { bytes, due, recorded }) => (bytes, due, recorded),
                 Ok(Next::Nothing) => break Stop::Nothing,
                 Ok(Next::End) => break Stop::End,
                 Err(error) => {
@@ -128,7 +129,7 @@ impl<T: Timeline> Pump<T> {
                 self.timeline.advance();
                 continue;
             }
-            if !self.fragmenter.put(&mut slots, frame) {
+            if !self.fragmenter.put_recorded(&mut slots, frame, recorded) {
                 break Stop::Full;
             }
             packets += 1;

@@ -242,7 +242,8 @@ impl Timeline for Scheduled {
     fn next(&mut self, _now: u64) -> Result<Next<'_>> {
         let Some((due, number)) = self.entries.get(self.at) else { return Ok(Next::Nothing) };
         let (place, _) = &self.trace.packets[*number];
-        Ok(Next::Frame { bytes: &self.trace.bytes[place.clone()], due: Some(self.base + due) })
+        let bytes = &self.trace.bytes[place.clone()];
+        Ok(Next::Frame { bytes, due: Some(self.base + due), recorded: None })
     }
 
     fn advance(&mut self) {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A file's name in the home, and as a port.
 pub fn named(home: &Home, name: &str) -> (String, String) {
@@ -364,12 +364,39 @@ fn time_and_length_survive_copying() {
         home.json(&["capture", &port, "-w", &captured]);
         home.json(&["recv", &port, "-w", &received]);
         home.json(&["bridge", &port, &to]);
-        for copy in [captured, received, bridged] {
+        let (replayed, by_replay) = named("replayed");
+        home.json(&["replay", &by_replay, &path, "--speed", "0"]);
+        for copy in [captured, received, bridged, replayed] {
             assert_eq!(times_and_lengths(&copy), original, "{copy}");
         }
     }
     let text = String::from_utf8(home.run(&["recv", &port, "-p"]).stdout).unwrap();
     assert!(text.starts_with("00:16:40.000500   74 "), "{text}");
+    home.is_left_clean();
+}
+
+/// Frames of a monitor have the time at which it saw them, however late they are written.
+#[test]
+fn a_bridge_from_a_monitor_keeps_its_times() {
+    let home = Home::new();
+    let (path, to) = named(&home, "seen.pcap");
+    let receiver = home.open(&["recv", "vale0:b", "--count", "10"]);
+    let bridge = home.open(&["bridge", "vale0:b/r", &to]);
+    bridge.signal(Signal::STOP);
+    home.json(&["gen", "vale0:a", "--count", "10"]);
+    finish(receiver);
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let all_seen = now();
+    while now() - all_seen < Duration::from_millis(1) {}
+    bridge.signal(Signal::CONT);
+    wait_for_size(&path, 24 + 10 * (16 + 60));
+    bridge.signal(Signal::INT);
+    bridge.wait();
+    for line in times_and_lengths(&path) {
+        let (time, length) = line.split_once(' ').unwrap();
+        assert!(time.parse::<f64>().unwrap() <= all_seen.as_secs_f64(), "{line}");
+        assert_eq!(length, "60");
+    }
     home.is_left_clean();
 }
 

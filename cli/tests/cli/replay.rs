@@ -27,12 +27,14 @@ fn record(path: &str, recorded: &[(u64, u8)]) {
 
 /// The times of the frames in a pcap file, in microseconds, and their numbers.
 fn recorded(path: &str) -> Vec<(u64, u8)> {
+    const NANOSECONDS: u32 = 0xa1b2_3c4d;
     let file = fs::read(path).unwrap();
     let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
     let mut frames = Vec::new();
     let mut at = 24;
     while at < file.len() {
-        let time = u64::from(word(at)) * 1_000_000 + u64::from(word(at + 4));
+        let micros = word(at + 4) / if word(0) == NANOSECONDS { 1000 } else { 1 };
+        let time = u64::from(word(at)) * 1_000_000 + u64::from(micros);
         frames.push((time, file[at + 16 + 11]));
         at += 16 + word(at + 8) as usize;
     }
@@ -93,6 +95,49 @@ fn no_frame_goes_before_its_time() {
     assert!(seconds(&["--speed", "2", "--loop", "3"]) >= 0.373);
     assert!(seconds(&["--rate", "2k"]) >= 0.124);
     assert!(seconds(&["--rate", "1Mbps", "--count", "100"]) >= 0.047);
+    home.is_left_clean();
+}
+
+/// A file that is written has the times of the frames that are replayed, and not of the writing.
+#[test]
+fn frames_keep_their_times_in_a_file() {
+    let home = Home::new();
+    let (a, b) = (named(&home, "a.pcap").0, named(&home, "b.pcap").0);
+    record(&a, &[(5_000_000, 1), (5_000_100, 2), (5_000_400, 3)]);
+    record(&b, &[(9_000_000, 11), (9_000_250, 12)]);
+    let (got, to) = named(&home, "got.pcap");
+    let replayed = |files: &[&str], options: &[&str]| {
+        home.json(&[&["replay", &to], files, options].concat());
+        recorded(&got)
+    };
+    let plain = [(5_000_000, 1), (5_000_100, 2), (5_000_400, 3)];
+    for options in [&["--speed", "0"][..], &[]] {
+        assert_eq!(replayed(&[&a], options), plain, "{options:?}");
+    }
+    assert_eq!(
+        replayed(&[&a], &["--speed", "0.5"]),
+        [(5_000_000, 1), (5_000_200, 2), (5_000_800, 3)]
+    );
+    assert_eq!(
+        replayed(&[&a], &["--rate", "10k"]),
+        [(5_000_000, 1), (5_000_100, 2), (5_000_200, 3)]
+    );
+    assert_eq!(
+        replayed(&[&a], &["--max-gap", "150us"]),
+        [(5_000_000, 1), (5_000_100, 2), (5_000_250, 3)]
+    );
+    let second = [(9_000_000, 11), (9_000_250, 12)];
+    assert_eq!(replayed(&[&a, &b], &["--speed", "0"]), [&plain[..], &second].concat());
+    assert_eq!(
+        replayed(&[&b, &a], &["--speed", "0", "--order", "time"]),
+        [&plain[..], &second].concat()
+    );
+    assert_eq!(
+        replayed(&[&a, &b], &["--speed", "0", "--order", "start"]),
+        [(5_000_000, 1), (5_000_000, 11), (5_000_100, 2), (5_000_250, 12), (5_000_400, 3)]
+    );
+    let round = plain.map(|(time, number)| (time + 400, number));
+    assert_eq!(replayed(&[&a], &["--speed", "0", "--loop", "2"]), [&plain[..], &round].concat());
     home.is_left_clean();
 }
 
