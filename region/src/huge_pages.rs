@@ -132,21 +132,36 @@ mod tests {
         assert!(others.into_iter().all(|at| bytes[at].load(Relaxed) == 0));
     }
 
+    /// Huge pages of the mapping of the file with this name.
+    fn pages(name: &str) -> usize {
+        let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let (_, own) = smaps.split_once(name).expect("it is mapped");
+        let (_, size) = own.split_once("ShmemPmdMapped:").expect("Linux 4.8 and newer");
+        let size = size.split_whitespace().next().unwrap();
+        size.parse::<usize>().unwrap() * 1024 / SIZE
+    }
+
     #[test]
     fn the_kernel_has_huge_pages_for_what_was_asked() {
-        let (_fd, mapping) = Mapping::create("huge-pages", 4 * SIZE).unwrap();
-        let pages = || {
-            let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
-            let (_, own) = smaps.split_once("huge-pages").expect("it is mapped");
-            let (_, size) = own.split_once("ShmemPmdMapped:").expect("Linux 4.8 and newer");
-            let size = size.split_whitespace().next().unwrap();
-            size.parse::<usize>().unwrap() * 1024 / SIZE
+        let (_fd, probe) = Mapping::create("huge-probe", SIZE).unwrap();
+        probe.bytes()[0].store(1, Relaxed);
+        // SAFETY: the advice changes nothing that a program could see.
+        let result = unsafe {
+            libc::madvise(probe.bytes().as_ptr().cast_mut().cast(), SIZE, libc::MADV_COLLAPSE)
         };
-        assert_eq!(pages(), 0);
-        collapse_at(mapping.bytes(), [1, SIZE as u64, 2 * SIZE as u64], 2);
-        assert_eq!(pages(), 0);
-        collapse_at(mapping.bytes(), [5, 3 * SIZE as u64], 1);
         // None on kernels older than 6.1.
-        assert!([0, 2].contains(&pages()), "{}", pages());
+        let has_some = result == 0 && pages("huge-probe") == 1;
+        let (_fd, mapping) = Mapping::create("huge-pages", 4 * SIZE).unwrap();
+        assert_eq!(pages("huge-pages"), 0);
+        collapse_at(mapping.bytes(), [1, SIZE as u64, 2 * SIZE as u64], 2);
+        assert_eq!(pages("huge-pages"), 0);
+        let expected = if has_some { 2 } else { 0 };
+        // Where memory is in pieces, the kernel may not find enough of it at the first try.
+        const TRIES: usize = 50;
+        let found = (0..TRIES).find(|_| {
+            collapse_at(mapping.bytes(), [5, 3 * SIZE as u64], 1);
+            pages("huge-pages") == expected
+        });
+        assert!(found.is_some(), "{} of {expected}", pages("huge-pages"));
     }
 }

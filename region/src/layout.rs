@@ -309,6 +309,22 @@ mod tests {
         assert!(matches!(Layout::within(asked, &odd, 0), Err(LayoutError::Alignment { .. })));
     }
 
+    /// Pools are whole groups of pages, unless a group would be more than there is use for.
+    #[test]
+    fn pools_are_groups_of_pages() {
+        let shape = |size, num| {
+            let PoolShape { size, total, offset } = super::pool(64, size, num);
+            assert_eq!(offset, 64);
+            (size, total)
+        };
+        assert_eq!(shape(64, 1), (64, 64));
+        assert_eq!(shape(2000, 3), (2048, 4), "two in a page");
+        assert_eq!(shape(4097, 65), (4160, 128), "64 pages and more, for 64 of them");
+        assert_eq!(shape(4 << 10, 3), (4096, 3));
+        assert_eq!(shape(65_472, 65), (65_472, 128), "a group of just less than the most");
+        assert_eq!(shape(65_600, 65), (65_600, 65), "of more");
+    }
+
     /// Objects, blocks and shadows are disjoint and inside the memfd.
     fn assert_disjoint(l: &Layout) {
         let mut spans = Vec::new();

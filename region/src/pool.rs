@@ -145,22 +145,52 @@ mod tests {
         /// Against a plain set: nothing is handed out twice, nothing is lost, and giving
         /// back garbage changes nothing.
         #[test]
-        fn behaves_like_a_set(ops in proptest::collection::vec((any::<bool>(), 0u32..40), 0..200)) {
+        fn behaves_like_a_set(ops in proptest::collection::vec((0..5, 0u32..40), 0..200)) {
             let mut pool = Pool::new(32, 2);
             let mut free: BTreeSet<u32> = (2..32).collect();
-            for (take, index) in ops {
-                if take {
-                    match pool.take() {
-                        Some(i) => prop_assert!(free.remove(&i)),
-                        None => prop_assert!(free.is_empty()),
+            // From there on, none was ever taken.
+            let mut fresh = 2;
+            for (op, number) in ops {
+                let taken = match op {
+                    0 | 1 => {
+                        let taken = pool.take();
+                        prop_assert_eq!(taken.is_none(), free.is_empty());
+                        taken.into_iter().collect()
                     }
-                } else {
-                    let legal = (2..32).contains(&index) && !free.contains(&index);
-                    prop_assert_eq!(pool.give(index, 2), legal);
-                    if legal { free.insert(index); }
+                    2 => {
+                        let (count, left) = (number as usize / 4, free.len());
+                        let taken = pool.take_many(count);
+                        prop_assert_eq!(taken.as_ref().map(Vec::len), (count <= left).then_some(count));
+                        taken.unwrap_or_default()
+                    }
+                    3 => {
+                        let (count, most) = (number / 4, number as usize % 4);
+                        let spans = pool.take_spans(count, most);
+                        prop_assert!(spans.len() <= most);
+                        let taken: Vec<u32> = spans.iter().flat_map(|span| span.indices()).collect();
+                        let all = (count as usize).min(free.len());
+                        let is_short = taken.len() < all && spans.len() < most;
+                        prop_assert!(taken.len() <= all && !is_short);
+                        taken
+                    }
+                    _ => {
+                        let legal = (2..32).contains(&number) && !free.contains(&number);
+                        prop_assert_eq!(pool.give(number, 2), legal);
+                        if legal { free.insert(number); }
+                        Vec::new()
+                    }
+                };
+                for index in taken {
+                    prop_assert!(free.remove(&index));
+                    fresh = fresh.max(index + 1);
                 }
-                prop_assert_eq!(pool.available(), free.len());
+                prop_assert_eq!((pool.available(), pool.fresh()), (free.len(), fresh));
             }
+            // All but those with an owner come back.
+            let is_owned = |index: u32| index.is_multiple_of(3);
+            let back = (2..fresh).filter(|index| !free.contains(index) && !is_owned(*index)).count();
+            prop_assert_eq!(pool.retain(2, is_owned), back);
+            prop_assert_eq!(pool.available(), free.len() + back);
         }
     }
 
