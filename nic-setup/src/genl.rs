@@ -42,11 +42,11 @@ pub fn tells_vlan_tags(ifindex: u32) -> bool {
     metadata(ifindex).unwrap_or(0) & METADATA_VLAN_TAG != 0
 }
 
-/// Whether the driver may read and write the memory of AF_XDP sockets itself. Kernels before 6.3 do not say: then
-/// it may.
-pub fn takes_zero_copy(ifindex: u32) -> bool {
-    let features = number(ifindex, DEV_XDP_FEATURES).unwrap_or(FEATURES_ZERO_COPY);
-    features & FEATURES_ZERO_COPY == FEATURES_ZERO_COPY
+/// Whether the driver can read and write the memory of AF_XDP sockets itself. Kernels before 6.3 do not
+/// say.
+pub fn takes_zero_copy(ifindex: u32) -> Option<bool> {
+    let features = number(ifindex, DEV_XDP_FEATURES)?;
+    Some(features & FEATURES_ZERO_COPY == FEATURES_ZERO_COPY)
 }
 
 fn metadata(ifindex: u32) -> Option<u64> {
@@ -114,8 +114,7 @@ mod tests {
         let features = number(index, DEV_XDP_FEATURES);
         // A veth pair takes programs, on kernels that tell.
         assert!(features.is_none_or(|features| features & 3 == 3), "{features:?}");
-        assert_eq!(takes_zero_copy(index), features.is_none());
-        // Whatever is not known may be tried.
-        assert!(takes_zero_copy(u32::MAX >> 1));
+        assert_eq!(takes_zero_copy(index), features.map(|_| false));
+        assert_eq!(takes_zero_copy(u32::MAX >> 1), None);
     }
 }

@@ -10,6 +10,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice::name_to_ind
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use crate::genl;
 use crate::helper;
 use crate::operation::LookUp;
 use crate::privileges::unprivileged;
@@ -33,6 +34,8 @@ pub struct Interface {
     pub tx_queues: u32,
     /// The driver's name; empty when it tells none.
     pub driver: String,
+    /// Whether the driver says that it reads and writes the memory of AF_XDP sockets itself.
+    pub zero_copy: bool,
 }
 
 impl Interface {
@@ -110,6 +113,7 @@ impl Asked<'_> {
             rx_queues,
             tx_queues,
             driver: self.driver(),
+            zero_copy: genl::takes_zero_copy(link.index) == Some(true),
         }
     }
 

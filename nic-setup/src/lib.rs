@@ -85,6 +85,7 @@ mod tags;
 mod timestamps;
 mod watch;
 mod xsk;
+mod zero_copy;
 
 pub use action::{Action, ActionCounters};
 pub use attached::AttachedProgram;
@@ -109,3 +110,4 @@ pub use promisc::Promiscuous;
 pub use rule::{QueueRule, QueueRules};
 pub use watch::{Link, LinkState, LinkWatch};
 pub use xsk::{Mode, Xsk, XskConfig, takes_chunks_of};
+pub use zero_copy::{ZERO_COPY_CHUNK, zero_copy_room};

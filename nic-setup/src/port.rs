@@ -9,14 +9,14 @@ use ringway_xdp::{
 
 use crate::{
     AttachMode, Error, InjectMark, Interface, Mode, Promiscuous, RxSocket, Source, TxSocket,
-    XdpProgram, Xsk, XskConfig, packet::listen,
+    XdpProgram, Xsk, XskConfig, ZERO_COPY_CHUNK, packet::listen,
 };
 
 /// Chunks of each queue, half of them to receive into.
 const CHUNKS: u32 = 4096;
 /// Bytes of a chunk: the kernel takes no others than up to a page.
 const SHORT_CHUNK: u32 = 2048;
-const LONG_CHUNK: u32 = 4096;
+const LONG_CHUNK: u32 = ZERO_COPY_CHUNK;
 
 /// Bytes that the port which speaks with a stack takes to receive into: it has one queue, and frames of
 /// any length.
@@ -27,9 +27,10 @@ pub fn nic_port_memory(interface: &Interface) -> u64 {
     u64::from(interface.queues()) * u64::from(CHUNKS) * u64::from(chunk_size(interface))
 }
 
-/// Bytes of a chunk: one holds a frame of the interface's MTU, if it can.
+/// Bytes of a chunk: one holds a frame of the interface's MTU, if it can, as the driver receives it.
 fn chunk_size(interface: &Interface) -> u32 {
-    if fits(interface, SHORT_CHUNK) { SHORT_CHUNK } else { LONG_CHUNK }
+    let short = !interface.zero_copy && fits(interface, SHORT_CHUNK);
+    if short { SHORT_CHUNK } else { LONG_CHUNK }
 }
 
 fn fits(interface: &Interface, chunk_size: u32) -> bool {

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::generate::{self, Place};
 use crate::operation::{AttachProgram, LoadRules};
 use crate::parcel::Fd;
+use crate::rtnl::Message;
 use crate::rule::{PackedRules, QueueRules, same};
 use crate::tags::Tags;
 use crate::timestamps::Clock;
@@ -187,11 +188,13 @@ impl XdpProgram {
         for &mode in modes {
             match programs.attach(interface.index, mode) {
                 Ok((link, frags)) => {
-                    let interface = name.clone();
-                    let loader = Loader { interface, mode, frags, maker, netns, maps };
+                    let loader =
+                        Loader { interface: name.clone(), mode, frags, maker, netns, maps };
                     return Ok(XdpProgram {
                         link: Arc::new(Fd(link)),
-                        native_refused: refused.pop().map(|(_, error)| error.to_string()),
+                        native_refused: refused
+                            .pop()
+                            .map(|(_, error)| programs.native_refusal(interface, &error)),
                         loader: Arc::new(loader),
                         mark: None,
                         rules: Vec::new(),
@@ -200,7 +203,7 @@ impl XdpProgram {
                 Err(error) => refused.push((mode, error)),
             }
         }
-        Err(refusal(interface, refused))
+        Err(refusal(interface, &programs, refused))
     }
 
     /// Whether it is for this interface alone, and so keeps a descriptor of its network namespace.
@@ -479,6 +482,10 @@ struct Maps {
     marks: Fd,
 }
 
+/// Of `IFLA_XDP` (`linux/if_link.h`).
+const IFLA_XDP_FD: u16 = 1;
+const IFLA_XDP_FLAGS: u16 = 3;
+
 /// One for each way to attach.
 struct Programs {
     /// Native, for frames of several buffers too. `None` where the kernel knows no such programs.
@@ -520,6 +527,24 @@ impl Programs {
             _ => Ok((create(plain)?, false)),
         }
     }
+
+    /// Why a driver has refused the program. What it says of that in words the kernel tells by netlink
+    /// alone: so the program is attached that way once more, and taken off again should it be accepted
+    /// now.
+    fn native_refusal(&self, interface: &Interface, refused: &io::Error) -> String {
+        let request = |program: i32| {
+            Message::new(libc::RTM_SETLINK, 0, interface.index).nest(libc::IFLA_XDP, &[], |xdp| {
+                let flags = sys::XDP_FLAGS_DRV_MODE | sys::XDP_FLAGS_UPDATE_IF_NOEXIST;
+                xdp.number(IFLA_XDP_FD, program as u32).number(IFLA_XDP_FLAGS, flags)
+            })
+        };
+        match request(self.native.as_raw_fd()).carry_out_or_say() {
+            Err(Some(words)) => return format!("{refused}: {words}"),
+            Err(None) => {}
+            Ok(()) => drop(request(-1).carry_out()),
+        }
+        refused.to_string()
+    }
 }
 
 /// The programs, and the maps that all have.
@@ -554,7 +579,11 @@ fn load(interface: &str) -> Result<(Programs, Maps), Error> {
 }
 
 /// EBUSY (same mode) and EEXIST (the other mode) mean that someone was first, if someone is there.
-fn refusal(interface: &Interface, refused: Vec<(AttachMode, io::Error)>) -> Error {
+fn refusal(
+    interface: &Interface,
+    programs: &Programs,
+    refused: Vec<(AttachMode, io::Error)>,
+) -> Error {
     let name = interface.name.clone();
     let taken = |e: &io::Error| matches!(e.raw_os_error(), Some(libc::EBUSY | libc::EEXIST));
     match attached::attached_to(interface.index) {
@@ -562,7 +591,10 @@ fn refusal(interface: &Interface, refused: Vec<(AttachMode, io::Error)>) -> Erro
             Error::Occupied { interface: name, program }
         }
         _ => {
-            let told = |(mode, error): (AttachMode, io::Error)| (mode, error.to_string());
+            let told = |(mode, error): (AttachMode, io::Error)| match mode {
+                AttachMode::Native => (mode, programs.native_refusal(interface, &error)),
+                AttachMode::Generic => (mode, error.to_string()),
+            };
             Error::Attach { interface: name, refused: refused.into_iter().map(told).collect() }
         }
     }

@@ -7,6 +7,8 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use crate::sys;
+
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
 };
@@ -87,6 +89,17 @@ impl Message {
         outcome(&answer)
     }
 
+    /// Sends it likewise. Where the kernel refuses it: what it says of that in words, if anything.
+    pub fn carry_out_or_say(self) -> Result<(), Option<String>> {
+        let ask = || {
+            let socket = route_socket()?;
+            sys::ask_for_words(socket.as_fd())?;
+            self.with_flags(libc::NLM_F_ACK).exchange_on(socket)
+        };
+        let answer = ask().map_err(|_: io::Error| None)?;
+        outcome(&answer).map_err(|_| words(&answer))
+    }
+
     /// Sends a question for one link, and returns what the answer tells of it. ENODEV: there is none.
     pub fn ask_link(self) -> io::Result<LinkAnswer> {
         let answer = self.exchange()?;
@@ -111,15 +124,21 @@ impl Message {
     }
 
     fn exchange(self) -> io::Result<Vec<u8>> {
-        // Protocol 0, hence `None`, is NETLINK_ROUTE.
-        let socket: OwnedFd =
-            socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
+        self.exchange_on(route_socket()?)
+    }
+
+    fn exchange_on(self, socket: OwnedFd) -> io::Result<Vec<u8>> {
         self.send_on(socket.as_fd())?;
         let mut answer = vec![0u8; 32 << 10];
         let (length, _) = recv(&socket, &mut answer[..], RecvFlags::empty())?;
         answer.truncate(length);
         Ok(answer)
     }
+}
+
+fn route_socket() -> io::Result<OwnedFd> {
+    // Protocol 0, hence `None`, is NETLINK_ROUTE.
+    Ok(socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?)
 }
 
 /// What the kernel tells of a link that was asked for.
@@ -176,6 +195,18 @@ pub(crate) fn outcome(answer: &[u8]) -> io::Result<()> {
         Some((ERROR, body)) => failure(body)?.map_or(Ok(()), Err),
         _ => Err(unclear()),
     }
+}
+
+/// Attribute of an answer: what the kernel says in words (`NLMSGERR_ATTR_MSG`).
+const WORDS: u16 = 1;
+
+/// What a refusal says in words. The kernel [was asked](sys::ask_for_words) to give them behind the errno and
+/// the header of the request.
+fn words(answer: &[u8]) -> Option<String> {
+    let (kind, body) = messages(answer).next()?;
+    let text = find(body.get(4 + 16..)?, WORDS).filter(|_| kind == ERROR)?;
+    let text = String::from_utf8_lossy(text.split(|byte| *byte == 0).next()?).into_owned();
+    Some(text).filter(|text| !text.is_empty())
 }
 
 /// What a message of kind [`ERROR`] says: the errno, negative. `None`: 0, it is done.

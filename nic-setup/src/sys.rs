@@ -19,6 +19,7 @@ use rustix::mm::{Advice, madvise};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 /// `BPF_LINK_CREATE` flags: which hook of the interface.
+pub const XDP_FLAGS_UPDATE_IF_NOEXIST: u32 = 1 << 0;
 pub const XDP_FLAGS_SKB_MODE: u32 = 1 << 1;
 pub const XDP_FLAGS_DRV_MODE: u32 = 1 << 2;
 /// Of a program: it takes frames of several buffers.
@@ -334,13 +335,29 @@ pub fn populate(memory: FrameMemory<'_>) {
 
 /// Lets one kick send up to `frames` frames in copy mode (32 by default; kernel 6.17 and newer).
 pub fn set_tx_budget(socket: BorrowedFd<'_>, frames: u32) -> io::Result<()> {
-    // SAFETY: the option's value is the four bytes of `frames`, alive during the call.
+    set_option(socket, libc::SOL_XDP, XDP_MAX_TX_SKB_BUDGET, frames)
+}
+
+/// Has the answers of a netlink socket say in words why a request is refused, behind the header of the request
+/// alone.
+pub fn ask_for_words(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set_option(socket, libc::SOL_NETLINK, libc::NETLINK_CAP_ACK, 1)?;
+    set_option(socket, libc::SOL_NETLINK, libc::NETLINK_EXT_ACK, 1)
+}
+
+fn set_option(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: u32,
+) -> io::Result<()> {
+    // SAFETY: the option's value is the four bytes of `value`, alive during the call.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
-            libc::SOL_XDP,
-            XDP_MAX_TX_SKB_BUDGET,
-            (&raw const frames).cast(),
+            level,
+            name,
+            (&raw const value).cast(),
             size_of::<u32>() as libc::socklen_t,
         )
     };

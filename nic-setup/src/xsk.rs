@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::operation::OpenXsk;
 use crate::parcel::{self, Fd};
-use crate::{AttachMode, Error, Interface, genl, helper, privileges::privileges, sys};
+use crate::{AttachMode, Error, Interface, genl, helper, privileges::privileges, sys, zero_copy};
 
 /// How frames travel between the NIC and the memory, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -181,10 +181,20 @@ impl Xsk {
         let _ = sys::set_tx_budget(fd.as_fd(), TX_BUDGET);
 
         let mut refused: Vec<(Mode, String)> = Vec::new();
-        // Each try has the kernel set the whole memory up, while it holds the lock of all interfaces.
+        // Each try has the kernel set the whole memory up, while it holds the lock of all interfaces. Whatever
+        // is not known may be tried.
         let zero_copy = !config.modes.contains(&Mode::ZeroCopy)
-            || genl::takes_zero_copy(config.interface.index);
+            || genl::takes_zero_copy(config.interface.index) != Some(false);
         for (mode, frags) in ways(config) {
+            if mode == Mode::ZeroCopy
+                && !frags
+                && zero_copy
+                && let Some(why) = zero_copy::too_small(config.interface, config.chunk_size)
+            {
+                refused.retain(|(other, _)| *other != mode);
+                refused.push((mode, why));
+                continue;
+            }
             let bound = match mode {
                 Mode::ZeroCopy if !zero_copy => Err(Errno::OPNOTSUPP),
                 _ => bind_queue(fd.as_fd(), config, mode, frags),
@@ -200,6 +210,9 @@ impl Xsk {
                 Err(Errno::BUSY) => {
                     let interface = name.clone();
                     return Err(Error::QueueBusy { interface, queue: config.queue });
+                }
+                Err(errno) if mode == Mode::ZeroCopy => {
+                    refused.push((mode, zero_copy::refusal(config.interface, errno)));
                 }
                 Err(errno) => refused.push((mode, errno.to_string())),
             }

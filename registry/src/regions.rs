@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, ops::RangeInclusive, sync::Arc};
 
+use ringway_nic_setup::{Interface, ZERO_COPY_CHUNK, zero_copy_room};
 use ringway_proto::{Cause, Error, Extmem, RegionInfo, RegionPosition, Result};
 use ringway_region::{Layout, LayoutError, MAX_BUFS, Region, Sizes};
 
@@ -93,6 +94,17 @@ impl Regions {
             self.add(key, GLOBAL_ID, uid, layout_of(&sizes, ringway_xdp::RX_HEADROOM)?)?;
         }
         Ok(key)
+    }
+
+    /// The region of a NIC's port that asks for no other: the user's global one, or, where its driver receives
+    /// into buffers itself and those of the global region do not hold what it does, one whose buffers
+    /// do.
+    pub fn of_nic(&mut self, interface: &Interface, uid: u32) -> Result<RegionKey> {
+        let fits = |size| interface.longest_frame() <= zero_copy_room(size);
+        match interface.zero_copy && !fits(self.global.buf_size) && fits(ZERO_COPY_CHUNK) {
+            true => self.with_buffers(ZERO_COPY_CHUNK, uid),
+            false => self.global(uid),
+        }
     }
 
     /// The region of all ports of a user that ask for buffers of `size` bytes, so that buffers can go

@@ -268,7 +268,7 @@ impl Nic {
         let account = registry.settings.accounts.of(caller.uid);
         let watch = registry.deferred.off_loop(Subject::Names(account), watch)??;
         let region = match mem_id {
-            0 => registry.regions.global(caller.uid)?,
+            0 => registry.regions.of_nic(&interface, caller.uid)?,
             id => registry.regions.by_id(id, caller.uid)?,
         };
         // The kernel leaves room in front of data: other regions have none (S-MEM-3 allows us

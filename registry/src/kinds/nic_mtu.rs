@@ -1,6 +1,7 @@
 //! What a NIC's MTU costs the programs of its port: frames that do not fit their buffers are lost.
 
 use ringway_abi::Dir;
+use ringway_nic_setup::zero_copy_room;
 use ringway_proto::{Error, Result};
 
 use crate::{
@@ -15,10 +16,15 @@ impl Nic {
     pub(super) fn frame_room(registry: &Registry, port: &Port) -> Option<[u32; 2]> {
         let nic = port.get::<Nic>()?;
         let sockets = nic.sockets.as_ref()?;
-        let size = registry.regions.region(port.region).layout().data_size();
+        let layout = registry.regions.region(port.region).layout();
         let buffers = match registry.shared.get(&nic.key)?.takes_frags() {
             true => sockets.max_frags().min(registry.settings.nic_slots.saturating_sub(1)).max(1),
             false => 1,
+        };
+        // Alone in a buffer, a frame has what every driver receives there.
+        let size = match sockets.are_zero_copy() && buffers == 1 {
+            true => zero_copy_room(layout.bufs.size),
+            false => layout.data_size(),
         };
         Some([buffers, size])
     }
@@ -38,7 +44,7 @@ impl Nic {
         let receives = port.nic_rings(Dir::Rx).iter().any(|ring| ring.users > 0);
         let longest = port.get::<Nic>()?.interface.longest_frame();
         let size = registry.regions.region(port.region).layout().data_size();
-        let lost = |what, room| {
+        let lost = |what, room: u32| {
             (longest > room).then(|| format!("frames of more than {room} bytes are lost{what}"))
         };
         let of_nic = room.filter(|_| receives).and_then(|[buffers, size]| lost("", buffers * size));

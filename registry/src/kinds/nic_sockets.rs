@@ -70,6 +70,11 @@ impl Sockets {
         self.by_queue.iter().flatten().all(|socket| copies(socket) && socket.frags())
     }
 
+    /// Whether the driver itself receives into the buffers of the port.
+    pub(super) fn are_zero_copy(&self) -> bool {
+        self.by_queue.iter().flatten().any(|socket| socket.mode() == NicMode::ZeroCopy)
+    }
+
     /// The mode, and why it is no better one: what was `refused` to the program that opened the
     /// interface first.
     pub fn describe(&self, refused: &Refusals) -> String {

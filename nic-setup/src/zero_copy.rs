@@ -1,0 +1,96 @@
+//! What zero-copy takes: buffers that hold what a driver receives; and why a kernel refuses it.
+//!
+//! A driver that is given chunks of memory to receive into has less of each than the chunk: in front the
+//! kernel keeps [`RX_HEADROOM`] bytes; behind, from Linux 6.19 on, `struct skb_shared_info` for
+//! frames of several chunks (`xsk_pool_get_rx_frame_size`, `include/net/xdp_sock_drv.h`); and what is
+//! left a card may count in units of its own: igb, as the largest, in KiB (`SRRCTL.BSIZEPKT`). A frame
+//! that does not fit is lost in the card, mostly without a count. The memory of a page is what
+//! every driver was made for.
+
+use ringway_xdp::{RX_HEADROOM, VLAN_TAG};
+use rustix::io::Errno;
+
+use crate::Interface;
+
+/// Bytes of a chunk that hold a frame of every driver, with the MTU of Ethernet and more.
+pub const ZERO_COPY_CHUNK: u32 = 4096;
+
+/// `struct skb_shared_info`, with the padding to a cache line.
+const KEPT_BEHIND: u32 = 320;
+/// The largest unit that a card counts a buffer's size in.
+const UNIT: u32 = 1024;
+/// What comes on top of a frame as the MTU allows it: two VLAN tags, and the check sequence.
+const ON_TOP: u32 = 2 * VLAN_TAG + 4;
+
+/// Bytes of the longest frame, without VLAN tags, that a chunk of `size` bytes holds under every driver.
+pub fn zero_copy_room(size: u32) -> u32 {
+    let left = size.saturating_sub(RX_HEADROOM + KEPT_BEHIND);
+    (left / UNIT * UNIT).saturating_sub(ON_TOP)
+}
+
+/// Why an interface's frames do not fit chunks of `size` bytes, where each has one chunk.
+pub(crate) fn too_small(interface: &Interface, size: u32) -> Option<String> {
+    let (room, longest) = (zero_copy_room(size), interface.longest_frame());
+    if longest <= room {
+        return None;
+    }
+    let remedy = if longest <= zero_copy_room(ZERO_COPY_CHUNK) {
+        format!("open it with @buffers={ZERO_COPY_CHUNK}")
+    } else {
+        format!("set an MTU of {} or less", zero_copy_room(ZERO_COPY_CHUNK) - 14)
+    };
+    Some(format!(
+        "its frames have up to {longest} bytes, and buffers of {size} hold {room} of what every driver \
+         receives; {remedy}"
+    ))
+}
+
+/// What the driver of an interface says by refusing zero-copy.
+pub(crate) fn refusal(interface: &Interface, errno: Errno) -> String {
+    let Interface { name, driver, .. } = interface;
+    let why = match (errno, driver.as_str()) {
+        (Errno::OPNOTSUPP, "") => "it has no driver with zero-copy".into(),
+        (Errno::OPNOTSUPP, _) => format!("its driver, {driver}, has no zero-copy"),
+        // `virtnet_xsk_pool_enable`: the device's memory is mapped by the driver, not by virtio.
+        (Errno::INVAL, "virtio_net") => {
+            "virtio-net needs a device behind an IOMMU, which has it use DMA addresses (QEMU: \
+             iommu_platform=on)"
+                .into()
+        }
+        (Errno::NOENT, "virtio_net") => format!(
+            "virtio-net needs mergeable buffers, or an MTU of 1500 and no receive offloads (`ethtool -K {name} \
+             lro off gro-hw off`)"
+        ),
+        (Errno::INVAL, _) => format!(
+            "its driver, {driver}, takes no such memory or queue as it is set up now; the kernel's log may \
+             tell why (`dmesg`)"
+        ),
+        (Errno::NOMEM | Errno::NOBUFS, _) => "the kernel has no memory for it".into(),
+        _ => format!("its driver, {driver}, refuses it"),
+    };
+    format!("{errno}: {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// By what Linux 7.2 was seen to receive: igb has 1024 of a chunk of 2048, virtio-net 1472.
+    #[test]
+    fn a_page_holds_a_frame_and_half_a_page_does_not() {
+        assert!(zero_copy_room(2048) < 1024);
+        assert!(zero_copy_room(4096) >= 1514);
+    }
+
+    proptest! {
+        /// With tags, check sequence and what the kernel keeps it is within the chunk.
+        #[test]
+        fn what_fits_fits(size in 0u32..1 << 20) {
+            let room = zero_copy_room(size);
+            prop_assert!(room == 0 || room + 12 + 320 + 256 <= size);
+            prop_assert!(room == 0 || (room + 12) % 1024 == 0);
+        }
+    }
+}
