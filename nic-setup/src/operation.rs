@@ -26,7 +26,7 @@ use crate::{
     rule::PackedRules,
     steer::{self, Plan},
     sys,
-    xsk::RingSizesDef,
+    xsk::{BindConfig, RingSizesDef},
 };
 
 /// The operations, each with how it is packed when it has been carried out.
@@ -64,7 +64,7 @@ macro_rules! operations {
 
 operations! {
     LookUp, Watch, NetnsCookie, NetnsOf, NamedNetns,
-    AttachProgram, LoadRules, OpenXsk,
+    AttachProgram, LoadRules, MakeXsk, BindXsk,
     OpenRxSocket, OpenTxSocket, BeginIngressDrop, HoldPromiscuous,
     BeginEgressRedirect, LoadEgressFilter, MakeHostEnd,
     MakePair, LookAtDevice, RemovePair,
@@ -215,9 +215,9 @@ impl Run for LoadRules {
     }
 }
 
-/// See [`Xsk::open_all`].
+/// See [`Xsk::open_all`]: its sockets, bound to nothing yet.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct OpenXsk {
+pub(crate) struct MakeXsk {
     pub interface: Interface,
     pub queues: Vec<u32>,
     /// A memfd that is sealed, and which part of it the memory is.
@@ -227,12 +227,10 @@ pub(crate) struct OpenXsk {
     pub chunk_size: u32,
     #[serde(with = "RingSizesDef")]
     pub sizes: RingSizes,
-    pub frags: bool,
-    pub modes: Vec<Mode>,
 }
 
-impl Run for OpenXsk {
-    type Output = Vec<Xsk>;
+impl Run for MakeXsk {
+    type Output = Vec<Fd>;
 
     fn interface(&self) -> &str {
         &self.interface.name
@@ -240,7 +238,7 @@ impl Run for OpenXsk {
 
     /// The kernel registers addresses of the process that asks. So the memory is mapped here for as long:
     /// then the kernel has its pages.
-    fn run(self) -> Result<Vec<Xsk>, Error> {
+    fn run(self) -> Result<Vec<Fd>, Error> {
         let refused = || {
             Error::refused(
                 &self.interface.name,
@@ -252,21 +250,58 @@ impl Run for OpenXsk {
         let end = self.offset.checked_add(self.length).ok_or_else(invalid)?;
         let mapping = Mapping::open(&self.memfd, end as usize).map_err(refused())?;
         let memory = FrameMemory::of_mapping(&mapping, self.offset as usize).ok_or_else(invalid)?;
-        let open = |&queue: &u32| {
-            Xsk::open_here(&XskConfig {
+        let make = |&queue: &u32| {
+            Xsk::make_here(&XskConfig {
                 interface: &self.interface,
                 queue,
                 memory,
                 chunk_size: self.chunk_size,
                 sizes: self.sizes,
-                frags: self.frags,
-                modes: &self.modes,
+                frags: false,
+                modes: &[],
             })
         };
         sys::populate(memory);
-        let opened = self.queues.iter().map(open).collect();
+        let made = self.queues.iter().map(make).collect();
         unmap_elsewhere(mapping);
-        opened
+        made
+    }
+}
+
+/// The same, by now with what the kernel is to receive into.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct BindXsk {
+    pub interface: Interface,
+    pub queues: Vec<u32>,
+    /// One for each queue.
+    pub sockets: Vec<Fd>,
+    pub chunk_size: u32,
+    #[serde(with = "RingSizesDef")]
+    pub sizes: RingSizes,
+    pub frags: bool,
+    pub modes: Vec<Mode>,
+}
+
+impl Run for BindXsk {
+    type Output = Vec<Xsk>;
+
+    fn interface(&self) -> &str {
+        &self.interface.name
+    }
+
+    fn run(self) -> Result<Vec<Xsk>, Error> {
+        let bind = |(&queue, socket)| {
+            let config = BindConfig {
+                interface: &self.interface,
+                queue,
+                chunk_size: self.chunk_size,
+                sizes: self.sizes,
+                frags: self.frags,
+                modes: &self.modes,
+            };
+            Xsk::bind_here(&config, socket)
+        };
+        self.queues.iter().zip(self.sockets).map(bind).collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! An interface as a port of a switch: opened here, and moved by the driver.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 
 use ringway_packet::PacketPort;
 use ringway_xdp::{
@@ -130,14 +131,19 @@ fn with_program(
             frags: true,
             modes,
         };
-        let Xsk { socket, mode, refused: worse, .. } = Xsk::open(&config)?;
-        umem.close_memfd();
+        let mut rings = None;
+        let fill = |socket: BorrowedFd<'_>| {
+            rings = Some(FrameQueue::fill(socket, &config.sizes, &umem)?);
+            Ok(())
+        };
+        let Xsk { socket, mode, refused: worse, .. } = Xsk::open_filled(&config, fill)?;
         in_parts &= socket.frags;
         if !in_parts && !fits(interface, chunk_size) {
             return Err(too_long(interface));
         }
-        let frames = FrameQueue::new(socket, umem).map_err(|e| refused()(io::Error::from(e)))?;
-        // Not before the kernel has buffers to receive into.
+        umem.close_memfd();
+        let rings = rings.ok_or(io::ErrorKind::NotConnected.into()).map_err(refused())?;
+        let frames = FrameQueue::over(socket, rings, umem);
         program.set_queue(number, frames.socket())?;
         first.get_or_insert((mode, worse));
         queues.push(frames);

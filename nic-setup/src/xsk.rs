@@ -17,7 +17,7 @@ use ringway_xdp::{FrameMemory, RX_HEADROOM, RingSizes, XskSocket};
 
 use serde::{Deserialize, Serialize};
 
-use crate::operation::OpenXsk;
+use crate::operation::{BindXsk, MakeXsk};
 use crate::parcel::{self, Fd};
 use crate::{AttachMode, Error, Interface, genl, helper, privileges::privileges, sys, zero_copy};
 
@@ -67,6 +67,16 @@ pub struct XskConfig<'a> {
     /// Whether packets of several buffers are wanted, where the kernel can.
     pub frags: bool,
     /// The modes to try in order; see [`Mode::preference`].
+    pub modes: &'a [Mode],
+}
+
+/// What a socket that is made already is bound to, and how: as in [`XskConfig`].
+pub(crate) struct BindConfig<'a> {
+    pub interface: &'a Interface,
+    pub queue: u32,
+    pub chunk_size: u32,
+    pub sizes: RingSizes,
+    pub frags: bool,
     pub modes: &'a [Mode],
 }
 
@@ -125,22 +135,55 @@ impl Xsk {
     /// Blocks for up to a second per mode while the queue's previous socket is being unbound. Errors:
     /// [`Error::NoQueue`], [`Error::QueueBusy`], [`Error::Privileges`], [`Error::Refused`].
     pub fn open(config: &XskConfig<'_>) -> Result<Xsk, Error> {
-        if !helper::is_elsewhere() {
-            sys::populate(config.memory);
-            return Xsk::open_here(config);
-        }
-        let none = io::Error::from_raw_os_error(libc::EINVAL);
-        let refused = Error::refused(&config.interface.name, "no socket was opened", "try again");
-        Xsk::open_all(config, &[config.queue])?.pop().ok_or(none).map_err(refused)
+        Xsk::open_filled(config, |_| Ok(()))
     }
 
-    /// The same for several queues in place of the one of `config`, all or none: where a helper opens them, it
-    /// maps the memory once.
-    pub fn open_all(config: &XskConfig<'_>, queues: &[u32]) -> Result<Vec<Xsk>, Error> {
+    /// The same; `fill` maps the rings, and gives the kernel buffers to receive into, before the socket is bound.
+    /// A driver looks for them then, and may not look again (igb on Linux 6.18); and kernels before 6.4 have
+    /// no ring mapped later.
+    pub fn open_filled(
+        config: &XskConfig<'_>,
+        fill: impl FnOnce(BorrowedFd<'_>) -> io::Result<()>,
+    ) -> Result<Xsk, Error> {
+        let mut fill = Some(fill);
+        let fill = |_, socket: BorrowedFd<'_>| fill.take().map_or(Ok(()), |fill| fill(socket));
+        let none = io::Error::from_raw_os_error(libc::EINVAL);
+        let refused = Error::refused(&config.interface.name, "no socket was opened", "try again");
+        Xsk::open_all(config, &[config.queue], fill)?.pop().ok_or(none).map_err(refused)
+    }
+
+    /// The same for several queues in place of the one of `config`, all or none; `fill` is told which of
+    /// them it is, by its place. Where a helper opens them, it maps the memory once.
+    pub fn open_all(
+        config: &XskConfig<'_>,
+        queues: &[u32],
+        mut fill: impl FnMut(usize, BorrowedFd<'_>) -> io::Result<()>,
+    ) -> Result<Vec<Xsk>, Error> {
+        let sockets = Xsk::make_all(config, queues)?;
+        for (place, socket) in sockets.iter().enumerate() {
+            fill(place, socket.as_fd()).map_err(Error::refused(
+                &config.interface.name,
+                "its receive rings cannot be filled",
+                "free memory, or raise the limit of open files",
+            ))?;
+        }
+        helper::run(BindXsk {
+            interface: config.interface.clone(),
+            queues: queues.to_vec(),
+            sockets,
+            chunk_size: config.chunk_size,
+            sizes: config.sizes,
+            frags: config.frags,
+            modes: config.modes.to_vec(),
+        })
+    }
+
+    /// Sockets with their memory and rings, bound to nothing.
+    fn make_all(config: &XskConfig<'_>, queues: &[u32]) -> Result<Vec<Fd>, Error> {
         if !helper::is_elsewhere() {
             sys::populate(config.memory);
-            let open = |&queue: &u32| Xsk::open_here(&XskConfig { queue, ..*config });
-            return queues.iter().map(open).collect();
+            let make = |&queue: &u32| Xsk::make_here(&XskConfig { queue, ..*config });
+            return queues.iter().map(make).collect();
         }
         let refused = Error::refused(
             &config.interface.name,
@@ -151,7 +194,7 @@ impl Xsk {
         let memfd = config.memory.memfd().ok_or(io::Error::from_raw_os_error(libc::EINVAL));
         let clone = |(fd, offset): (BorrowedFd<'_>, u64)| Ok((fd.try_clone_to_owned()?, offset));
         let (memfd, offset) = memfd.and_then(clone).map_err(refused)?;
-        helper::run(OpenXsk {
+        helper::run(MakeXsk {
             interface: config.interface.clone(),
             queues: queues.to_vec(),
             memfd: Fd(memfd),
@@ -159,13 +202,11 @@ impl Xsk {
             length: config.memory.bytes().len() as u64,
             chunk_size: config.chunk_size,
             sizes: config.sizes,
-            frags: config.frags,
-            modes: config.modes.to_vec(),
         })
     }
 
     /// In this process. The pages of the memory should be [there](sys::populate).
-    pub(crate) fn open_here(config: &XskConfig<'_>) -> Result<Xsk, Error> {
+    pub(crate) fn make_here(config: &XskConfig<'_>) -> Result<Fd, Error> {
         let name = &config.interface.name;
         if config.queue >= config.interface.queues() {
             return Err(Error::NoQueue {
@@ -179,26 +220,19 @@ impl Xsk {
         register(fd.as_fd(), config)?;
         // Kernels older than 6.17 know no budget: they keep their 32, which costs calls only.
         let _ = sys::set_tx_budget(fd.as_fd(), TX_BUDGET);
+        Ok(Fd(fd))
+    }
 
+    /// Binds such a socket, in this process.
+    pub(crate) fn bind_here(config: &BindConfig<'_>, Fd(fd): Fd) -> Result<Xsk, Error> {
+        let name = &config.interface.name;
         let mut refused: Vec<(Mode, String)> = Vec::new();
         // Each try has the kernel set the whole memory up, while it holds the lock of all interfaces. Whatever
         // is not known may be tried.
         let zero_copy = !config.modes.contains(&Mode::ZeroCopy)
             || genl::takes_zero_copy(config.interface.index) != Some(false);
         for (mode, frags) in ways(config) {
-            if mode == Mode::ZeroCopy
-                && !frags
-                && zero_copy
-                && let Some(why) = zero_copy::too_small(config.interface, config.chunk_size)
-            {
-                refused.retain(|(other, _)| *other != mode);
-                refused.push((mode, why));
-                continue;
-            }
-            let bound = match mode {
-                Mode::ZeroCopy if !zero_copy => Err(Errno::OPNOTSUPP),
-                _ => bind_queue(fd.as_fd(), config, mode, frags),
-            };
+            let bound = bind_queue(fd.as_fd(), config, mode, frags, zero_copy);
             // It may have been refused with several buffers a packet.
             refused.retain(|(other, _)| *other != mode);
             match bound {
@@ -207,14 +241,11 @@ impl Xsk {
                     let socket = XskSocket { fd, sizes: config.sizes, frags };
                     return Ok(Xsk { socket, mode, partial_csum, refused });
                 }
-                Err(Errno::BUSY) => {
+                Err(Refusal::Busy) => {
                     let interface = name.clone();
                     return Err(Error::QueueBusy { interface, queue: config.queue });
                 }
-                Err(errno) if mode == Mode::ZeroCopy => {
-                    refused.push((mode, zero_copy::refusal(config.interface, errno)));
-                }
-                Err(errno) => refused.push((mode, errno.to_string())),
+                Err(Refusal::Because(why)) => refused.push((mode, why)),
             }
         }
         let why: Vec<_> = refused.iter().map(|(mode, why)| format!("{mode}: {why}")).collect();
@@ -268,7 +299,7 @@ fn register(fd: BorrowedFd<'_>, config: &XskConfig<'_>) -> Result<(), Error> {
 
 /// The modes, with several buffers a packet and without, best first: packets of one buffer in a
 /// better mode, but for an interface whose frames one buffer does not hold.
-fn ways(config: &XskConfig<'_>) -> Vec<(Mode, bool)> {
+fn ways(config: &BindConfig<'_>) -> Vec<(Mode, bool)> {
     let both = |&mode| [(mode, true), (mode, false)];
     let mut ways: Vec<_> = config.modes.iter().flat_map(both).collect();
     ways.retain(|&(_, frags)| config.frags || !frags);
@@ -278,16 +309,33 @@ fn ways(config: &XskConfig<'_>) -> Vec<(Mode, bool)> {
     ways
 }
 
+/// Why a socket is not bound.
+enum Refusal {
+    /// Another has the queue.
+    Busy,
+    Because(String),
+}
+
 fn bind_queue(
     fd: BorrowedFd<'_>,
-    config: &XskConfig<'_>,
+    config: &BindConfig<'_>,
     mode: Mode,
     frags: bool,
-) -> rustix::io::Result<()> {
+    zero_copy: bool,
+) -> Result<(), Refusal> {
     let copy = match mode {
         Mode::ZeroCopy => SocketAddrXdpFlags::XDP_ZEROCOPY,
         Mode::Copy | Mode::Generic => SocketAddrXdpFlags::XDP_COPY,
     };
+    if mode == Mode::ZeroCopy && !zero_copy {
+        return Err(Refusal::Because(zero_copy::refusal(config.interface, Errno::OPNOTSUPP)));
+    }
+    if mode == Mode::ZeroCopy
+        && !frags
+        && let Some(why) = zero_copy::too_small(config.interface, config.chunk_size)
+    {
+        return Err(Refusal::Because(why));
+    }
     // Kernels older than 6.6 do not know it, and refuse it: EINVAL.
     let sg = if frags { SocketAddrXdpFlags::XDP_USE_SG } else { SocketAddrXdpFlags::empty() };
     let flags = copy | sg | SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
@@ -296,8 +344,13 @@ fn bind_queue(
     let mut pause = Duration::from_millis(1);
     loop {
         match bind(fd, &address) {
+            Ok(()) => return Ok(()),
             Err(Errno::BUSY) if Instant::now() < deadline => std::thread::sleep(pause),
-            result => return result,
+            Err(Errno::BUSY) => return Err(Refusal::Busy),
+            Err(errno) if mode == Mode::ZeroCopy => {
+                return Err(Refusal::Because(zero_copy::refusal(config.interface, errno)));
+            }
+            Err(errno) => return Err(Refusal::Because(errno.to_string())),
         }
         pause = (pause * 2).min(Duration::from_millis(16));
     }

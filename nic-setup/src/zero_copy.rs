@@ -48,7 +48,7 @@ pub(crate) fn too_small(interface: &Interface, size: u32) -> Option<String> {
 /// What the driver of an interface says by refusing zero-copy.
 pub(crate) fn refusal(interface: &Interface, errno: Errno) -> String {
     let Interface { name, driver, .. } = interface;
-    let why = match (errno, driver.as_str()) {
+    match (errno, driver.as_str()) {
         (Errno::OPNOTSUPP, "") => "it has no driver with zero-copy".into(),
         (Errno::OPNOTSUPP, _) => format!("its driver, {driver}, has no zero-copy"),
         // `virtnet_xsk_pool_enable`: the device's memory is mapped by the driver, not by virtio.
@@ -66,9 +66,8 @@ pub(crate) fn refusal(interface: &Interface, errno: Errno) -> String {
              tell why (`dmesg`)"
         ),
         (Errno::NOMEM | Errno::NOBUFS, _) => "the kernel has no memory for it".into(),
-        _ => format!("its driver, {driver}, refuses it"),
-    };
-    format!("{errno}: {why}")
+        _ => format!("its driver, {driver}, refuses it: {errno}"),
+    }
 }
 
 #[cfg(test)]

@@ -4,17 +4,18 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use ringway_abi::Dir;
+use ringway_kring::Kring;
 use ringway_nic_setup::{
     AttachMode, INJECTED, IngressDrop, InjectMark, InstalledRules, Installer, Interface, Loader,
     QueueRule, RxSocket, Source, TxSocket, XdpProgram, Xsk, XskConfig, takes_chunks_of,
 };
 use ringway_proto::{Cause, Error, NicMode, Refusals, Result, RingBackend};
 use ringway_region::{Region, Timestamps};
-use ringway_xdp::{FrameMemory, RingSizes, XdpRx};
+use ringway_xdp::{FrameMemory, RingSizes, XdpRx, can_be_mapped};
 
 use crate::{
     bind_reply::Fds, interfaces::nic_error, mode_select::AttachFailure, nic_mode,
-    nic_mode::ModeRequest, port::Ring,
+    nic_mode::ModeRequest,
 };
 
 /// What directs the frames of an interface to sockets. Held, here and by every client, for as long as
@@ -239,6 +240,10 @@ pub(crate) struct Opening {
     pub queues: Vec<u32>,
     pub region: Arc<Region>,
     pub slots: u32,
+    /// The rings that receive, by the place of their queue: the kernel gets their buffers.
+    pub rx: Vec<Option<Kring>>,
+    /// Whether frames have timestamps in front.
+    pub timestamps: bool,
     /// Whether packets may have several buffers, where the kernel can do that.
     pub frags: bool,
 }
@@ -259,6 +264,8 @@ pub(crate) struct OpenedQueues {
     /// What directs the frames, if these are the first, and why its mode is no better one.
     pub first: Option<(RxAttachment, Refusals)>,
     pub sockets: Vec<Socket>,
+    /// The rings whose buffers the kernel has: their objects in the region.
+    pub lent: Vec<Option<u32>>,
 }
 
 impl Opening {
@@ -267,7 +274,8 @@ impl Opening {
         let sockets = match entry {
             Entry::First(request) => {
                 let (attachment, sockets, refusals) = self.open_best(request)?;
-                return Ok(OpenedQueues { first: Some((attachment, refusals)), sockets });
+                let lent = self.objects();
+                return Ok(OpenedQueues { first: Some((attachment, refusals)), sockets, lent });
             }
             Entry::JoinXdp(mode) => self.xdp(mode.as_slice()).map_err(nic_error)?,
             Entry::JoinPacket(timestamps) => {
@@ -275,7 +283,11 @@ impl Opening {
                 self.queues.iter().map(open).collect::<Result<_>>()?
             }
         };
-        Ok(OpenedQueues { first: None, sockets })
+        Ok(OpenedQueues { first: None, sockets, lent: self.objects() })
+    }
+
+    fn objects(&self) -> Vec<Option<u32>> {
+        self.rx.iter().map(|kring| kring.as_ref().map(Kring::object)).collect()
     }
 
     /// Opens the queues of an interface that nobody has yet in the best mode that is asked for, and
@@ -355,33 +367,48 @@ impl Opening {
             frags: self.frags,
             modes: &modes,
         };
-        let opened = Xsk::open_all(&config, &self.queues)?;
+        let fill = |place: usize, socket: BorrowedFd<'_>| match self.rx.get(place) {
+            Some(Some(kring)) => lend(kring, &self.region, socket, config.sizes, self.timestamps),
+            _ => Ok(()),
+        };
+        let opened = Xsk::open_all(&config, &self.queues, fill).and_then(|opened| {
+            let by_programs = |xsk: &Xsk| can_be_mapped(xsk.socket.fd.as_fd(), &config.sizes);
+            match opened.first().is_none_or(by_programs) {
+                true => Ok(opened),
+                false => Err(not_for_programs(&self.interface)),
+            }
+        });
+        let opened = opened.inspect_err(|_| self.rx.iter().flatten().for_each(XdpRx::take_back))?;
         Ok(opened.into_iter().map(Socket::Xdp).collect())
     }
 }
 
-/// The first sync of a new rx ring, which nobody has yet: it gives the kernel its buffers. What arrives
-/// from now on is not lost, although no program has synced yet (S-POLL-4).
-pub(crate) fn lend_buffers(
-    interface: &Interface,
-    socket: &Socket,
-    ring: &Ring,
+/// Gives the kernel the buffers of an rx ring, which no program has yet, before any frame is led to the socket:
+/// what arrives from then on is not lost, although no program has synced yet (S-POLL-4).
+pub(crate) fn lend(
+    kring: &Kring,
     region: &Region,
+    socket: BorrowedFd<'_>,
+    sizes: RingSizes,
     timestamps: bool,
-) -> Result<()> {
-    let Socket::Xdp(Xsk { socket, .. }) = socket else { return Ok(()) };
-    let refused = |cause: std::io::Error| {
-        Error::io("its receive rings cannot be filled", cause)
-            .at(&interface.name)
-            .remedy("free memory, or raise the limit of open files")
-    };
-    let fd = socket.fd.try_clone().map_err(refused)?;
+) -> std::io::Result<()> {
     // Mapped no longer than this: a mapping keeps the socket bound.
-    let driver = XdpRx::new(fd.into(), socket.sizes, region.layout())
-        .map_err(|errno| refused(errno.into()))?;
+    let driver = XdpRx::new(socket.try_clone_to_owned()?.into(), sizes, region.layout())?;
     let driver = if timestamps { driver.with_timestamps() } else { driver };
-    ring.kring.sync(&driver);
+    driver.lend(kring);
     Ok(())
+}
+
+/// Kernels before 6.4 map no ring of a socket that is bound, and one that is not bound a program could bind to
+/// any interface.
+fn not_for_programs(interface: &Interface) -> ringway_nic_setup::Error {
+    ringway_nic_setup::Error::Refused {
+        interface: interface.name.clone(),
+        what: "no AF_XDP socket can be passed to a program: this kernel maps its rings only before it is bound"
+            .into(),
+        cause: std::io::Error::from_raw_os_error(libc::EBUSY),
+        remedy: "it takes Linux 6.4 (Debian 12 has newer ones in bookworm-backports)".into(),
+    }
 }
 
 /// Fails if AF_XDP cannot have the buffers of a region.

@@ -118,7 +118,7 @@ impl SharedNic {
     /// Takes queues that have been opened, and [fit](Self::fits).
     pub fn take(&mut self, opened: OpenedQueues, request: ModeRequest) -> Vec<Socket> {
         crate::fault::step();
-        let OpenedQueues { first, sockets } = opened;
+        let OpenedQueues { first, sockets, .. } = opened;
         if let Some((attachment, refused)) = first {
             let first = sockets.first();
             self.mode = first.map(Socket::mode);

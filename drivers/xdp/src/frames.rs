@@ -5,7 +5,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use ringway_region::Buf;
 
 use crate::rings::Desc;
-use crate::{KickOutcome, MAX_FRAGS, RX_HEADROOM, Rings, Umem, XskSocket, kick_rx, kick_tx};
+use crate::{
+    KickOutcome, MAX_FRAGS, RX_HEADROOM, RingSizes, Rings, Umem, XskSocket, kick_rx, kick_tx,
+};
 
 /// A received frame: until the callback of [`FrameQueue::recv`] returns, or until
 /// [`FrameQueue::give_back`] after [`FrameQueue::take`].
@@ -89,14 +91,31 @@ impl FrameQueue {
     /// Takes a socket that was opened with the memory of `umem` and never used, and fills its FILL
     /// ring. Errors: those of [`Rings::map`].
     pub fn new(socket: XskSocket, umem: Umem) -> rustix::io::Result<FrameQueue> {
-        let mut rings = Rings::map(socket.fd.as_fd(), &socket.sizes)?;
+        let rings = FrameQueue::fill(socket.fd.as_fd(), &socket.sizes, &umem)?;
+        Ok(FrameQueue::over(socket, rings, umem))
+    }
+
+    /// Maps the rings of such a socket and fills its FILL ring: best before it is bound, for a driver in
+    /// zero-copy looks for buffers then, and kernels before 6.4 have no ring mapped later.
+    pub fn fill(
+        socket: BorrowedFd<'_>,
+        sizes: &RingSizes,
+        umem: &Umem,
+    ) -> rustix::io::Result<Rings> {
+        let mut rings = Rings::map(socket, sizes)?;
         let for_rx = rings.fill.free(umem.chunks() / 2);
         for chunk in 0..for_rx {
             rings.fill.write(chunk, u64::from(chunk) * u64::from(umem.chunk_size()));
         }
         rings.fill.submit(for_rx);
+        Ok(rings)
+    }
+
+    /// The same with rings that were [filled](Self::fill).
+    pub fn over(socket: XskSocket, rings: Rings, umem: Umem) -> FrameQueue {
+        let for_rx = (umem.chunks() / 2).min(rings.fill.size());
         let holder = |chunk| if chunk < for_rx { Holder::Rx } else { Holder::Free };
-        Ok(FrameQueue {
+        FrameQueue {
             holders: (0..umem.chunks()).map(holder).collect(),
             free: (for_rx..umem.chunks()).collect(),
             taken: Vec::with_capacity(for_rx as usize),
@@ -108,7 +127,7 @@ impl FrameQueue {
             staged_packets: 0,
             staged_bytes: 0,
             counters: FrameCounters::default(),
-        })
+        }
     }
 
     /// Gives up to `limit` received frames to `each`, oldest first, and their chunks back to the

@@ -118,6 +118,12 @@ impl Rings {
     }
 }
 
+/// Whether a bound socket's rings can be mapped, by the processes that it is passed to: not before
+/// Linux 6.4.
+pub fn can_be_mapped(fd: BorrowedFd<'_>, sizes: &RingSizes) -> bool {
+    map_tx(fd, sizes).is_ok()
+}
+
 /// The COMPLETION and TX rings alone; errors as [`Rings::map`].
 pub(crate) fn map_tx(
     fd: BorrowedFd<'_>,

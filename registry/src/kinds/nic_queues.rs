@@ -13,7 +13,7 @@ use crate::{
     kinds::{monitor::Monitor, nic::Nic, nic_sockets::Sockets},
     nic_mode::ModeRequest,
     port::{PortId, free_ring, make_ring, split_host, state_mut},
-    queues::{Opening, Socket, lend_buffers},
+    queues::{Opening, Socket},
     registry::Registry,
     shared_nic::NicKey,
 };
@@ -109,7 +109,11 @@ impl Nic {
                 .at(name)
                 .remedy(format!("end their program{}", or_other.unwrap_or_default())));
         }
+        let rx = split_host(&port.rx, port.host.made(Dir::Rx)).0;
+        let rx = |&queue: &u32| rx.get(queue as usize).map(|ring| ring.kring.clone());
         let opening = Opening {
+            rx: missing.iter().map(rx).collect(),
+            timestamps: request.timestamps.or(shared.timestamps).is_some(),
             interface: nic.interface.clone(),
             queues: missing.clone(),
             region: registry.regions.region(region).clone(),
@@ -127,17 +131,12 @@ impl Nic {
         registry.port(id).check_there()?;
         let Some(port) = registry.ports.get_mut(id) else { return Ok(()) };
         let rx = split_host(&port.rx, port.host.made(Dir::Rx)).0;
+        let object = |queue: &u32| rx.get(*queue as usize).map(|ring| ring.kring.object());
+        let same = missing.iter().map(object).eq(opened.lent.iter().copied());
         let Some(nic) = state_mut::<Nic>(&mut port.backend) else { return Ok(()) };
         let shared = registry.shared.entry(key).or_default();
-        if !shared.fits(&opened) {
+        if !same || !shared.fits(&opened) {
             return Nic::open_queues(registry, id, queues, request);
-        }
-        let memory = registry.regions.region(region);
-        let timestamps = opened.first.as_ref().map_or(shared.timestamps, |_| request.timestamps);
-        for (&queue, socket) in missing.iter().zip(&opened.sockets) {
-            if let Some(ring) = rx.get(queue as usize) {
-                lend_buffers(&nic.interface, socket, ring, memory, timestamps.is_some())?;
-            }
         }
         let opened = shared.take(opened, request);
         let queues = nic.interface.queues();

@@ -91,6 +91,8 @@ pub(crate) fn open_all(
     slots: u32,
 ) -> Result<(RxAttachment, Sockets)> {
     let opening = Opening {
+        rx: Vec::new(),
+        timestamps: false,
         interface: interface.clone(),
         queues: (0..interface.queues()).collect(),
         region: region.clone(),
@@ -98,7 +100,7 @@ pub(crate) fn open_all(
         frags: false,
     };
     let request = ModeRequest { mode: None, timestamps: None, may_have_packet: false };
-    let OpenedQueues { first, sockets: opened } = opening.open(Entry::First(request))?;
+    let OpenedQueues { first, sockets: opened, .. } = opening.open(Entry::First(request))?;
     let (attachment, _) =
         first.ok_or_else(|| Error::absent("no queue was opened").at(&interface.name))?;
     let mut sockets = Sockets::none(interface.queues());

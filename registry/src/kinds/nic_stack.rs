@@ -1,5 +1,6 @@
 //! The stack behind a NIC, as its port's host rings (S-HOST).
 
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use ringway_abi::Dir;
@@ -14,7 +15,7 @@ use crate::{
         nic_sockets::{Sockets, open_all},
     },
     port::{PortId, split_host, state_mut},
-    queues::{RxAttachment, Socket, check_buffers, lend_buffers},
+    queues::{RxAttachment, Socket, check_buffers, lend},
     registry::Registry,
     rx_redirect::Installed,
 };
@@ -138,20 +139,25 @@ impl NicStack {
         let open = move || -> Result<_> {
             let end = netns.inside(|| HostEnd::new(&interface, queues))?.map_err(nic_error)?;
             // A slot is a packet there (S-HOST-3, S-HOST-4).
-            let open = |inner: &Interface| Ok((open_all(inner, &memory, slots), inner.clone()));
-            let (opened, inner) = end.inside(open).map_err(nic_error)?;
-            let (attachment, sockets) = opened?;
-            Ok((end, inner, attachment, sockets))
+            let open = |inner: &Interface| Ok(open_all(inner, &memory, slots));
+            let (attachment, sockets) = end.inside(open).map_err(nic_error)??;
+            Ok((end, attachment, sockets))
         };
-        let (end, inner, mut attachment, mut sockets) = registry.deferred.off_loop(key, open)??;
+        let (end, mut attachment, mut sockets) = registry.deferred.off_loop(key, open)??;
         registry.port(id).check_there()?;
         let Some(port) = registry.ports.get_mut(id) else { return Ok(()) };
+        // The rings are made anew each time that the request is begun, so they get their buffers here: the pair's
+        // driver copies, and looks for them with each frame.
         let (_, rings) = split_host(&port.rx, port.host.made(Dir::Rx));
         let memory = registry.regions.region(port.region);
         for (queue, ring) in (0..).zip(rings) {
-            if let Some(socket) = sockets.get(queue) {
-                lend_buffers(&inner, socket, ring, memory, false)?;
-            }
+            let Some(Socket::Xdp(xsk)) = sockets.get(queue) else { continue };
+            let lent = lend(&ring.kring, memory, xsk.socket.fd.as_fd(), xsk.socket.sizes, false);
+            lent.map_err(|e| {
+                Error::io("its host rings cannot be filled", e)
+                    .at(&port.name)
+                    .remedy("free memory, or raise the limit of open files")
+            })?;
         }
         sockets.redirect(&mut attachment, &vec![true; queues as usize]);
         let Some(nic) = state_mut::<Nic>(&mut port.backend) else { return Ok(()) };

@@ -111,6 +111,19 @@ impl XdpRx {
         XdpRx { consumed: 0, ..self }
     }
 
+    /// Gives the kernel the buffers of a ring that no program has yet, but for one: before the socket is
+    /// bound, for a driver in zero-copy looks for them then. What another socket was given of them, which is
+    /// no more, does not count.
+    pub fn lend(&self, kring: &Kring) {
+        XdpRx::take_back(kring);
+        kring.sync(self);
+    }
+
+    /// The kernel has none of a ring's buffers any more: the socket that they were lent to is no more.
+    pub fn take_back(kring: &Kring) {
+        kring.owner().driver_cursor.store(0, Relaxed);
+    }
+
     /// What the kernel has dropped since the socket was made.
     pub fn lost(&self) -> Lost {
         Lost::receiving(&self.socket, self.frags)
