@@ -1,7 +1,7 @@
 //! What zero-copy takes: buffers that hold what a driver receives; and why a kernel refuses it.
 //!
 //! A driver that is given chunks of memory to receive into has less of each than the chunk: in front the
-//! kernel keeps [`RX_HEADROOM`] bytes; behind, from Linux 6.19 on, `struct skb_shared_info` for
+//! kernel keeps [`RX_HEADROOM`] bytes; behind, on newer kernels, `struct skb_shared_info` for
 //! frames of several chunks (`xsk_pool_get_rx_frame_size`, `include/net/xdp_sock_drv.h`); and what is
 //! left a card may count in units of its own: igb, as the largest, in KiB (`SRRCTL.BSIZEPKT`). A frame
 //! that does not fit is lost in the card, mostly without a count. The memory of a page is what
