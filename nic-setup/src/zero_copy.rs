@@ -89,7 +89,7 @@ mod tests {
         fn what_fits_fits(size in 0u32..1 << 20) {
             let room = zero_copy_room(size);
             prop_assert!(room == 0 || room + 12 + 320 + 256 <= size);
-            prop_assert!(room == 0 || (room + 12) % 1024 == 0);
+            prop_assert!(room == 0 || (room + 12).is_multiple_of(1024));
         }
     }
 }

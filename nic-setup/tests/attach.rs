@@ -227,3 +227,23 @@ fn packet_mode_is_had_by_one() {
         begun.iter().flatten().for_each(IngressDrop::end);
     }
 }
+
+/// A driver says in words why it refuses a program, by netlink alone: nothing stays of that question.
+#[test]
+fn a_driver_is_heard_that_refuses_a_program() {
+    if skip_without_root("a_driver_is_heard_that_refuses_a_program") {
+        return;
+    }
+    let wire = Wire::new();
+    wire.a.run("ip link add few numrxqueues 1 numtxqueues 1 type veth peer name many numrxqueues 4 numtxqueues 4");
+    wire.a.run("ip link set few up");
+    wire.a.run("ip link set many up");
+    let error = wire.a.enter(|| {
+        let interface = Interface::by_name("few").unwrap();
+        XdpProgram::attach_as(&interface, &[AttachMode::Native], None).err().map(|e| e.to_string())
+    });
+    let error =
+        error.expect("veth takes no program that has fewer queues than the other end sends by");
+    assert!(error.contains("peer tx queues"), "{error}");
+    assert!(!wire.a.run("ip link show few").contains("xdp"));
+}
