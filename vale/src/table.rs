@@ -198,24 +198,21 @@ impl Table {
 
     #[inline]
     fn set_of(&self, key: Key) -> usize {
-        hash(self.secret, key) as usize % SETS
+        set_of(self.secret, key)
     }
 }
 
 /// Both halves of a product of two secrets, each with the key in it: which addresses meet depends on all
-/// bits of the secrets. Once more, for with one secret in a hundred the lower bits of evenly spaced
-/// addresses would be few; the second product spreads what is left above them.
+/// bits of the secrets. With one secret in a hundred, evenly spaced addresses have few lower bits of that,
+/// and few upper ones with others; a second product has all of them in its upper bits.
 #[inline]
-fn hash([one, other]: [u64; 2], key: Key) -> u64 {
-    /// An odd number whose bits are of no pattern.
+fn set_of([one, other]: [u64; 2], key: Key) -> usize {
+    /// An odd number whose bits have no pattern.
     const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-    fold(fold(key ^ one, key.rotate_left(32) ^ other) ^ one, SPREAD)
-}
-
-#[inline]
-fn fold(one: u64, other: u64) -> u64 {
-    let product = u128::from(one) * u128::from(other);
-    (product >> 64) as u64 ^ product as u64
+    const { assert!(SETS.is_power_of_two()) };
+    let product = u128::from(key ^ one) * u128::from(key.rotate_left(32) ^ other);
+    let folded = (product >> 64) as u64 ^ product as u64;
+    (folded.wrapping_mul(SPREAD) >> (u64::BITS - SETS.ilog2())) as usize
 }
 
 #[cfg(test)]
@@ -333,7 +330,8 @@ mod tests {
     fn evenly_spaced_addresses_do_not_meet() {
         let mut secret = [1u64, 2];
         for _ in 0..500 {
-            secret = secret.map(|half| fold(half ^ 0x5851_f42d_4c95_7f2d, 0x1405_7b7e_f767_814f));
+            secret = secret
+                .map(|half: u64| half.wrapping_mul(0x5851_f42d_4c95_7f2d).rotate_left(29) ^ 7);
             for place in [8u32, 16, 24, 32] {
                 let mut table = Table { secret, ..Table::new(0) };
                 for number in 0..600u16 {
