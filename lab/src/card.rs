@@ -11,25 +11,53 @@ pub struct Card {
     pub name: &'static str,
     /// What a reader has to know of it.
     pub about: &'static str,
-    /// The kernel's module.
-    pub module: &'static str,
-    /// QEMU's device with its options; `None` for interfaces that the guest makes.
-    pub device: Option<&'static str>,
+    pub made: Made,
     /// Processors of the guest: igb has a queue for each.
     pub cpus: u32,
-    /// Whether the guest has an IOMMU.
-    pub iommu: bool,
     /// The first kernel whose driver has native XDP, and zero copy.
     native: Option<Version>,
     zero_copy: Option<Version>,
 }
 
-/// Offloads that change frames on the way are off: the checks compare frames byte by byte.
+/// What makes the cards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Made {
+    /// QEMU, which has such a device; the guest's kernel has the module.
+    ByQemu { device: &'static str, module: &'static str, iommu: bool, cable: Cable },
+    /// The guest, by this script: interface `near` with the address `$NEAR`, and in the namespace `$FAR_NETNS` the
+    /// interface `far` with the address `$FAR`.
+    ByGuest(&'static str),
+}
+
+/// What is between two of QEMU's cards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cable {
+    /// Two UDP sockets: one queue of frames each way.
+    Sockets,
+    /// Two tap devices with so many queues, and a bridge between them, in a namespace of the host's. Takes root.
+    Taps(u32),
+}
+
+/// virtio-net with these options. Offloads that change frames on the way are off: the checks compare frames byte
+/// by byte.
 macro_rules! virtio {
     ($options:literal) => {
         concat!(
-            "virtio-net-pci,guest_tso4=off,guest_tso6=off,guest_ufo=off,guest_csum=off,",
+            "virtio-net-pci,disable-legacy=on,guest_tso4=off,guest_tso6=off,guest_ufo=off,guest_csum=off",
             $options
+        )
+    };
+}
+
+/// A veth pair named `low` below the interfaces, then what `$script` makes of it.
+macro_rules! above {
+    ($script:literal) => {
+        concat!(
+            "ip link add low mtu 9100 type veth peer name low mtu 9100 netns $FAR_NETNS
+             far() { ip -n $FAR_NETNS \"$@\"; }
+             plain_far() { far link set low down; far link set low name far mtu 1500 address $FAR; }
+             ip link set low up; far link set low up; ",
+            $script
         )
     };
 }
@@ -38,78 +66,156 @@ const fn version(major: u32, minor: u32) -> Option<Version> {
     Some(Version { major, minor })
 }
 
-/// All kinds.
-pub const CARDS: [Card; 7] = [
-    Card {
-        name: "igb",
-        about: "Intel 82576, two queues",
-        module: "igb",
-        device: Some("igb"),
-        cpus: 2,
-        iommu: false,
-        native: version(5, 10),
-        zero_copy: version(6, 14),
-    },
-    Card {
-        name: "igb-4q",
-        about: "Intel 82576, four queues",
-        module: "igb",
-        device: Some("igb"),
-        cpus: 4,
-        iommu: false,
-        native: version(5, 10),
-        zero_copy: version(6, 14),
-    },
-    Card {
-        name: "virtio-iommu",
-        about: "virtio-net behind an IOMMU, which zero copy takes",
+const IGB: Card = Card {
+    name: "igb",
+    about: "Intel 82576, two queues",
+    made: Made::ByQemu { device: "igb", module: "igb", iommu: false, cable: Cable::Sockets },
+    cpus: 2,
+    native: version(5, 10),
+    zero_copy: version(6, 14),
+};
+
+const VIRTIO: Card = Card {
+    name: "virtio",
+    about: "virtio-net as hypervisors offer it by default",
+    made: Made::ByQemu {
+        device: virtio!(""),
         module: "virtio_net",
-        device: Some(virtio!("iommu_platform=on,ats=on,disable-legacy=on")),
-        cpus: 2,
+        iommu: false,
+        cable: Cable::Sockets,
+    },
+    cpus: 2,
+    native: version(4, 10),
+    zero_copy: None,
+};
+
+const VIRTIO_IOMMU: Card = Card {
+    name: "virtio-iommu",
+    about: "virtio-net behind an IOMMU, which zero copy takes",
+    made: Made::ByQemu {
+        device: virtio!(",iommu_platform=on,ats=on"),
+        module: "virtio_net",
         iommu: true,
-        native: version(4, 10),
-        zero_copy: version(6, 11),
+        cable: Cable::Sockets,
     },
+    zero_copy: version(6, 13),
+    ..VIRTIO
+};
+
+/// An interface that the guest makes, without native XDP.
+const fn soft(name: &'static str, about: &'static str, script: &'static str) -> Card {
+    Card { name, about, made: Made::ByGuest(script), cpus: 2, native: None, zero_copy: None }
+}
+
+/// All kinds.
+pub const CARDS: [Card; 15] = [
+    IGB,
+    Card { name: "igb-4q", about: "Intel 82576, four queues", cpus: 4, ..IGB },
+    VIRTIO_IOMMU,
     Card {
-        name: "virtio",
-        about: "virtio-net as hypervisors offer it by default",
-        module: "virtio_net",
-        device: Some(virtio!("disable-legacy=on")),
-        cpus: 2,
-        iommu: false,
-        native: version(4, 10),
-        zero_copy: None,
+        name: "virtio-iommu-2q",
+        about: "the same with two pairs of queues",
+        made: Made::ByQemu {
+            device: virtio!(",iommu_platform=on,ats=on,mq=on,vectors=6"),
+            module: "virtio_net",
+            iommu: true,
+            cable: Cable::Taps(2),
+        },
+        ..VIRTIO_IOMMU
     },
+    VIRTIO,
     Card {
         name: "e1000e",
         about: "Intel 82574, whose driver has no XDP",
-        module: "e1000e",
-        device: Some("e1000e"),
+        made: Made::ByQemu {
+            device: "e1000e",
+            module: "e1000e",
+            iommu: false,
+            cable: Cable::Sockets,
+        },
         cpus: 2,
-        iommu: false,
         native: None,
         zero_copy: None,
     },
     Card {
         name: "vmxnet3",
         about: "VMware's",
-        module: "vmxnet3",
-        device: Some("vmxnet3"),
+        made: Made::ByQemu {
+            device: "vmxnet3",
+            module: "vmxnet3",
+            iommu: false,
+            cable: Cable::Sockets,
+        },
         cpus: 2,
-        iommu: false,
         native: version(6, 6),
         zero_copy: None,
     },
     Card {
-        name: "veth",
-        about: "a pair of virtual interfaces",
-        module: "veth",
-        device: None,
-        cpus: 2,
-        iommu: false,
         native: version(4, 19),
-        zero_copy: None,
+        ..soft(
+            "veth",
+            "a pair of virtual interfaces, two queues",
+            "ip link add near numrxqueues 2 numtxqueues 2 address $NEAR type veth \
+             peer name far numrxqueues 2 numtxqueues 2 address $FAR netns $FAR_NETNS",
+        )
     },
+    soft(
+        "vlan",
+        "a VLAN of veth",
+        above!(
+            "ip link add link low name near mtu 1500 address $NEAR type vlan id 7
+             far link add link low name far mtu 1500 address $FAR type vlan id 7"
+        ),
+    ),
+    soft(
+        "bond",
+        "a bond of veth",
+        above!(
+            "plain_far; ip link add near type bond mode active-backup miimon 100
+             ip link set low down; ip link set low mtu 1500 address $NEAR; ip link set low master near"
+        ),
+    ),
+    soft(
+        "macvlan",
+        "a macvlan of veth",
+        above!(
+            "plain_far; ip link add link low name near mtu 1500 address $NEAR type macvlan mode bridge"
+        ),
+    ),
+    soft(
+        "ipvlan",
+        "an ipvlan of veth, in the mode l2",
+        above!(
+            "plain_far; ip link set low address $NEAR
+             ip link add link low name near mtu 1500 type ipvlan mode l2"
+        ),
+    ),
+    soft(
+        "bridge",
+        "a bridge with veth in it",
+        above!(
+            "plain_far; ip link add near address $NEAR type bridge
+             ip link set low master near; ip link set near mtu 1500"
+        ),
+    ),
+    soft(
+        "vxlan",
+        "VXLAN over veth",
+        above!(
+            "ip addr add 10.6.0.1/24 dev low; far addr add 10.6.0.2/24 dev low
+             ip link add near mtu 1500 address $NEAR type vxlan id 7 dstport 4789 local 10.6.0.1 remote 10.6.0.2
+             far link add far mtu 1500 address $FAR type vxlan id 7 dstport 4789 local 10.6.0.2 remote 10.6.0.1"
+        ),
+    ),
+    soft(
+        "geneve",
+        "GENEVE over veth",
+        above!(
+            "ip addr add 10.6.0.1/24 dev low; far addr add 10.6.0.2/24 dev low
+             ip link add near mtu 1500 address $NEAR type geneve id 7 remote 10.6.0.2
+             far link add far mtu 1500 address $FAR type geneve id 7 remote 10.6.0.1"
+        ),
+    ),
 ];
 
 impl Card {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use ringway_testkit::Folder;
 
-use crate::card::Card;
+use crate::card::{Cable, Card, Made};
 use crate::kernel::Kernel;
 use crate::report::{Entry, Line, Report, Verdict};
 
@@ -23,7 +23,7 @@ pub struct Machine<'a> {
     pub card: Card,
     /// The program that runs in the guest, with the command `guest`, and beside it the other programs.
     pub program: PathBuf,
-    /// Names of checks and of modes; of either all, where there are none.
+    /// Names of checks and of modes, of either all where there are none; or `--script` and a script's path.
     pub checks: &'a [String],
     /// After that the guest is ended, and what it was at has failed.
     pub limit: Duration,
@@ -51,7 +51,7 @@ impl Machine<'_> {
             ["initramfs", "script", "console"].map(|name| folder.path().join(name));
         self.kernel.pack(&initramfs)?;
         fs::write(&script, self.script()).map_err(|e| format!("{}: {e}", script.display()))?;
-        let mut command = Command::new("qemu-system-x86_64");
+        let mut command = self.qemu();
         command
             .args(["-accel", "tcg,thread=multi", "-cpu", "max", "-machine", "q35", "-m", "2048"])
             .args(["-smp", &self.card.cpus.to_string(), "-display", "none", "-no-reboot"])
@@ -156,32 +156,56 @@ impl Machine<'_> {
     }
 
     fn command_line(&self, script: &str) -> String {
-        let iommu = if self.card.iommu { " intel_iommu=on" } else { "" };
+        let iommu = if self.has_iommu() { " intel_iommu=on" } else { "" };
         format!("console=ttyS0 quiet panic=-1 oops=panic script={script}{iommu}")
     }
 
-    /// Two cards and the cable between them, which is two UDP sockets.
-    fn cards(&self) -> Result<Vec<String>, String> {
-        let Some(device) = self.card.device else { return Ok(Vec::new()) };
-        // Both at once, so that they are different; QEMU takes them when these are closed.
-        let socket = || UdpSocket::bind("127.0.0.1:0").map_err(|e| format!("the cable: {e}"));
-        let ends = [socket()?, socket()?];
-        let mut ports = [0; 2];
-        for (port, end) in ports.iter_mut().zip(&ends) {
-            *port = end.local_addr().map_err(|e| format!("the cable: {e}"))?.port();
+    fn has_iommu(&self) -> bool {
+        matches!(self.card.made, Made::ByQemu { iommu: true, .. })
+    }
+
+    /// QEMU, where the cable can be had.
+    fn qemu(&self) -> Command {
+        const QEMU: &str = "qemu-system-x86_64";
+        // It ends with this program, however that ends.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--"]);
+        let Made::ByQemu { cable: Cable::Taps(_), .. } = self.card.made else {
+            command.arg(QEMU);
+            return command;
+        };
+        // The namespace goes with QEMU. It says nothing of its own on the cable.
+        let mut script = String::from(
+            "set -e; sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1
+             ip link add cable type bridge mcast_snooping 0 forward_delay 0; ip link set cable up\n",
+        );
+        for tap in TAPS {
+            script += &format!(
+                "ip tuntap add dev {tap} mode tap multi_queue; ip link set dev {tap} master cable up\n"
+            );
         }
+        script += "exec \"$@\"";
+        command.args(["unshare", "--net", "sh", "-c", &script, "sh", QEMU]);
+        command
+    }
+
+    /// Two cards and the cable between them.
+    fn cards(&self) -> Result<Vec<String>, String> {
+        let Made::ByQemu { device, cable, .. } = self.card.made else { return Ok(Vec::new()) };
         let mut options = Vec::new();
-        if self.card.iommu {
+        if self.has_iommu() {
             options.extend(["-device".into(), "intel-iommu,device-iotlb=on".into()]);
         }
-        for (n, [own, other]) in [ports, [ports[1], ports[0]]].into_iter().enumerate() {
-            let n = n + 1;
+        let ends = match cable {
+            Cable::Sockets => sockets()?,
+            Cable::Taps(queues) => TAPS.map(|tap| {
+                format!("tap,ifname={tap},script=no,downscript=no,vhost=off,queues={queues}")
+            }),
+        };
+        for (n, end) in (1..).zip(ends) {
             options.extend([
                 "-netdev".into(),
-                format!(
-                    "dgram,id=n{n},local.type=inet,local.host=127.0.0.1,local.port={own},\
-                     remote.type=inet,remote.host=127.0.0.1,remote.port={other}"
-                ),
+                format!("{end},id=n{n}"),
                 "-device".into(),
                 format!("pcie-root-port,id=r{n},chassis={n}"),
                 "-device".into(),
@@ -190,4 +214,23 @@ impl Machine<'_> {
         }
         Ok(options)
     }
+}
+
+const TAPS: [&str; 2] = ["one", "other"];
+
+/// Both ends of a cable of two UDP sockets.
+fn sockets() -> Result<[String; 2], String> {
+    // Both at once, so that they are different; QEMU takes them when these are closed.
+    let socket = || UdpSocket::bind("127.0.0.1:0").map_err(|e| format!("the cable: {e}"));
+    let port = |end: &UdpSocket| {
+        end.local_addr().map(|address| address.port()).map_err(|e| format!("the cable: {e}"))
+    };
+    let ends = [socket()?, socket()?];
+    let [one, other] = [port(&ends[0])?, port(&ends[1])?];
+    Ok([(one, other), (other, one)].map(|(own, other)| {
+        format!(
+            "dgram,local.type=inet,local.host=127.0.0.1,local.port={own},\
+             remote.type=inet,remote.host=127.0.0.1,remote.port={other}"
+        )
+    }))
 }

@@ -3,6 +3,7 @@
 //! ```text
 //! ringway-lab run [--kernel SERIES]... [--card CARD]... [CHECK | MODE]...
 //!                       boots guests; what they tell is kept
+//! ringway-lab run ... --script FILE                  runs a script in them instead
 //! ringway-lab table                                                  prints docs/kernels.md from what is kept
 //! ringway-lab guest CARD [CHECK | MODE]...                    what a guest runs
 //! ```
@@ -10,7 +11,7 @@
 
 use std::env;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -35,6 +36,12 @@ fn main() -> ExitCode {
             print!("{}", table::document(&reports));
             true
         }),
+        Some((command, [card, option, script])) if command == "guest" && option == "--script" => {
+            card_named(card).map(|card| {
+                guest::run_script(card, Path::new(script));
+                true
+            })
+        }
         Some((command, [card, checks @ ..])) if command == "guest" => {
             card_named(card).map(|card| {
                 guest::run(card, checks);
@@ -81,6 +88,12 @@ fn run(arguments: &[String]) -> Result<bool, String> {
         match argument.as_str() {
             "--kernel" => series.push(arguments.next().ok_or("--kernel SERIES")?.as_str()),
             "--card" => cards.push(card_named(arguments.next().ok_or("--card CARD")?)?),
+            "--script" => {
+                let script = Path::new(arguments.next().ok_or("--script FILE")?);
+                let script = script.canonicalize();
+                let script = script.map_err(|e| format!("the script: {e}"))?;
+                checks = vec!["--script".into(), script.display().to_string()];
+            }
             one if guest::names().chain(guest::modes()).any(|name| name == one) => {
                 checks.push(one.to_string());
             }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::card::CARDS;
+use crate::guest::checks::NONE;
 use crate::kernel::Version;
 use crate::report::{Entry, Report, Verdict};
 
@@ -14,6 +15,7 @@ Made by `make lab`, which boots Debian's kernels in virtual machines with the ne
 tries each mode of each card there. Do not edit it.
 
 - *in*, *out*: eight frames of each of 40 sizes, from 60 to 1514 bytes, are received, or sent, unchanged;
+- *jumbo*: the same at an MTU of 9000;
 - *host-rings*: `ringway bridge netmap:IF` keeps the stack going: pings of all sizes, TCP both ways;
 - *switch*: the same by `ringway switch attach vale0 IF --host`, with frames of a program on the switch both ways;
 - *kill*, *kill-daemon*: after `kill -9` of the program, and of the program and the daemon, the interface is as it was;
@@ -28,8 +30,18 @@ A number leads to what was found, at the end. An interface gets the first of its
 ";
 
 /// The columns, by the names of checks.
-const COLUMNS: [&str; 9] =
-    ["in", "out", "host-rings", "switch", "kill", "kill-daemon", "flap", "queues", "unbind"];
+const COLUMNS: [&str; 10] = [
+    "in",
+    "out",
+    "jumbo",
+    "host-rings",
+    "switch",
+    "kill",
+    "kill-daemon",
+    "flap",
+    "queues",
+    "unbind",
+];
 
 /// How much of a finding is shown.
 const SHOWN: usize = 400;
@@ -123,7 +135,7 @@ fn cells(entries: &[&Entry], notes: &mut Notes) -> String {
             Some(entry) if entry.verdict == Verdict::Fail => {
                 format!("**fails** {}", notes.number(&entry.detail))
             }
-            Some(entry) if entry.detail == "one queue" || entry.detail == "no device" => "–".into(),
+            Some(entry) if entry.detail.starts_with(NONE) => "–".into(),
             Some(_) => "yes".into(),
         };
         let _ = write!(text, " | {cell}");
@@ -150,7 +162,7 @@ mod tests {
             entries: vec![
                 entry("any", "open", Verdict::Pass, "copy; not zerocopy: why"),
                 entry("copy", "in", Verdict::Pass, "320 frames"),
-                entry("copy", "queues", Verdict::Pass, "one queue"),
+                entry("copy", "queues", Verdict::Pass, "none: one queue"),
                 entry("copy", "out", Verdict::Fail, "1 of 8\nis lost"),
                 entry("zerocopy", "open", Verdict::Refused, "why"),
                 entry("copy", "open", Verdict::Pass, "copy"),
@@ -159,7 +171,7 @@ mod tests {
         let text = document(&[report]);
         assert!(text.contains("## Linux 6.12.95+deb12\n"), "{text}");
         assert!(
-            text.contains("| `igb` | copy | yes | **fails** 1 |  |  |  |  |  | – |  |"),
+            text.contains("| `igb` | copy | yes | **fails** 1 |  |  |  |  |  |  | – |  |"),
             "{text}"
         );
         assert!(text.contains("| `igb` | zerocopy | refused 2 |"), "{text}");

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use ringway_testkit::Netns;
 
-use crate::card::Card;
+use crate::card::{Card, Made};
 
 /// Longer than a card's link takes, and than a slow guest.
 pub const LIMIT: Duration = Duration::from_secs(30);
@@ -61,26 +61,19 @@ impl Cable {
         let here = Netns::root();
         here.run("ip link set lo up; sysctl -qw net.ipv6.conf.all.disable_ipv6=1");
         here.run("sysctl -qw net.ipv6.conf.default.disable_ipv6=1");
-        // Others come by themselves, as on any machine. One that is built in is not always found.
-        here.try_run(&format!("modprobe {}", card.module));
         let there = Netns::quiet("far");
-        let [near, far] = match card.device {
-            None => {
-                let place = there.name().expect("it was made");
-                here.run(&format!(
-                    "ip link add near numrxqueues 2 numtxqueues 2 address {} type veth peer name far \
-                     numrxqueues 2 numtxqueues 2 address {} netns {place}",
-                    MACS[0], MACS[1]
-                ));
+        let place = there.name().expect("it was made");
+        let [near, far] = match card.made {
+            Made::ByGuest(script) => {
+                let [near, far] = MACS;
+                here.run(&format!("set -e; NEAR={near} FAR={far} FAR_NETNS={place}; {script}"));
                 ["near".into(), "far".into()]
             }
-            Some(_) => {
+            Made::ByQemu { module, .. } => {
+                here.run(&format!("modprobe {module}"));
                 let both = || Some([with_mac(MACS[0])?, with_mac(MACS[1])?]);
                 let [near, far] = until("both cards have a driver", both)?;
-                here.run(&format!(
-                    "ip link set {far} netns {}",
-                    there.name().expect("it was made")
-                ));
+                here.run(&format!("ip link set {far} netns {place}"));
                 [near, far]
             }
         };
@@ -109,12 +102,25 @@ impl Cable {
         self.set_up(&self.there, &self.far, 1, 0);
     }
 
+    /// Both ends take frames of this MTU from now on.
+    pub fn set_mtu(&self, mtu: u32) -> Result<(), String> {
+        for (netns, interface) in [(&self.there, &self.far), (&self.here, &self.near)] {
+            let set = netns.try_run(&format!("ip link set {interface} mtu {mtu}"));
+            if !set.status.success() {
+                return Err(String::from_utf8_lossy(&set.stderr).trim().into());
+            }
+        }
+        Ok(())
+    }
+
     /// Waits until both ends have a carrier, and the stack sends: a card that is reset has neither for a
     /// while.
     pub fn wait_up(&self) -> Result<(), String> {
         let is_up = |netns: &Netns, interface: &str| {
             let link = netns.try_run(&format!("ip -o link show dev {interface}"));
-            String::from_utf8_lossy(&link.stdout).contains(" state UP ")
+            let said = String::from_utf8_lossy(&link.stdout);
+            // Tunnels have no carrier to speak of.
+            said.contains(" state UP ") || said.contains(" state UNKNOWN ")
         };
         until("both ends are up", || {
             let up = is_up(&self.here, &self.near) && is_up(&self.there, &self.far);

@@ -14,6 +14,13 @@ use super::cable::{Cable, until};
 use super::frames::{self, SIZES};
 use super::stack;
 
+/// The MTU of long frames, and frames of it: with the ends of buffers of 2048 and 4096 bytes, and the longest.
+const JUMBO_MTU: u32 = 9000;
+const JUMBO: [usize; 9] = [60, 1514, 1515, 2048, 2049, 3072, 4096, 4097, 9014];
+
+/// Begins what says that there is nothing to check.
+pub const NONE: &str = "none: ";
+
 /// Sizes that tell whether frames go at all.
 const FEW: [usize; 3] = [60, 1000, 1514];
 
@@ -75,6 +82,30 @@ pub fn frames_in(cable: &Cable, spec: &str) -> Outcome {
 pub fn frames_out(cable: &Cable, spec: &str) -> Outcome {
     let mut port = open(spec)?;
     frames::send(cable, &mut port, &SIZES)
+}
+
+/// Frames longer than the usual MTU arrive where they can be had; else the interface is not opened, with the reason.
+pub fn jumbo(cable: &Cable, spec: &str) -> Outcome {
+    if let Err(why) = cable.set_mtu(JUMBO_MTU) {
+        cable.set_mtu(1500)?;
+        return Ok(format!("{NONE}{why}"));
+    }
+    let went = match open(spec) {
+        Ok(mut port) => long_frames(cable, &mut port),
+        Err(why) => Ok(format!("{NONE}{why}")),
+    };
+    cable.set_mtu(1500)?;
+    went
+}
+
+fn long_frames(cable: &Cable, port: &mut Port) -> Outcome {
+    let mode = super::mode(cable)?;
+    let mut both = || {
+        let received = frames::receive(cable, port, &JUMBO).map_err(|e| format!("in: {e}"))?;
+        frames::send(cable, port, &JUMBO).map_err(|e| format!("out: {e}"))?;
+        Ok(format!("{received} each way, {mode}"))
+    };
+    both().map_err(|e: String| format!("{mode}: {e}"))
 }
 
 /// The stack is there behind a bridge as it is without one.
@@ -178,7 +209,7 @@ pub fn queues(cable: &Cable, spec: &str) -> Outcome {
     // The largest come first, then those that are set.
     let set =
         counts.iter().rev().find(|(what, count)| ["Combined", "RX"].contains(what) && *count > 1);
-    let Some(&(what, count)) = set else { return Ok("one queue".into()) };
+    let Some(&(what, count)) = set else { return Ok(format!("{NONE}one queue")) };
     let what = what.to_lowercase();
     let mut port = open(spec)?;
     passes(cable, &mut port)?;
@@ -197,7 +228,7 @@ pub fn queues(cable: &Cable, spec: &str) -> Outcome {
 /// The driver is taken away while frames come, and given back: the program is told, and what opens the
 /// interface again has it.
 pub fn unbind(cable: &Cable, spec: &str) -> Outcome {
-    let Some((device, driver)) = cable.device() else { return Ok("no device".into()) };
+    let Some((device, driver)) = cable.device() else { return Ok(format!("{NONE}no device")) };
     let mut port = open(spec)?;
     passes(cable, &mut port)?;
     let write = |file: &str| {

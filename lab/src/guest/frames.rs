@@ -123,10 +123,17 @@ fn hear(far: &PacketSocket, wanted: u32, limit: Duration) -> Taken {
 fn push(port: &mut Port, number: u32, size: usize) -> Result<(), String> {
     let ring = number as usize % port.tx_rings();
     let frame = numbered(number, size);
+    // A long one takes several buffers.
+    let parts: Vec<&[u8]> = frame.chunks(port.max_frame()).collect();
     let deadline = Instant::now() + LIMIT;
     loop {
         let mut tx = port.tx(ring);
-        let sent = tx.push(&frame);
+        let sent = tx.space() >= parts.len();
+        if sent {
+            for (mut slot, (at, part)) in tx.batch(parts.len()).zip((1..).zip(&parts)) {
+                slot.write_part(part, at < parts.len());
+            }
+        }
         tx.sync();
         if sent {
             return Ok(());

@@ -1,15 +1,18 @@
 //! What runs in a guest: the checks, for each mode of the card.
 
 mod cable;
-mod checks;
+pub(crate) mod checks;
 mod frames;
 mod stack;
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::process::Command;
 use std::time::Instant;
 
 use ringway::{Control, NicMode, Port};
+use ringway_testkit::Proc;
 
 use crate::card::Card;
 use crate::kernel::Version;
@@ -26,9 +29,10 @@ type Check = (&'static str, fn(&Cable, &str) -> Outcome);
 const ANY: &str = "any";
 
 /// In this order; the last leave the interface for a while.
-const CHECKS: [Check; 9] = [
+const CHECKS: [Check; 10] = [
     ("in", checks::frames_in),
     ("out", checks::frames_out),
+    ("jumbo", checks::jumbo),
     ("host-rings", checks::host_rings),
     ("switch", checks::switch),
     ("kill", checks::kill_program),
@@ -76,6 +80,20 @@ pub fn modes() -> impl Iterator<Item = &'static str> {
     [ANY].into_iter().chain(NicMode::ALL.map(NicMode::name))
 }
 
+/// Runs a script in a guest with both cards: `$NEAR` is the interface here, `$FAR` the other in the namespace
+/// `$FAR_NETNS`.
+pub fn run_script(card: Card, script: &Path) {
+    judged("", "script", || {
+        let cable = Cable::new(card)?;
+        let mut command = Command::new("sh");
+        command.arg(script).env("NEAR", &cable.near).env("FAR", &cable.far);
+        command.env("FAR_NETNS", cable.there.name().expect("it was made"));
+        let (status, said) = Proc::spawn(command).wait();
+        if status.success() { Ok(said) } else { Err(format!("{said}{status}")) }
+    });
+    print(&Line::End);
+}
+
 /// Makes the checks of these names, in these modes, and prints what came of them. Of either all, where
 /// none is named.
 pub fn run(card: Card, chosen: &[String]) {
@@ -120,6 +138,14 @@ fn spec(cable: &Cable, asked: Option<NicMode>) -> String {
     asked.map_or_else(|| format!("netmap:{near}"), |mode| format!("netmap:{near}@mode={mode}"))
 }
 
+/// What `ringway ports` says of the mode of the interface, which is open.
+fn mode(cable: &Cable) -> Result<String, String> {
+    let ports =
+        Control::connect().and_then(|control| control.ports()).map_err(|e| e.to_string())?;
+    let ours = ports.into_iter().find(|info| info.name == cable.near);
+    Ok(ours.and_then(|port| port.mode).unwrap_or_default())
+}
+
 /// Opens the interface, and gives the mode that it got.
 fn opens(cable: &Cable, asked: Option<NicMode>) -> Option<String> {
     let wanted = asked.map_or(ANY, NicMode::name).to_string();
@@ -135,15 +161,12 @@ fn opens(cable: &Cable, asked: Option<NicMode>) -> Option<String> {
             return None;
         }
     };
-    let mode = Control::connect().and_then(|control| control.ports()).map(|ports| {
-        let ours = ports.into_iter().find(|info| info.name == cable.near);
-        ours.and_then(|port| port.mode).unwrap_or_default()
-    });
+    let mode = mode(cable);
     drop(port);
     let mode = match mode {
         Ok(mode) => mode,
         Err(error) => {
-            entry(&wanted, "open", Verdict::Fail, error.to_string(), begun);
+            entry(&wanted, "open", Verdict::Fail, error, begun);
             return None;
         }
     };

@@ -2,14 +2,18 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
 
 use ringway_testkit::Netns;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
-use super::cable::{ADDRESSES, Cable, LIMIT};
+use super::cable::{ADDRESSES, Cable};
 
 /// Of ICMP's data: frames are 42 bytes longer.
 const PINGS: [usize; 8] = [18, 200, 900, 960, 961, 1358, 1430, 1472];
+
+/// How long a connection may stand still.
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// Bytes that TCP moves each way.
 const BYTES: usize = 1 << 20;
