@@ -112,7 +112,11 @@ impl Error {
             }
             Error::Occupied { interface, program } => program.remedy(interface),
             Error::Privileges { .. } => String::new(),
-            Error::Attach { .. } => "the kernel needs to be 5.9 or newer".into(),
+            Error::Attach { .. } => {
+                "mend what the driver says, where it says something, or ask for another mode; \
+                 `ringway doctor` tells what the kernel lacks"
+                    .into()
+            }
             Error::Netns { cause, .. } if cause.raw_os_error() == Some(libc::EAGAIN) => {
                 "raise its limit of processes (TasksMax= of its unit, RLIMIT_NPROC)".into()
             }

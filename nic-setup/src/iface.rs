@@ -9,13 +9,13 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice::name_to_index, socket_with};
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
 use crate::genl;
 use crate::helper;
 use crate::operation::LookUp;
 use crate::privileges::unprivileged;
-use crate::rtnl::{LinkAnswer, link_by_name};
+use crate::rtnl::{LinkAnswer, find, link_by_name};
 use crate::sys::ethtool::{channels, driver};
+use crate::{Error, Mode};
 
 /// An interface of the calling thread's network namespace, as it was when asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +34,8 @@ pub struct Interface {
     pub tx_queues: u32,
     /// The driver's name; empty when it tells none.
     pub driver: String,
+    /// The kernel makes it, of others or of nothing (`ip -d link` tells its kind): there is no hardware.
+    pub software: bool,
     /// Whether the driver says that it reads and writes the memory of AF_XDP sockets itself.
     pub zero_copy: bool,
 }
@@ -69,10 +71,21 @@ impl Interface {
         })
     }
 
-    /// Whether TCP and UDP checksums of received frames may be partial: the stack at the other end of
-    /// a veth pair leaves them to hardware that is not there.
-    pub fn leaves_partial_csum(&self) -> bool {
-        self.driver == "veth"
+    /// Whether TCP and UDP checksums of frames that sockets of this mode receive may be partial: a stack at
+    /// the other end that is on this machine leaves them to hardware that is not there. That may be behind
+    /// whatever the kernel makes, a veth pair below a VLAN, say; and a hypervisor's, which does not where
+    /// the driver has no headers that would tell.
+    pub fn leaves_partial_csum(&self, mode: Mode) -> bool {
+        self.software || (self.driver == "virtio_net" && mode != Mode::ZeroCopy)
+    }
+
+    /// Why sockets would receive nothing by a program that the driver runs. Where the kernel has the members
+    /// of a bond run it, what they receive is for sockets of the members alone.
+    pub(crate) fn unfit_for_native(&self) -> Option<&'static str> {
+        (self.driver == "bonding").then_some(
+            "the members of a bond run its program, and the kernel gives what they receive to no \
+             socket of the bond",
+        )
     }
 
     /// Bytes of the longest frame without a VLAN tag.
@@ -113,6 +126,9 @@ impl Asked<'_> {
             rx_queues,
             tx_queues,
             driver: self.driver(),
+            software: link
+                .find(libc::IFLA_LINKINFO)
+                .is_some_and(|info| find(info, libc::IFLA_INFO_KIND).is_some()),
             zero_copy: genl::takes_zero_copy(link.index) == Some(true),
         }
     }

@@ -100,14 +100,14 @@ pub fn open_nic_port_as(
 ) -> Result<NicPort<PortAttachment>, Error> {
     let mut program = XdpProgram::attach_as(interface, &[attach], None)?;
     program.set_injected(injected)?;
-    with_program(interface, program, modes, interface.leaves_partial_csum())
+    with_program(interface, program, modes, true)
 }
 
 fn with_program(
     interface: &Interface,
     mut program: XdpProgram,
     modes: &[Mode],
-    partial_csum: bool,
+    finish_csum: bool,
 ) -> Result<NicPort<PortAttachment>, Error> {
     let max_frame = interface.longest_frame();
     let chunk_size = chunk_size(interface);
@@ -148,6 +148,8 @@ fn with_program(
         first.get_or_insert((mode, worse));
         queues.push(frames);
     }
+    let partial = |(mode, _): &(Mode, _)| interface.leaves_partial_csum(*mode);
+    let partial_csum = finish_csum && first.as_ref().is_some_and(partial);
     let attached = PortAttachment { program, _promiscuous: promiscuous, mode: first };
     let config = NicPortConfig { max_frame, in_parts, partial_csum };
     NicPort::new(attached, queues, config).map_err(refused())

@@ -186,7 +186,7 @@ impl XdpProgram {
         ))?;
         let mut refused: Vec<(AttachMode, io::Error)> = Vec::new();
         for &mode in modes {
-            match programs.attach(interface.index, mode) {
+            match programs.attach(interface, mode) {
                 Ok((link, frags)) => {
                     let loader =
                         Loader { interface: name.clone(), mode, frags, maker, netns, maps };
@@ -515,7 +515,12 @@ impl Programs {
 
     /// The link that attaches the program for this mode, and whether that is for frames of several
     /// buffers in the driver.
-    fn attach(&self, ifindex: u32, mode: AttachMode) -> io::Result<(OwnedFd, bool)> {
+    fn attach(&self, interface: &Interface, mode: AttachMode) -> io::Result<(OwnedFd, bool)> {
+        let ifindex = interface.index;
+        let unfit = interface.unfit_for_native().filter(|_| mode == AttachMode::Native);
+        if let Some(why) = unfit {
+            return Err(io::Error::other(why));
+        }
         let (flags, plain) = match mode {
             AttachMode::Native => (sys::XDP_FLAGS_DRV_MODE, &self.native),
             AttachMode::Generic => (sys::XDP_FLAGS_SKB_MODE, &self.generic),
@@ -532,6 +537,9 @@ impl Programs {
     /// alone: so the program is attached that way once more, and taken off again should it be accepted
     /// now.
     fn native_refusal(&self, interface: &Interface, refused: &io::Error) -> String {
+        if interface.unfit_for_native().is_some() {
+            return refused.to_string();
+        }
         let request = |program: i32| {
             Message::new(libc::RTM_SETLINK, 0, interface.index).nest(libc::IFLA_XDP, &[], |xdp| {
                 let flags = sys::XDP_FLAGS_DRV_MODE | sys::XDP_FLAGS_UPDATE_IF_NOEXIST;

@@ -237,7 +237,7 @@ impl Xsk {
             refused.retain(|(other, _)| *other != mode);
             match bound {
                 Ok(()) => {
-                    let partial_csum = config.interface.leaves_partial_csum();
+                    let partial_csum = config.interface.leaves_partial_csum(mode);
                     let socket = XskSocket { fd, sizes: config.sizes, frags };
                     return Ok(Xsk { socket, mode, partial_csum, refused });
                 }

@@ -9,8 +9,8 @@ use crate::{Netns, sys::programs_at, tagging::find};
 /// What is asked, and how: shell commands, with the interface's name in `$N`. What a device has not
 /// got is an answer, too. Nothing here moves by itself: no statistics, no neighbours.
 const QUESTIONS: [(&str, &str); 17] = [
-    // Flags, promiscuity, MTU, MAC, XDP programs with their ids, queue and segment limits.
-    ("link", "ip -d link show dev $N"),
+    // Without the timers of a bridge: flags, promiscuity, MTU, MAC, XDP programs with their ids, queue and segment limits.
+    ("link", r"ip -d link show dev $N | sed -E 's/_timer +[0-9.]+//g'"),
     ("links beside it", "ip -br link | cut -d ' ' -f 1"),
     ("addresses", "ip -br address show dev $N"),
     ("routes", "ip route show table all dev $N; ip -6 route show table all dev $N"),

@@ -275,6 +275,37 @@ fn a_bridge_in_each_mode() {
     });
 }
 
+/// What a stack of this machine leaves to hardware may be behind every interface that the kernel makes, not
+/// behind a veth pair alone: here behind a tunnel over one.
+#[test]
+fn checksums_are_finished_behind_a_tunnel() {
+    if skip_without_root("checksums_are_finished_behind_a_tunnel") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("checksums_are_finished_behind_a_tunnel", |_| {
+        let (a, b, pair) = wire();
+        for (netns, below, own, other) in [(&a, "n0", 1, 2), (&b, "n1", 2, 1)] {
+            netns.run(&format!(
+                "ip addr add 10.6.0.{own}/24 dev {below}
+                 ip link add tunnel type vxlan id 7 dstport 4789 local 10.6.0.{own} remote 10.6.0.{other}
+                 ip addr add 10.9.0.{own}/24 dev tunnel; ip link set tunnel up
+                 ethtool -K tunnel tso off gso off"
+            ));
+        }
+        let control = Control::connect().unwrap();
+        for mode in [NicMode::Generic, NicMode::Packet] {
+            let tunnel = format!("tunnel@mode={mode}");
+            a.enter(|| control.switch_attach("valen", &tunnel, true).unwrap());
+            transfer(&a, &b, "10.9.0.2:9009".parse().expect("an address"));
+            transfer(&b, &a, "10.9.0.1:9009".parse().expect("an address"));
+            a.enter(|| control.switch_detach("valen", "tunnel").unwrap());
+        }
+        drop(control);
+        pair.delete();
+    });
+}
+
 /// A frame from an interface to a program on the bridge, whose buffers hold more.
 fn assert_arrives(from: &mut Port, to: &mut Port, tag: &[u8], length: usize) {
     let mut bytes = Vec::new();
