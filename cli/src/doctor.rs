@@ -15,6 +15,7 @@ use std::fmt;
 #[command(after_help = "\
 Each line says ok, warning or missing, and how to mend what is not ok. Lines about NICs may be
 missing without harm to pipes and VALE switches; the exit status is 0 as long as those work.
+A warning about an interface says what its device has lost since a program opened it: see `ringway ports --help`.
 
 Examples:
   ringway doctor
@@ -76,6 +77,7 @@ fn diagnose(host: &Host) -> Diagnosis {
     checks.extend(check::names(&host.conflicts));
     checks.extend([check::hugepages(&host.meminfo), check::tun(&host.tun)]);
     checks.extend(host.nics.iter().map(|nic| nic::check(nic, &host.kernel)));
+    checks.extend(host.losses.iter().map(|(port, counters)| nic::losses(port, counters)));
     let usable = !checks.iter().any(Check::breaks_everything);
     Diagnosis { usable, checks }
 }

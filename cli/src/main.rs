@@ -33,6 +33,7 @@ mod lateness;
 mod lb;
 mod link;
 mod listening;
+mod losses;
 mod metered;
 mod netlink;
 mod opening;

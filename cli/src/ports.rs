@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::filter::ranges;
+use crate::losses::Losses;
 use crate::output::Output;
 use crate::pf_ring;
 use crate::rings;
@@ -21,6 +22,11 @@ or packet (AF_PACKET); and which frames are too long for it, since the MTU was c
 interface gets the best mode that it can have; netmap:eth0@mode=packet, or RINGWAY_NIC_MODE=packet in the
 environment, asks for one and no other. Who opens an interface first decides. `queues` says which of
 its receive queues programs get, with (filtered) where only some frames: see `ringway filter show`.
+`dropped` is what the rings of an interface's port
+have lost, with the kernel's part; `device` is by how much the interface's own counters of losses (`ip -s -s link`) and
+its driver's (`ethtool -S`) have grown since the port was opened, under their names. A frame may be in several of
+these, and rx_dropped and tx_dropped may have frames that the kernel's stack has dropped: no sum of them means
+anything. --json has what AF_XDP sockets count, too (`sockets`).
 A capture file is shown as file:NAME@PID.NUMBER,
 PID being the program's that has it open. `buffers` is the bytes of a buffer, headroom included; netmap:eth0@buffers=4096, or
 RINGWAY_NIC_BUFFERS=4096, asks for others. With --rings: what each ring has sent or received, and
@@ -63,13 +69,16 @@ struct Line<'a> {
     actions: &'a [ActionInfo],
     /// For ports of switches: the user whose the switch is.
     switch_owner: Option<u32>,
+    /// Of an interface: what is lost, by each of those that count.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    losses: Option<&'a Losses>,
     /// On a switch: what keeps it from sending at the moment.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<String>,
 }
 
 impl Line<'_> {
-    fn of<'a>(port: &'a PortInfo, switches: &[BridgeInfo]) -> Line<'a> {
+    fn of<'a>(port: &'a PortInfo, switches: &[BridgeInfo], losses: Option<&'a Losses>) -> Line<'a> {
         let &PortInfo { id, mem_id, buf_size, uid, rings, slots, users, mtu, switch_owner, .. } =
             port;
         let PortInfo { name, kind, mode, queues, filters, actions, .. } = port;
@@ -90,6 +99,7 @@ impl Line<'_> {
             filters,
             actions,
             switch_owner,
+            losses,
             state: state(port, switches),
         }
     }
@@ -128,8 +138,10 @@ pub fn run(args: &Args) -> Result<()> {
         return output.write_all(&lines, || rings::table(&lines));
     }
     let switches = control.switches()?;
-    let lines: Vec<_> = ports.iter().map(|port| Line::of(port, &switches)).collect();
-    output.write_all(&lines, || table(&ports, &switches))
+    let losses: Vec<_> = ports.iter().map(|port| Losses::at(port, &control)).collect();
+    let all = ports.iter().zip(&losses);
+    let lines: Vec<_> = all.map(|(port, losses)| Line::of(port, &switches, Some(losses))).collect();
+    output.write_all(&lines, || table(&ports, &switches, &losses))
 }
 
 /// What keeps a port of a switch from sending at the moment.
@@ -140,7 +152,7 @@ fn state(port: &PortInfo, switches: &[BridgeInfo]) -> Option<String> {
 
 /// A port as `ringway ports --json` has it.
 pub fn json(port: &PortInfo) -> Option<Value> {
-    serde_json::to_value(Line::of(port, &[])).ok()
+    serde_json::to_value(Line::of(port, &[], None)).ok()
 }
 
 fn queues(port: &PortInfo) -> String {
@@ -148,7 +160,7 @@ fn queues(port: &PortInfo) -> String {
     format!("{}{filtered}", ranges(&port.queues))
 }
 
-fn table(ports: &[PortInfo], switches: &[BridgeInfo]) -> String {
+fn table(ports: &[PortInfo], switches: &[BridgeInfo], losses: &[Losses]) -> String {
     if ports.is_empty() {
         return "no ports are open".into();
     }
@@ -190,5 +202,7 @@ fn table(ports: &[PortInfo], switches: &[BridgeInfo]) -> String {
         table.row(row);
     }
     let states = ports.iter().map(|port| state(port, switches)).collect();
-    table.with_last("state", states).to_string()
+    let of = |losses_of: fn(&Losses) -> Option<String>| losses.iter().map(losses_of).collect();
+    let table = table.with_last("dropped", of(Losses::of_rings));
+    table.with_last("device", of(Losses::of_device)).with_last("state", states).to_string()
 }

@@ -2,9 +2,9 @@
 
 use ringway_ipc::{Answer, Page};
 use ringway_proto::{
-    AddressInfo, BridgeInfo, Connector, Flow, Forwarding, NameConflict, PortInfo, PortSettings,
-    PortShape, RegionInfo, RegionPosition, Request, RingInfo, RingSelection, RxSelector, Steered,
-    SwitchPosition,
+    AddressInfo, BridgeInfo, Connector, DeviceCounter, Flow, Forwarding, NameConflict, PortInfo,
+    PortSettings, PortShape, RegionInfo, RegionPosition, Request, RingInfo, RingSelection,
+    RxSelector, Steered, SwitchPosition,
 };
 use rustix::fd::BorrowedFd;
 
@@ -45,6 +45,12 @@ impl Control {
     /// The rings of a port, and what each has counted.
     pub fn rings(&self, port: &PortInfo) -> Result<Vec<RingInfo>, Error> {
         all_pages(0, |from| self.call(Request::Rings { port: port.id, from }))
+    }
+
+    /// Which counters of losses of a NIC port's interface, and of its driver, have grown since the port was
+    /// opened. A frame may be in several of them, and in those of [`rings`](Self::rings).
+    pub fn device_counters(&self, port: &PortInfo) -> Result<Vec<DeviceCounter>, Error> {
+        all_pages(0, |from| self.call(Request::DeviceCounters { port: port.id, from }))
     }
 
     /// All regions.

@@ -1,8 +1,9 @@
 //! What a client expects to be answered with.
 
 use ringway_proto::{
-    AddressInfo, BridgeInfo, Grant, MirrorGrant, NameConflict, Parameters, Pools, PortGeometry,
-    PortInfo, PortShape, RegionInfo, RegionPosition, Reply, RingInfo, Steered, SwitchPosition,
+    AddressInfo, BridgeInfo, DeviceCounter, Grant, MirrorGrant, NameConflict, Parameters, Pools,
+    PortGeometry, PortInfo, PortShape, RegionInfo, RegionPosition, Reply, RingInfo, Steered,
+    SwitchPosition,
 };
 use serde::Deserialize;
 
@@ -87,6 +88,8 @@ answers! {
     15 Vec<NameConflict>: Reply::NameConflicts(conflicts) => conflicts;
     16 Page<AddressInfo, u32>:
         Reply::SwitchAddresses { addresses: items, next } => Page { items, next };
+    17 Page<DeviceCounter, u32>:
+        Reply::DeviceCounters { counters: items, next } => Page { items, next };
 }
 
 #[cfg(test)]
@@ -130,6 +133,7 @@ mod tests {
             Reply::Parameters(Parameters { max_bridges: 0, nic_slots: 0, timestamps: true }),
             Reply::NameConflicts(Vec::new()),
             Reply::SwitchAddresses { addresses: Vec::new(), next: None },
+            Reply::DeviceCounters { counters: Vec::new(), next: None },
         ]
     }
 
@@ -163,6 +167,7 @@ mod tests {
             taken::<Parameters>,
             taken::<Vec<NameConflict>>,
             taken::<Page<AddressInfo, u32>>,
+            taken::<Page<DeviceCounter, u32>>,
         ];
         for (variant, reply) in replies().iter().enumerate() {
             let takers: Vec<u32> = types.iter().filter_map(|taken| taken(reply)).collect();

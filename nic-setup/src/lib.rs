@@ -28,7 +28,7 @@
 //!
 //! | files | idea |
 //! | --- | --- |
-//! | `iface.rs`, `watch.rs`, `netns.rs`, `privileges.rs` | looking: an interface, what becomes of it, its namespace, our capabilities |
+//! | `iface.rs`, `watch.rs`, `losses.rs`, `netns.rs`, `privileges.rs` | looking: an interface, what becomes of it, what it loses, its namespace, our capabilities |
 //! | `program.rs`, `attached.rs` | the XDP program and its link; a program that was there before |
 //! | `generate.rs`, `rule.rs`, `action.rs`, `filter.rs`, `tags.rs`, `timestamps.rs`, `btf.rs` | programs made for an interface: action programs, filters, VLAN tags, timestamps |
 //! | `host.rs`, `mark.rs`, `pair.rs`, `ingress_drop.rs`, `offload.rs` | the host's stack: redirected, reached, kept apart |
@@ -63,6 +63,7 @@ mod helper;
 mod host;
 mod iface;
 mod ingress_drop;
+mod losses;
 mod mark;
 mod netns;
 mod object;
@@ -95,6 +96,7 @@ pub use helper::{Helper, carry_out, use_helper};
 pub use host::{EgressFilter, EgressFilterLoad, EgressRedirect, HostEnd, InjectMark};
 pub use iface::{Interface, longest_frame};
 pub use ingress_drop::{INJECTED, IngressDrop};
+pub use losses::{LossCounter, growth, losses};
 pub use mark::Mark;
 pub use netns::{in_netns, named_netns, netns_cookie, netns_of};
 pub use packet::{RxSocket, Source, TxSocket};

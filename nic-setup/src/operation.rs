@@ -20,7 +20,9 @@ use crate::{
     XdpProgram, Xsk, XskConfig, action,
     generate::Target,
     helper::Run,
-    host, netns,
+    host,
+    losses::{LossCounter, losses_here},
+    netns,
     pair::{self, Pair},
     parcel::{self, Fd, Parcel},
     rule::PackedRules,
@@ -63,7 +65,7 @@ macro_rules! operations {
 }
 
 operations! {
-    LookUp, Watch, NetnsCookie, NetnsOf, NamedNetns,
+    LookUp, Watch, ReadLosses, NetnsCookie, NetnsOf, NamedNetns,
     AttachProgram, LoadRules, MakeXsk, BindXsk,
     OpenRxSocket, OpenTxSocket, BeginIngressDrop, HoldPromiscuous,
     BeginEgressRedirect, LoadEgressFilter, MakeHostEnd,
@@ -107,6 +109,25 @@ impl Run for Watch {
 
     fn run(self) -> Result<LinkWatch, Error> {
         LinkWatch::open_here(&self.interface)
+    }
+}
+
+/// See [`losses`](crate::losses()). Not quick: a driver may ask its card.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct ReadLosses {
+    pub name: String,
+    pub index: u32,
+}
+
+impl Run for ReadLosses {
+    type Output = Vec<LossCounter>;
+
+    fn interface(&self) -> &str {
+        &self.name
+    }
+
+    fn run(self) -> Result<Vec<LossCounter>, Error> {
+        losses_here(&self.name, self.index)
     }
 }
 

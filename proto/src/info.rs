@@ -159,6 +159,19 @@ pub struct KernelCounters {
     pub tx_ring_empty_descs: u64,
 }
 
+/// A counter of a network interface, or of its driver, that stands for losses, and has grown since the port was
+/// opened, for display. A frame may be in several of them, and among what rings count.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceCounter {
+    /// The kernel's name of it (`struct rtnl_link_stats64`), or the driver's.
+    pub name: String,
+    /// It is the driver's (`ethtool -S`); else the interface's, where `rx_dropped` and `tx_dropped` may have
+    /// frames that the stack has dropped.
+    pub driver: bool,
+    /// By how much it has grown.
+    pub count: u64,
+}
+
 /// A filter and what it has counted, for display.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilterInfo {

@@ -8,7 +8,9 @@ use crate::{
     action::Action,
     filter::{Filter, RxSelector},
     grant::{Grant, MirrorGrant},
-    info::{BridgeInfo, NameConflict, PortInfo, RegionInfo, RegionPosition, RingInfo},
+    info::{
+        BridgeInfo, DeviceCounter, NameConflict, PortInfo, RegionInfo, RegionPosition, RingInfo,
+    },
     nic_mode::NicMode,
     options::Options,
     parameters::Parameters,
@@ -127,6 +129,13 @@ pub enum Request {
         /// The first address of the page.
         from: u32,
     },
+    /// Which counters of losses of a NIC port's interface have grown since the port was opened.
+    DeviceCounters {
+        /// The number of the port, in the answer to [`Ports`](Request::Ports).
+        port: u64,
+        /// The first counter of the page.
+        from: u32,
+    },
 }
 
 impl Request {
@@ -162,6 +171,7 @@ impl Request {
             | Request::Switches { .. }
             | Request::Ports { .. }
             | Request::Rings { .. }
+            | Request::DeviceCounters { .. }
             | Request::Regions { .. }
             | Request::Parameters
             | Request::NameConflicts => "",
@@ -234,6 +244,13 @@ pub enum Reply {
     SwitchAddresses {
         /// They, in no order.
         addresses: Vec<AddressInfo>,
+        /// Where the next page begins, if there is one.
+        next: Option<u32>,
+    },
+    /// Counters of an interface that have grown.
+    DeviceCounters {
+        /// They, the interface's before the driver's.
+        counters: Vec<DeviceCounter>,
         /// Where the next page begins, if there is one.
         next: Option<u32>,
     },

@@ -95,6 +95,7 @@ fn requests() -> Vec<Request> {
         Request::SetAction { name: "eth1".into(), rings: RxSelector::Queues, action: None },
         Request::NameConflicts,
         Request::SwitchAddresses { bridge: "vale0".into(), from: 0 },
+        Request::DeviceCounters { port: 0, from: 0 },
     ];
     // One that is added here is missing above, and in the document.
     for request in &all {
@@ -130,7 +131,8 @@ fn requests() -> Vec<Request> {
             | Request::SwitchDetachAll { .. }
             | Request::SetAction { .. }
             | Request::NameConflicts
-            | Request::SwitchAddresses { .. } => {}
+            | Request::SwitchAddresses { .. }
+            | Request::DeviceCounters { .. } => {}
         }
     }
     all
@@ -196,6 +198,7 @@ fn replies() -> Vec<Reply> {
         Reply::Parameters(Parameters { max_bridges: 0, nic_slots: 0, timestamps: true }),
         Reply::NameConflicts(Vec::new()),
         Reply::SwitchAddresses { addresses: Vec::new(), next: None },
+        Reply::DeviceCounters { counters: Vec::new(), next: None },
     ];
     for reply in &all {
         match reply {
@@ -215,7 +218,8 @@ fn replies() -> Vec<Reply> {
             | Reply::Steered(_)
             | Reply::Parameters(_)
             | Reply::NameConflicts(_)
-            | Reply::SwitchAddresses { .. } => {}
+            | Reply::SwitchAddresses { .. }
+            | Reply::DeviceCounters { .. } => {}
         }
     }
     all

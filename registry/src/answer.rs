@@ -173,6 +173,10 @@ impl Registry {
                 let (rings, next) = port.rings_info(from);
                 plain(Reply::Rings { rings, next })
             }
+            Request::DeviceCounters { port, from } => {
+                let (counters, next) = Nic::device_counters(self, caller, port, from)?;
+                plain(Reply::DeviceCounters { counters, next })
+            }
             Request::Regions { from } => {
                 let (regions, next) = self.regions.info(from);
                 plain(Reply::Regions { regions, next })

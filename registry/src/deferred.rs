@@ -44,6 +44,8 @@ pub enum Subject {
     Memory(u32),
     /// Interfaces that an account's programs have named, which are looked up.
     Names(u32),
+    /// Counters of interfaces that an account's programs ask for.
+    Counters(u32),
     /// What the worker of a switch is asked for, by the switch's name.
     Switch(String),
 }

@@ -95,3 +95,93 @@ fn what_finds_no_room() {
         home.assert_left();
     });
 }
+
+/// What the interface and its driver drop while a port is open is told under their names, in each way to ask; and
+/// what they had dropped before is not.
+#[test]
+fn what_the_device_loses() {
+    if skip_without_root("what_the_device_loses") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("what_the_device_loses", |home| {
+        home.install(&[("ringway", "ringway-cli")]);
+        let (a, b, _pair) = wire();
+        let frame = numbered(1000);
+        let overrun = |from: &mut Port| {
+            let mut to = b.enter(|| Port::open("netmap:n1@mode=copy")).unwrap();
+            let (mut sent, unsent) = (0_u64, from.tx(0).stats().ring_full);
+            until("something is lost", || {
+                for _ in 0..100 {
+                    from.wait_tx(Some(LIMIT)).unwrap();
+                    send(from, &frame);
+                    sent += 1;
+                }
+                to.rx(0).sync();
+                match to.stats().ring_full {
+                    0 => Err(format!("{sent} frames sent")),
+                    _ => Ok(()),
+                }
+            });
+            until("all have arrived or are counted", || {
+                from.tx(0).sync();
+                let (arrived, lost) = (to.rx(0).stats().rx_packets, to.rx(0).stats().ring_full);
+                let on_the_way = sent - (from.tx(0).stats().ring_full - unsent);
+                match arrived + lost {
+                    seen if seen == on_the_way => Ok(()),
+                    seen => Err(format!("{seen} of {on_the_way}")),
+                }
+            });
+            to
+        };
+        let grown = |name: &str| {
+            let control = Control::connect().unwrap();
+            let port = control.ports().unwrap().into_iter().find(|port| port.name == name);
+            control.device_counters(&port.expect("it is open")).unwrap()
+        };
+        let count = |name: &str, driver: bool| {
+            let told = grown("n1");
+            let found = told.iter().find(|it| (it.name.as_str(), it.driver) == (name, driver));
+            found.map(|it| it.count)
+        };
+        let mut from = a.enter(|| Port::open("netmap:n0")).unwrap();
+        for _ in 0..2 {
+            let to = overrun(&mut from);
+            // Each time alone what was lost since this port was opened.
+            let lost = told().ring_full;
+            assert_eq!(count("rx_dropped", false), Some(lost), "{:?}", grown("n1"));
+            assert_eq!(count("rx_queue_0_drops", true), Some(lost), "{:?}", grown("n1"));
+            assert_eq!(grown("n0"), []);
+
+            let ringway = |args: &[&str]| {
+                let command: Command = home.command(home.bin().join("ringway"));
+                let output = b.enter(|| {
+                    let mut command = command;
+                    command.args(args).output().unwrap()
+                });
+                String::from_utf8_lossy(&output.stdout).into_owned()
+            };
+            let device = format!("rx_dropped {lost}; driver: rx_queue_0_drops {lost}");
+            let text = ringway(&["ports"]);
+            let line = text.lines().find(|line| line.starts_with("n1")).unwrap_or_default();
+            assert!(
+                line.contains(&format!("{lost} ring full")) && line.contains(&device),
+                "{text}"
+            );
+            let json = ringway(&["ports", "--json"]);
+            let line = json.lines().find(|line| line.contains("\"n1\"")).unwrap_or_default();
+            for part in [
+                format!("\"ring_full\":{lost},"),
+                format!("\"rx_fill_ring_empty_descs\":{lost},"),
+                format!("{{\"name\":\"rx_queue_0_drops\",\"driver\":true,\"count\":{lost}}}"),
+            ] {
+                assert!(line.contains(&part), "{part}: {json}");
+            }
+            let diagnosis = ringway(&["doctor", "n1"]);
+            assert!(diagnosis.contains(&format!("its device counts {device}")), "{diagnosis}");
+            drop(to);
+        }
+        drop(from);
+        home.assert_left();
+    });
+}

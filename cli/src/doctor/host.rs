@@ -1,8 +1,9 @@
 //! Looks at the machine. Nothing here judges, and nothing is left changed.
 
 use super::nic::Nic;
+use crate::losses::Losses;
 use crate::sys;
-use ringway::{Cause, Control, NameConflict, SocketPath, daemon_binary};
+use ringway::{Cause, Control, NameConflict, PortInfo, SocketPath, daemon_binary};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, socketpair};
@@ -35,6 +36,8 @@ pub struct Host {
     /// Names that users could not have: those that the running daemon tells this user.
     pub conflicts: Vec<NameConflict>,
     pub nics: Vec<Nic>,
+    /// What the devices of open ports have counted as lost since: names of ports, and counters.
+    pub losses: Vec<(String, String)>,
 }
 
 impl Host {
@@ -56,6 +59,7 @@ impl Host {
             daemon_program: daemon_binary(),
             nic_grant: nic_grant(&daemon),
             conflicts: conflicts(&daemon),
+            losses: losses(&daemon, only),
             daemon,
             nics: nics(&read("/proc/self/net/dev"), only, Path::new("/sys/class/net"), sys::driver),
         }
@@ -103,6 +107,22 @@ fn nic_grant((place, answer): &(SocketPath, io::Result<()>)) -> Option<bool> {
 fn conflicts((_, answer): &(SocketPath, io::Result<()>)) -> Vec<NameConflict> {
     let ask = || Control::connect_running()?.name_conflicts();
     answer.as_ref().map_or(Vec::new(), |()| ask().unwrap_or_default())
+}
+
+/// Likewise.
+fn losses((_, answer): &(SocketPath, io::Result<()>), only: Option<&str>) -> Vec<(String, String)> {
+    let ask = || -> Option<Vec<_>> {
+        answer.as_ref().ok()?;
+        let control = Control::connect_running().ok()?;
+        let mut ports = control.ports().ok()?;
+        ports.retain(|port| only.is_none_or(|only| port.name == only));
+        let lost = |port: PortInfo| {
+            let counters = Losses::at(&port, &control).of_device()?;
+            Some((port.name, counters))
+        };
+        Some(ports.into_iter().filter_map(lost).collect())
+    };
+    ask().unwrap_or_default()
 }
 
 /// `only` one of the interfaces, or all but the loopback and those that the kernel makes for its own

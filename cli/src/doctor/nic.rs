@@ -99,6 +99,17 @@ pub fn check(nic: &Nic, release: &str) -> Check {
     }
 }
 
+/// What the device of an open port has counted since.
+pub fn losses(port: &str, counters: &str) -> Check {
+    Check::warning(
+        Need::Information,
+        port,
+        format!("since it was opened as a port, its device counts {counters}"),
+        "`ringway ports --rings` shows whether its programs read too slowly; other counters are explained by \
+         the driver's documentation, and a frame may be in several",
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::check::Level;

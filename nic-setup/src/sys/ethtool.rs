@@ -3,6 +3,9 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::null_mut;
+
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 
 use super::netdevice::named;
 
@@ -86,4 +89,105 @@ pub fn turn_off(socket: BorrowedFd<'_>, name: &str, offload: Offload) -> io::Res
     let mut value = [offload as u32, 0];
     // SAFETY: two words are the structure of all these commands.
     unsafe { ethtool(socket, name, &mut value) }
+}
+
+/// Statistics of a driver, at most: more are not read.
+const STATISTICS: u32 = 8192;
+
+/// Bytes of a statistic's name, with the zeros behind it.
+const NAME: usize = 32;
+
+/// Room for the names of them all, and behind it what cannot be written; both are whole pages of any size.
+const ROOM: usize = 512 << 10;
+const GUARD: usize = 64 << 10;
+
+/// Memory that ends where none can be written. The kernel writes as many statistics as the driver has at that
+/// moment, however many the request has room for.
+struct Guarded(*mut libc::c_void);
+
+impl Guarded {
+    fn new() -> io::Result<Guarded> {
+        // SAFETY: memory of the kernel's choice, which nothing else refers to.
+        let guarded = Guarded(unsafe {
+            mmap_anonymous(null_mut(), ROOM + GUARD, ProtFlags::empty(), MapFlags::PRIVATE)?
+        });
+        let flags = MprotectFlags::READ | MprotectFlags::WRITE;
+        // SAFETY: the first part of what was mapped above, to which nothing refers yet.
+        unsafe { mprotect(guarded.0, ROOM, flags)? };
+        Ok(guarded)
+    }
+
+    fn words(&mut self) -> &mut [u32] {
+        // SAFETY: ROOM bytes that can be read and written, zero or written by the kernel, aligned to a page,
+        // and borrowed from their only owner.
+        unsafe { std::slice::from_raw_parts_mut(self.0.cast(), ROOM / 4) }
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // SAFETY: what was mapped in `new`, once; no reference outlives its owner. It fails for other addresses
+        // alone.
+        let _ = unsafe { munmap(self.0, ROOM + GUARD) };
+    }
+}
+
+/// `struct ethtool_sset_info`, for one set of strings.
+#[repr(C)]
+struct SetInfo {
+    cmd: u32,
+    reserved: u32,
+    sets: u64,
+    count: [u32; 2],
+}
+const _: () = assert!(size_of::<SetInfo>() == 24);
+
+/// The driver's own statistics, by name. EOPNOTSUPP: it has none; EAGAIN: it has others than a moment ago.
+pub fn statistics(socket: BorrowedFd<'_>, name: &str) -> io::Result<Vec<(String, u64)>> {
+    const GSTRINGS: u32 = 0x1b;
+    const GSTATS: u32 = 0x1d;
+    const GSSET_INFO: u32 = 0x37;
+    /// `ETH_SS_STATS`.
+    const OF_STATISTICS: u32 = 1;
+    let sets = 1 << OF_STATISTICS;
+    let mut info = [SetInfo { cmd: GSSET_INFO, reserved: 0, sets, count: [0; 2] }];
+    // SAFETY: the structure of the command, with room for the count of the one set that it asks for.
+    unsafe { ethtool(socket, name, &mut info)? };
+    let [SetInfo { count: [count, _], sets, .. }] = info;
+    if sets == 0 || count == 0 {
+        return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+    }
+    if count > STATISTICS {
+        return Err(io::Error::from_raw_os_error(libc::E2BIG));
+    }
+    let (number, mut memory) = (count as usize, Guarded::new()?);
+    let others = || io::Error::from_raw_os_error(libc::EAGAIN);
+    let words = memory.words();
+    words[..3].copy_from_slice(&[GSTRINGS, OF_STATISTICS, count]);
+    // SAFETY: `struct ethtool_gstrings`; of more strings than there is room for the kernel writes those that
+    // fit, for behind the words no memory can be written.
+    unsafe { ethtool(socket, name, words)? };
+    if words[2] != count {
+        return Err(others());
+    }
+    let names: Vec<u8> =
+        words[3..].iter().take(number * NAME / 4).flat_map(|word| word.to_ne_bytes()).collect();
+    words.fill(0);
+    words[..2].copy_from_slice(&[GSTATS, count]);
+    // SAFETY: `struct ethtool_stats`; likewise.
+    unsafe { ethtool(socket, name, words)? };
+    if words[1] != count {
+        return Err(others());
+    }
+    let text = |name: &[u8]| {
+        let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+        String::from_utf8_lossy(name).trim().to_owned()
+    };
+    let values = words[2..].chunks_exact(2).take(number).map(|pair| {
+        let mut bytes = [0; 8];
+        bytes[..4].copy_from_slice(&pair[0].to_ne_bytes());
+        bytes[4..].copy_from_slice(&pair[1].to_ne_bytes());
+        u64::from_ne_bytes(bytes)
+    });
+    Ok(names.chunks_exact(NAME).map(text).zip(values).collect())
 }

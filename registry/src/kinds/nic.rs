@@ -4,21 +4,24 @@
 use std::{collections::BTreeSet, sync::atomic::Ordering::Relaxed};
 
 use ringway_abi::Dir;
-use ringway_nic_setup::{Interface, Link, LinkState};
-use ringway_proto::{Cause, Error, Offsets, PortKind, Registration, Result, RingBackend};
+use ringway_nic_setup::{Interface, Link, LinkState, LossCounter, growth, losses};
+use ringway_proto::{
+    Cause, DeviceCounter, Error, Offsets, PortKind, Registration, Result, RingBackend,
+};
 
 use crate::{
     bind_reply::Fds,
     deferred::Subject,
     descriptors::{BOUND, EGRESS_REDIRECT, HOST_END, PROGRAM, WATCH},
     host::MAX_HOST_RINGS,
-    interfaces::{OpenNetns, allowed, look_up, nic_key},
+    interfaces::{OpenNetns, allowed, look_up, nic_error, nic_key},
     kinds::{
         KindInfo, OpenRequest, PortBackend, RingAt, nic_sockets::Sockets, nic_stack::NicStack,
     },
     link_events::watch,
     name::{PortName, plain_key},
     nic_mode::ModeRequest,
+    page::page,
     port::{Port, PortId, Ring, Shape, make_rings},
     ports::Ports,
     queues::{LinkedRing, Socket},
@@ -27,6 +30,9 @@ use crate::{
     shared_nic::{NicKey, SharedNic},
 };
 
+/// Bytes of a counter in a list, at most: its name, which may not be UTF-8, and numbers.
+const COUNTER_BYTES: usize = 3 * 32 + 16;
+
 /// A NIC that ports are made of.
 pub(crate) struct Nic {
     pub interface: Interface,
@@ -34,6 +40,8 @@ pub(crate) struct Nic {
     pub(super) netns: OpenNetns,
     /// What it shares with the ports that other users have of the same interface.
     pub key: NicKey,
+    /// What the interface and its driver had lost when the port was opened; `None`: it could not be read.
+    losses: Option<Vec<LossCounter>>,
     /// Present while in netmap mode: from the first binding of a ring of the NIC to the last
     /// binding.
     pub sockets: Option<Sockets>,
@@ -264,9 +272,14 @@ impl Nic {
         }
         let netns = OpenNetns::of(&caller.netns)?;
         let (within, watched) = (netns.clone(), interface.clone());
-        let watch = move || within.inside(|| watch(&watched)).flatten();
+        let look = move || {
+            within
+                .inside(|| (watch(&watched), losses(&watched).ok()))
+                .map(|(watch, losses)| Ok((watch?, losses)))
+        };
         let account = registry.settings.accounts.of(caller.uid);
-        let watch = registry.deferred.off_loop(Subject::Names(account), watch)??;
+        let look = move || look().flatten();
+        let (watch, losses) = registry.deferred.off_loop(Subject::Names(account), look)??;
         let region = match mem_id {
             0 => registry.regions.of_nic(&interface, caller.uid)?,
             id => registry.regions.by_id(id, caller.uid)?,
@@ -279,12 +292,38 @@ impl Nic {
         };
         // Whatever other name it was asked for by.
         let name = interface.name.clone();
-        let nic = Nic { interface, netns, key: shared, sockets: None, stack: None };
+        let nic = Nic { interface, netns, key: shared, losses, sockets: None, stack: None };
         let id = registry.add_port(&name, Some(key), caller.uid, region, nic);
         registry.watches.add(id, &name, watch).inspect_err(|_| registry.reap(id))?;
         // S-HOST-1.
         registry.port_mut(id).host.counts = [1, 1];
         Ok(id)
+    }
+
+    /// A page of the counters of losses that have grown since the port was opened. They are read each time, for
+    /// which a driver may take its time.
+    pub(crate) fn device_counters(
+        registry: &mut Registry,
+        caller: &Caller,
+        id: PortId,
+        from: u32,
+    ) -> Result<(Vec<DeviceCounter>, Option<u32>)> {
+        let port = registry.ports.get(id).ok_or_else(|| Error::absent("the port has gone"))?;
+        let Some(nic) = port.get::<Nic>().filter(|_| !port.gone) else {
+            return Ok((Vec::new(), None));
+        };
+        let before = nic.losses.as_ref().ok_or_else(|| {
+            Error::new(Cause::Unsupported, "its counters could not be read when it was opened")
+                .at(&port.name)
+        })?;
+        let (netns, interface) = (nic.netns.clone(), nic.interface.clone());
+        let read = move || netns.inside(|| losses(&interface).map_err(nic_error)).flatten();
+        let account = registry.settings.accounts.of(caller.uid);
+        let now = registry.deferred.off_loop(Subject::Counters(account), read)??;
+        let grown = growth(before, &now).into_iter();
+        let told =
+            grown.map(|LossCounter { name, driver, count }| DeviceCounter { name, driver, count });
+        Ok(page((0..).zip(told).skip(from as usize), |_| COUNTER_BYTES))
     }
 
     /// Tells what drives a ring how long frames may be by now.

@@ -1,0 +1,184 @@
+//! What an interface and its driver count as lost, under their own names.
+//!
+//! The same frame may be in several of these counters, and in those of an AF_XDP socket: each layer counts what it
+//! sees. So they are never added up.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use serde::{Deserialize, Serialize};
+
+use crate::operation::ReadLosses;
+use crate::privileges::unprivileged;
+use crate::rtnl::link_by_index;
+use crate::sys::ethtool::statistics;
+use crate::{Error, Interface, helper};
+
+/// Attribute of a link: `struct rtnl_link_stats64`.
+const IFLA_STATS64: u16 = 23;
+
+/// Its counters that stand for losses, each with its place among the structure's numbers. `rx_nohandler` and
+/// `rx_otherhost_dropped` are the stack's own.
+const OF_INTERFACE: [(&str, usize); 14] = [
+    ("rx_errors", 4),
+    ("tx_errors", 5),
+    ("rx_dropped", 6),
+    ("tx_dropped", 7),
+    ("rx_length_errors", 10),
+    ("rx_over_errors", 11),
+    ("rx_crc_errors", 12),
+    ("rx_frame_errors", 13),
+    ("rx_fifo_errors", 14),
+    ("rx_missed_errors", 15),
+    ("tx_aborted_errors", 16),
+    ("tx_carrier_errors", 17),
+    ("tx_fifo_errors", 18),
+    ("tx_window_errors", 20),
+];
+
+/// One counter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LossCounter {
+    pub name: String,
+    /// It is the driver's (`ethtool -S`); else it is among the interface's (`ip -s -s link`).
+    pub driver: bool,
+    pub count: u64,
+}
+
+/// Reads the counters of losses. A driver may take its time for that: some ask the card. Needs no privilege.
+pub fn losses(interface: &Interface) -> Result<Vec<LossCounter>, Error> {
+    let (name, index) = (interface.name.clone(), interface.index);
+    helper::run_where_needed(ReadLosses { name, index })
+}
+
+pub(crate) fn losses_here(name: &str, index: u32) -> Result<Vec<LossCounter>, Error> {
+    let ask = || -> io::Result<Vec<LossCounter>> {
+        let link = link_by_index(index)?;
+        let numbers = link.find(IFLA_STATS64).unwrap_or_default();
+        let count = |place: usize| {
+            let bytes = numbers.get(place * 8..place * 8 + 8)?;
+            Some(u64::from_ne_bytes(bytes.try_into().ok()?))
+        };
+        let of_interface = OF_INTERFACE.iter().filter_map(|&(name, place)| {
+            Some(LossCounter { name: name.into(), driver: false, count: count(place)? })
+        });
+        let mut all: Vec<_> = of_interface.collect();
+        // It may have been renamed.
+        let name = link.text(libc::IFLA_IFNAME).unwrap_or(name);
+        let socket =
+            socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+        // Many drivers have none.
+        let of_driver = unprivileged(|| statistics(socket.as_fd(), name))?.unwrap_or_default();
+        let of_driver = of_driver.into_iter().filter(|(name, _)| is_loss(name));
+        all.extend(of_driver.map(|(name, count)| LossCounter { name, driver: true, count }));
+        Ok(all)
+    };
+    ask().map_err(Error::refused(
+        name,
+        "its counters cannot be read",
+        "see `ip -s link show`, and the limit of open files",
+    ))
+}
+
+/// How each counter has grown from `before` to `now`: those that have. A driver that has begun to count anew has
+/// counted since then what it says now; of a counter that was not there before, nothing is known.
+pub fn growth(before: &[LossCounter], now: &[LossCounter]) -> Vec<LossCounter> {
+    let grown = now.iter().filter_map(|now| {
+        let is_it = |it: &&LossCounter| (&it.name, it.driver) == (&now.name, now.driver);
+        let before = before.iter().find(is_it)?.count;
+        let count = now.count.checked_sub(before).unwrap_or(now.count);
+        Some(LossCounter { count, ..now.clone() })
+    });
+    grown.filter(|counter| counter.count > 0).collect()
+}
+
+/// Whether a driver's counter stands for frames that are lost, or for what loses them, by its name. There is no
+/// other mark; drivers name them alike.
+fn is_loss(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    // What is counted, but was received or sent all the same: checksums that were not found right, bits
+    // that were corrected, interrupts and look-ups of pages.
+    const HARMLESS: [&str; 6] = ["csum", "checksum", "correct", "lane", "irq", "cache"];
+    const PARTS: [&str; 9] = [
+        "drop",
+        "discard",
+        "no_buf",
+        "nobuf",
+        "no_dma",
+        "out_of_buf",
+        "alloc_fail",
+        "overrun",
+        "overflow",
+    ];
+    let words = || name.split(|c: char| !c.is_ascii_alphanumeric());
+    let is_error = |word: &str| {
+        ["err", "errs", "error", "errors", "miss", "missed"].iter().any(|end| word.ends_with(end))
+    };
+    !HARMLESS.iter().any(|part| name.contains(part))
+        && (PARTS.iter().any(|part| name.contains(part)) || words().any(is_error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_are_known_by_their_names() {
+        // Of veth, igb, virtio-net, i40e, mlx5, ena.
+        for loss in [
+            "rx_queue_0_drops",
+            "rx_queue_0_xdp_drops",
+            "tx_queue_0_xdp_xmit_errors",
+            "rx_no_buffer_count",
+            "rx_missed_errors",
+            "rx_long_length_errors",
+            "rx_queue_1_alloc_failed",
+            "rx0_drops",
+            "port.rx_crc_errors",
+            "rx_out_of_buffer",
+            "rx_discards_phy",
+            "rx0_xsk_buff_alloc_err",
+            "queue_0_rx_dma_mapping_err",
+            "InErrors",
+            "alloc_rx_buff_failed_no_dma",
+        ] {
+            assert!(is_loss(loss), "{loss}");
+        }
+        for other in [
+            "peer_ifindex",
+            "rx_queue_0_xdp_packets",
+            "rx_queue_0_csum_err",
+            "rx_csum_offload_errors",
+            "rx_pp_recycle_ring_full",
+            "interrupts",
+            "rx_err_lane_0_phy",
+            "rx_corrected_bits_phy",
+            "tx_broadcast",
+            "rx_long_byte_count",
+            "rx_cache_miss",
+            "permission",
+        ] {
+            assert!(!is_loss(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn growth_is_since_the_first_look() {
+        let counter = |name: &str, count| LossCounter { name: name.into(), driver: true, count };
+        let before = [counter("same", 3), counter("grown", 3), counter("anew", 9)];
+        let now = [counter("same", 3), counter("grown", 5), counter("anew", 1), counter("new", 7)];
+        assert_eq!(growth(&before, &now), [counter("grown", 2), counter("anew", 1)]);
+        // The interface's are others.
+        let of_interface = LossCounter { driver: false, ..counter("grown", 8) };
+        assert_eq!(growth(&before, &[of_interface]), []);
+    }
+
+    #[test]
+    fn an_interface_tells_its_own() {
+        let lo = Interface::by_name("lo").unwrap();
+        let told = losses(&lo).unwrap();
+        let names: Vec<_> = told.iter().map(|counter| counter.name.as_str()).collect();
+        assert_eq!(names, OF_INTERFACE.map(|(name, _)| name));
+    }
+}
