@@ -8,7 +8,7 @@ use std::{
     sync::atomic::{AtomicPtr, Ordering::Relaxed},
 };
 
-/// A function looked up when it is first needed.
+/// A function that is looked up when the library is loaded, or before, where a constructor needs it.
 pub struct RealFn {
     name: &'static CStr,
     address: AtomicPtr<c_void>,
@@ -52,18 +52,25 @@ macro_rules! looked_up_at_load {
     };
 }
 
-// What a handler of a signal may call by POSIX: it may have interrupted the loader, or an
-// allocation, and looking a function up waits for the one and makes the other.
+// All of them: a handler of a signal may have interrupted the loader, or an allocation, and looking a
+// function up waits for the one and makes the other.
 looked_up_at_load! {
-    c"access" c"bind" c"close" c"creat" c"creat64" c"dup" c"dup2" c"dup3" c"faccessat" c"fcntl" c"fcntl64"
-    c"fstatat" c"fstatat64" c"getsockopt" c"lstat" c"lstat64" c"open" c"open64" c"openat" c"openat64" c"poll"
-    c"ppoll" c"pread" c"pread64" c"preadv" c"preadv64" c"pselect" c"pwrite" c"pwrite64" c"pwritev" c"pwritev64"
-    c"read" c"readv" c"recv" c"recvfrom" c"recvmsg" c"select" c"send" c"sendmsg" c"sendto" c"setsockopt" c"socket" c"stat" c"stat64"
-    c"write" c"writev"
+    c"__fxstatat" c"__fxstatat64" c"__lxstat" c"__lxstat64" c"__open64_2" c"__open_2"
+    c"__openat64_2" c"__openat_2" c"__pread64_chk" c"__pread_chk" c"__read_chk" c"__recv_chk"
+    c"__recvfrom_chk" c"__send" c"__xstat" c"__xstat64" c"access" c"bind" c"close" c"close_range"
+    c"closefrom" c"creat" c"creat64" c"dup" c"dup2" c"dup3" c"eaccess" c"epoll_create"
+    c"epoll_create1" c"epoll_ctl" c"epoll_pwait" c"epoll_pwait2" c"epoll_wait" c"euidaccess"
+    c"faccessat" c"fcntl" c"fcntl64" c"fdopen" c"fopen" c"fopen64" c"fstatat" c"fstatat64"
+    c"getsockopt" c"if_indextoname" c"if_nametoindex" c"ioctl" c"lstat" c"lstat64" c"mmap"
+    c"mmap64" c"mprotect" c"mremap" c"munmap" c"open" c"open64" c"openat" c"openat64" c"poll"
+    c"ppoll" c"pread" c"pread64" c"preadv" c"preadv2" c"preadv64" c"preadv64v2" c"pselect"
+    c"pwrite" c"pwrite64" c"pwritev" c"pwritev2" c"pwritev64" c"pwritev64v2" c"read" c"readv"
+    c"recv" c"recvfrom" c"recvmmsg" c"recvmsg" c"select" c"send" c"sendmsg" c"sendto"
+    c"setsockopt" c"socket" c"stat" c"stat64" c"statx" c"write" c"writev"
 }
 
-/// Where a name is in [`AT_LOAD`]; beyond its end where it is not.
-pub const fn place_at_load(name: &CStr) -> usize {
+/// The function of that name, which is among those above: else this does not compile.
+pub const fn at_place(name: &CStr) -> &'static RealFn {
     let name = name.to_bytes();
     let mut place = 0;
     while place < NAMES.len() {
@@ -73,11 +80,11 @@ pub const fn place_at_load(name: &CStr) -> usize {
             same += 1;
         }
         if same == name.len() && same == known.len() {
-            break;
+            return &AT_LOAD[place];
         }
         place += 1;
     }
-    place
+    panic!("a function that is not looked up at load")
 }
 
 /// When the library is loaded.
@@ -93,16 +100,14 @@ macro_rules! real {
                 Ok(name) => name,
                 Err(_) => panic!("a name without nul"),
             };
-        const PLACE: usize = $crate::real_libc::place_at_load(NAME);
-        static REAL: $crate::real_libc::RealFn = $crate::real_libc::RealFn::new(NAME);
-        let real = $crate::real_libc::AT_LOAD.get(PLACE).unwrap_or(&REAL);
+        const REAL: &$crate::real_libc::RealFn = $crate::real_libc::at_place(NAME);
         // SAFETY: the symbol has this type by POSIX and libc's headers; where it takes more arguments than
         // are named there (`open`, `fcntl`, `ioctl`), these are passed in the same registers by the ABIs of
         // x86-64 and AArch64, and an argument that the program did not give is not looked at. The arguments
         // are those that the program gave, and what it promised with them is its own affair.
         unsafe {
             let function: unsafe extern "C" fn($($type),*) -> $ret =
-                std::mem::transmute(real.get());
+                std::mem::transmute(REAL.get());
             function($($arg),*)
         }
     }};

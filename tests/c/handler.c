@@ -21,6 +21,44 @@ static struct port port;
 static int ends[2];
 static volatile sig_atomic_t handled, bad;
 
+/* Calls of the allocator within a handler, which may have interrupted it. */
+static __thread volatile sig_atomic_t within;
+static volatile sig_atomic_t allocated;
+
+/* Glibc's allocator, which those stand in front of. */
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t count, size_t bytes);
+void *__libc_realloc(void *memory, size_t bytes);
+void __libc_free(void *memory);
+
+void *
+malloc(size_t bytes)
+{
+	allocated += within;
+	return __libc_malloc(bytes);
+}
+
+void *
+calloc(size_t count, size_t bytes)
+{
+	allocated += within;
+	return __libc_calloc(count, bytes);
+}
+
+void *
+realloc(void *memory, size_t bytes)
+{
+	allocated += within;
+	return __libc_realloc(memory, bytes);
+}
+
+void
+free(void *memory)
+{
+	allocated += within && memory;
+	__libc_free(memory);
+}
+
 static void
 again(void)
 {
@@ -41,6 +79,7 @@ on_alarm(int signal)
 	fd_set some;
 
 	(void)signal;
+	within = 1;
 	bad |= write(ends[1], &byte, 1) != 1;
 	bad |= poll(&kernels, 1, 0) != 1 || kernels.revents != POLLIN;
 	bad |= poll(ours, 2, 0) != 2 || ours[0].revents != POLLOUT;
@@ -54,6 +93,7 @@ on_alarm(int signal)
 	bad |= (set = epoll_create1(0)) < 0 || close(set) != 0;
 	bad |= (copy = open("/dev/null", O_RDONLY)) < 0 || fstat(copy, &status) != 0 || close(copy) != 0;
 	bad |= (copy = socket(AF_UNIX, SOCK_STREAM, 0)) < 0 || close(copy) != 0;
+	within = 0;
 	errno = before;
 	handled++;
 	again();
@@ -122,6 +162,7 @@ main(int argc, char **argv)
 	}
 	signal(SIGALRM, SIG_IGN);
 	check_number(bad, 0, "what a handler calls");
+	check_number(allocated, 0, "a handler does not allocate");
 	port_close(&port);
 	return 0;
 }
