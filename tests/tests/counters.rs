@@ -29,6 +29,37 @@ fn told() -> RingInfo {
     rings.into_iter().find(|ring| ring.receives).unwrap()
 }
 
+/// Sends to a port that does not look, until something is lost there; then everything that was sent has arrived or is
+/// counted, at either end.
+fn overrun(from: &mut Port, to: &mut Port, mode: &str) {
+    let (frame, mut sent, unsent) = (numbered(1000), 0_u64, from.tx(0).stats().ring_full);
+    until("something is lost", || {
+        for _ in 0..100 {
+            from.wait_tx(Some(LIMIT)).unwrap();
+            send(from, &frame);
+            sent += 1;
+        }
+        // A sync takes what there is room for, and sees what there was not.
+        to.rx(0).sync();
+        match to.stats().ring_full {
+            0 => Err(format!("{sent} frames sent")),
+            _ => Ok(()),
+        }
+    });
+    // The frames that the sender's kernel has lost were counted there.
+    until("all have arrived or are counted", || {
+        from.tx(0).sync();
+        let (arrived, lost) = (to.rx(0).stats().rx_packets, to.rx(0).stats().ring_full);
+        let on_the_way = sent - (from.tx(0).stats().ring_full - unsent);
+        match arrived + lost {
+            seen if seen == on_the_way => Ok(()),
+            // Some wait in the blocks of the socket.
+            seen if seen < on_the_way && mode == "packet" => Ok(()),
+            seen => Err(format!("{seen} of {on_the_way}")),
+        }
+    });
+}
+
 /// A program that does not look: once its ring is full, the kernel has no buffers, and says so.
 #[test]
 fn what_finds_no_room() {
@@ -42,32 +73,7 @@ fn what_finds_no_room() {
             let (a, b, _pair) = wire();
             let mut from = a.enter(|| Port::open("netmap:n0")).unwrap();
             let mut to = b.enter(|| Port::open(&format!("netmap:n1@mode={mode}"))).unwrap();
-            let (frame, mut sent) = (numbered(1000), 0_u64);
-            until("something is lost", || {
-                for _ in 0..100 {
-                    from.wait_tx(Some(LIMIT)).unwrap();
-                    send(&mut from, &frame);
-                    sent += 1;
-                }
-                // A sync takes what there is room for, and sees what there was not.
-                to.rx(0).sync();
-                match to.stats().ring_full {
-                    0 => Err(format!("{sent} frames sent")),
-                    _ => Ok(()),
-                }
-            });
-            // The frames that the sender's kernel has lost were counted there.
-            until("all have arrived or are counted", || {
-                from.tx(0).sync();
-                let (arrived, lost) = (to.rx(0).stats().rx_packets, to.rx(0).stats().ring_full);
-                let on_the_way = sent - from.tx(0).stats().ring_full;
-                match arrived + lost {
-                    seen if seen == on_the_way => Ok(()),
-                    // Some wait in the blocks of the socket.
-                    seen if seen < on_the_way && mode == "packet" => Ok(()),
-                    seen => Err(format!("{seen} of {on_the_way}")),
-                }
-            });
+            overrun(&mut from, &mut to, mode);
             let stats = to.rx(0).stats();
             assert_eq!(stats.ring_full, to.stats().ring_full);
             assert_eq!((stats.too_long, stats.bad_slot), (0, 0), "{stats:?}");
@@ -107,33 +113,6 @@ fn what_the_device_loses() {
     isolated("what_the_device_loses", |home| {
         home.install(&[("ringway", "ringway-cli")]);
         let (a, b, _pair) = wire();
-        let frame = numbered(1000);
-        let overrun = |from: &mut Port| {
-            let mut to = b.enter(|| Port::open("netmap:n1@mode=copy")).unwrap();
-            let (mut sent, unsent) = (0_u64, from.tx(0).stats().ring_full);
-            until("something is lost", || {
-                for _ in 0..100 {
-                    from.wait_tx(Some(LIMIT)).unwrap();
-                    send(from, &frame);
-                    sent += 1;
-                }
-                to.rx(0).sync();
-                match to.stats().ring_full {
-                    0 => Err(format!("{sent} frames sent")),
-                    _ => Ok(()),
-                }
-            });
-            until("all have arrived or are counted", || {
-                from.tx(0).sync();
-                let (arrived, lost) = (to.rx(0).stats().rx_packets, to.rx(0).stats().ring_full);
-                let on_the_way = sent - (from.tx(0).stats().ring_full - unsent);
-                match arrived + lost {
-                    seen if seen == on_the_way => Ok(()),
-                    seen => Err(format!("{seen} of {on_the_way}")),
-                }
-            });
-            to
-        };
         let grown = |name: &str| {
             let control = Control::connect().unwrap();
             let port = control.ports().unwrap().into_iter().find(|port| port.name == name);
@@ -146,7 +125,8 @@ fn what_the_device_loses() {
         };
         let mut from = a.enter(|| Port::open("netmap:n0")).unwrap();
         for _ in 0..2 {
-            let to = overrun(&mut from);
+            let mut to = b.enter(|| Port::open("netmap:n1@mode=copy")).unwrap();
+            overrun(&mut from, &mut to, "copy");
             // Each time alone what was lost since this port was opened.
             let lost = told().ring_full;
             assert_eq!(count("rx_dropped", false), Some(lost), "{:?}", grown("n1"));

@@ -272,13 +272,9 @@ impl Nic {
         }
         let netns = OpenNetns::of(&caller.netns)?;
         let (within, watched) = (netns.clone(), interface.clone());
-        let look = move || {
-            within
-                .inside(|| (watch(&watched), losses(&watched).ok()))
-                .map(|(watch, losses)| Ok((watch?, losses)))
-        };
+        let look =
+            move || within.inside(|| Ok((watch(&watched)?, losses(&watched).ok()))).flatten();
         let account = registry.settings.accounts.of(caller.uid);
-        let look = move || look().flatten();
         let (watch, losses) = registry.deferred.off_loop(Subject::Names(account), look)??;
         let region = match mem_id {
             0 => registry.regions.of_nic(&interface, caller.uid)?,
