@@ -4,6 +4,9 @@
 //! It is told before each change, on a socket. When that hangs up the daemon has gone, whatever
 //! ended it, and the kernel still has what was told last. It is started with the first change, and
 //! leaves with the daemon; signals that are sent to both do not end it.
+//!
+//! Where the kernel has no tcx, it also removes the filters by which programs are attached, each when its last
+//! holder has gone: a client may be that, after the daemon.
 
 use std::{
     collections::BTreeMap,
@@ -18,9 +21,10 @@ use std::{
 };
 
 use ringway_ipc::{receive, send};
-use ringway_nic_setup::steer::Plan;
+use ringway_nic_setup::{Guard, TcFilter, steer::Plan};
 use ringway_registry::Janitor;
 use rustix::{
+    event::{PollFd, PollFlags, poll},
     fd::{AsFd, BorrowedFd, OwnedFd},
     net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socketpair},
     thread::{LinkNameSpaceType, move_into_link_name_space},
@@ -41,6 +45,22 @@ enum Note {
     /// With the network namespace, if it is not the daemon's.
     Remember(u64, Plan),
     Forget(u64),
+    /// With a socket that hangs up when the filter's last holder has gone; then as above.
+    Keep(TcFilter),
+}
+
+/// A filter that is to be removed.
+struct Kept {
+    filter: TcFilter,
+    holders: OwnedFd,
+    netns: Option<OwnedFd>,
+}
+
+impl Kept {
+    fn is_held(&self) -> bool {
+        let mut fds = [PollFd::new(&self.holders, PollFlags::empty())];
+        poll(&mut fds, Some(&rustix::time::Timespec::default())) == Ok(0)
+    }
 }
 
 /// The daemon's side.
@@ -52,13 +72,14 @@ struct Told {
     socket: Option<OwnedFd>,
     /// What a janitor has to know: the next one, too, if this one ends before the daemon.
     plans: BTreeMap<u64, (Plan, Option<OwnedFd>)>,
+    filters: Vec<Kept>,
 }
 
 impl Told {
     /// Tells the janitor, or, if it has gone, another one, which is told of all else first.
-    fn tell(&mut self, note: &Note, netns: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    fn tell(&mut self, note: &Note, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
         if let Some(socket) = &self.socket {
-            match send_note(socket, note, netns) {
+            match send_note(socket, note, fds) {
                 Err(e) if matches!(e.kind(), BrokenPipe | ConnectionReset) => {
                     log(format_args!("the janitor has ended; there is another one"));
                 }
@@ -72,21 +93,25 @@ impl Told {
         let socket = self.socket.insert(started?);
         for (number, (plan, netns)) in &self.plans {
             let note = Note::Remember(*number, plan.clone());
-            send_note(socket, &note, netns.as_ref().map(|ns| ns.as_fd()))?;
+            send_note(socket, &note, netns.as_ref().map(|ns| ns.as_fd()).as_slice())?;
         }
-        send_note(socket, note, netns)
+        for Kept { filter, holders, netns } in &self.filters {
+            let fds: Vec<_> = [holders].into_iter().chain(netns).map(|fd| fd.as_fd()).collect();
+            send_note(socket, &Note::Keep(filter.clone()), &fds)?;
+        }
+        send_note(socket, note, fds)
     }
 }
 
-fn send_note(socket: &OwnedFd, note: &Note, netns: Option<BorrowedFd<'_>>) -> io::Result<()> {
+fn send_note(socket: &OwnedFd, note: &Note, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     let bytes = postcard::to_allocvec(note).map_err(io::Error::other)?;
-    let fds: Vec<_> = netns.into_iter().collect();
-    send(socket.as_fd(), &bytes, &fds, SendFlags::empty())
+    send(socket.as_fd(), &bytes, fds, SendFlags::empty())
 }
 
 impl Notes {
     pub fn new(launcher: Option<Arc<Launcher>>) -> Notes {
-        Notes(Mutex::new(Told { launcher, socket: None, plans: BTreeMap::new() }))
+        let (plans, filters) = (BTreeMap::new(), Vec::new());
+        Notes(Mutex::new(Told { launcher, socket: None, plans, filters }))
     }
 
     fn told(&self) -> MutexGuard<'_, Told> {
@@ -98,7 +123,7 @@ impl Janitor for Notes {
     fn remember(&self, number: u64, plan: &Plan, netns: Option<BorrowedFd<'_>>) -> io::Result<()> {
         let mut told = self.told();
         let kept = netns.map(|ns| ns.try_clone_to_owned()).transpose()?;
-        told.tell(&Note::Remember(number, plan.clone()), netns)?;
+        told.tell(&Note::Remember(number, plan.clone()), netns.as_slice())?;
         told.plans.insert(number, (plan.clone(), kept));
         Ok(())
     }
@@ -107,8 +132,25 @@ impl Janitor for Notes {
         let mut told = self.told();
         if told.plans.remove(&number).is_some() {
             // If there is no janitor to be had, nothing undoes it twice.
-            let _ = told.tell(&Note::Forget(number), None);
+            let _ = told.tell(&Note::Forget(number), &[]);
         }
+    }
+}
+
+impl Guard for Notes {
+    fn keep(
+        &self,
+        filter: TcFilter,
+        holders: OwnedFd,
+        netns: Option<BorrowedFd<'_>>,
+    ) -> io::Result<()> {
+        let mut told = self.told();
+        told.filters.retain(Kept::is_held);
+        let fds: Vec<_> = [holders.as_fd()].into_iter().chain(netns).collect();
+        told.tell(&Note::Keep(filter.clone()), &fds)?;
+        let netns = netns.map(|ns| ns.try_clone_to_owned()).transpose()?;
+        told.filters.push(Kept { filter, holders, netns });
+        Ok(())
     }
 }
 
@@ -131,29 +173,71 @@ pub fn main() -> io::Result<()> {
 /// The janitor's own life.
 pub fn run(socket: OwnedFd) -> io::Result<()> {
     let mut plans: BTreeMap<u64, (Plan, Option<OwnedFd>)> = BTreeMap::new();
-    while let Ok(Some((bytes, mut fds))) = receive(socket.as_fd(), RecvFlags::empty()) {
+    let mut filters: Vec<Kept> = Vec::new();
+    loop {
+        let spoken = wait(Some(&socket), &mut filters)?;
+        if !spoken {
+            continue;
+        }
+        let Ok(Some((bytes, mut fds))) = receive(socket.as_fd(), RecvFlags::empty()) else { break };
         match postcard::from_bytes(&bytes).map_err(io::Error::other)? {
             Note::Remember(number, plan) => drop(plans.insert(number, (plan, fds.pop()))),
             Note::Forget(number) => drop(plans.remove(&number)),
+            Note::Keep(filter) => {
+                let mut fds = fds.into_iter();
+                let holders = fds.next().ok_or_else(|| io::Error::other("a filter's socket"))?;
+                filters.push(Kept { filter, holders, netns: fds.next() });
+            }
         }
     }
+    drop(socket);
     for (plan, netns) in plans.into_values() {
-        let Some(netns) = netns else {
-            let _ = plan.undo();
-            continue;
-        };
-        // A thread for each: it has a namespace of its own.
-        let undo = || {
-            move_into_link_name_space(netns.as_fd(), Some(LinkNameSpaceType::Network))?;
-            plan.undo().map_err(io::Error::other)
-        };
-        let done = thread::scope(|scope| {
-            let thread = thread::Builder::new().spawn_scoped(scope, undo)?;
-            thread.join().unwrap_or_else(|_| Err(io::Error::other("it met a bug")))
-        });
-        if let Err(e) = done {
+        if let Err(e) = within(netns, || plan.undo().map_err(io::Error::other)) {
             log(format_args!("cannot undo what was steered: {e}"));
         }
     }
+    while !filters.is_empty() {
+        wait(None, &mut filters)?;
+    }
     Ok(())
+}
+
+/// Waits for a note, or for filters to lose their last holder, and removes these. Whether there is a note, or
+/// will be no more.
+fn wait(socket: Option<&OwnedFd>, filters: &mut Vec<Kept>) -> io::Result<bool> {
+    let mut fds: Vec<_> = filters
+        .iter()
+        .map(|kept| PollFd::new(&kept.holders, PollFlags::empty()))
+        .chain(socket.map(|socket| PollFd::new(socket, PollFlags::IN)))
+        .collect();
+    match poll(&mut fds, None) {
+        Err(rustix::io::Errno::INTR) => return Ok(false),
+        result => result?,
+    };
+    let happened: Vec<_> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+    let spoken = socket.is_some() && happened.last() == Some(&true);
+    let mut happened = happened.into_iter();
+    for kept in filters.extract_if(.., |_| happened.next() == Some(true)) {
+        let Kept { filter, netns, .. } = kept;
+        // The interface may have gone with all that was there.
+        if let Err(e) = within(netns, || filter.remove())
+            && e.raw_os_error() != Some(libc::ENODEV)
+        {
+            log(format_args!("cannot remove a filter of a qdisc: {e}"));
+        }
+    }
+    Ok(spoken)
+}
+
+/// Runs `f` in a network namespace (`None`: this process's): in a thread of its own, which enters it.
+fn within(netns: Option<OwnedFd>, f: impl FnOnce() -> io::Result<()> + Send) -> io::Result<()> {
+    let Some(netns) = netns else { return f() };
+    let enter = || {
+        move_into_link_name_space(netns.as_fd(), Some(LinkNameSpaceType::Network))?;
+        f()
+    };
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().spawn_scoped(scope, enter)?;
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("it met a bug")))
+    })
 }

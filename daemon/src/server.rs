@@ -162,7 +162,9 @@ impl Server {
         let accounts = settings.accounts.clone();
         let mut registry = Registry::new(settings);
         registry.deferred().defer_closings();
-        registry.set_janitor(Arc::new(Notes::new(launcher)));
+        let janitor = Arc::new(Notes::new(launcher));
+        registry.set_janitor(janitor.clone());
+        ringway_nic_setup::use_guard(janitor);
         watch(&registry.events()?, INTERFACES)?;
         let closer = Closer::new()?;
         watch(&closer, CLOSER)?;

@@ -218,19 +218,24 @@ pub const CARDS: [Card; 15] = [
     ),
 ];
 
+/// Before, a program has no AF_XDP socket.
+const MAPS_BOUND: Version = Version { major: 6, minor: 4 };
+
 impl Card {
     /// The card of that name.
     pub fn named(name: &str) -> Option<Card> {
         CARDS.into_iter().find(|card| card.name == name)
     }
 
-    /// Whether the driver has the mode on that kernel.
+    /// Whether programs can have the mode on that kernel: its driver has it, and the kernel maps the rings of a
+    /// socket that is bound.
     pub fn has(&self, mode: NicMode, kernel: Version) -> bool {
         let since = match mode {
             NicMode::ZeroCopy => self.zero_copy,
             NicMode::Copy => self.native,
-            _ => return true,
+            NicMode::Generic => Some(MAPS_BOUND),
+            NicMode::Packet => return true,
         };
-        since.is_some_and(|since| since <= kernel)
+        since.is_some_and(|since| since.max(MAPS_BOUND) <= kernel)
     }
 }

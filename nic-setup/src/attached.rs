@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::rtnl::{find, link_by_index};
-use crate::{AttachMode, Error, Interface, ingress_drop, sys};
+use crate::{AttachMode, Error, Interface, ingress_drop, sys, tc};
 
 /// A program that is there already.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +37,11 @@ impl AttachedProgram {
         match &self.holder {
             Some((pid, name)) if self.is_ours() => {
                 return format!("end process {pid} ({name}), which holds it");
+            }
+            // Its holders have a socket, which says nothing of what it is for.
+            None if self.name.as_deref() == Some(tc::SLOT) => {
+                return "end the programs that have had the interface from a daemon that has ended"
+                    .into();
             }
             None if self.is_ours() => {
                 return format!(
@@ -92,7 +97,13 @@ pub(crate) fn attached_to(index: u32) -> io::Result<Option<AttachedProgram>> {
 /// The program that keeps from the stack what interface `index` receives, if there is one, and the
 /// revision of the list of programs that tells so. Others beside the traffic control do no harm.
 fn ingress_drop(index: u32) -> io::Result<(Option<AttachedProgram>, u64)> {
-    let (programs, revision) = sys::tcx_programs(index, sys::BPF_TCX_INGRESS)?;
+    let (programs, revision) = match sys::tcx_programs(index, sys::BPF_TCX_INGRESS) {
+        // The kernel has no tcx.
+        Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
+            return Ok((tc::occupant(index, tc::Hook::Ingress)?, 0));
+        }
+        listed => listed?,
+    };
     let named = programs.into_iter().filter_map(|id| Some((id, sys::program_name(id).ok()?)));
     // The kernel keeps the first 15 bytes of a name.
     let found =
@@ -123,11 +134,20 @@ pub(crate) fn check_no_ingress_drop(interface: &Interface) -> Result<u64, Error>
 /// A process that holds the link of program `id`. Those of other users, and those with more
 /// privileges, do not show what they hold.
 fn holder(id: u32) -> Option<(u32, String)> {
+    holder_of(&format!("prog_id:\t{id}"), "link_type:")
+}
+
+/// The same of the map of that id, which a program [calls](tc::Slot).
+pub(crate) fn holder_of_map(id: u32) -> Option<(u32, String)> {
+    holder_of(&format!("map_id:\t{id}"), "map_type:")
+}
+
+/// A process that has a descriptor of which the kernel says `line`, and what begins with `kind`.
+fn holder_of(line: &str, kind: &str) -> Option<(u32, String)> {
     let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
-    let line = format!("prog_id:\t{id}");
     let holds = |file: &Path| {
         let text = fs::read_to_string(file).unwrap_or_default();
-        text.starts_with("pos:") && text.lines().any(|l| l == line) && text.contains("link_type:")
+        text.starts_with("pos:") && text.lines().any(|l| l == line) && text.contains(kind)
     };
     entries(Path::new("/proc")).find_map(|process| {
         let pid = process.file_name().to_str()?.parse().ok()?;

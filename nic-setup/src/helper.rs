@@ -15,7 +15,7 @@ use std::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
-    Error, Parcel, in_netns,
+    Error, Parcel, in_netns, netns,
     operation::Operation,
     parcel::{Fd, pack, unpack},
 };
@@ -101,6 +101,16 @@ pub(crate) fn within<T>(ns: BorrowedFd<'_>, f: impl FnOnce() -> T) -> io::Result
     let ns = Arc::new(Fd(ns.try_clone_to_owned()?));
     let _restore = Restore(WITHIN.replace(Some(ns)));
     Ok(f())
+}
+
+/// Runs `f` with the network namespace that operations are for; `None`: the helper's own.
+pub(crate) fn with_netns<T>(
+    f: impl FnOnce(Option<BorrowedFd<'_>>) -> io::Result<T>,
+) -> io::Result<T> {
+    match is_elsewhere() {
+        true => WITHIN.with_borrow(|netns| f(netns.as_ref().map(|fd| fd.as_fd()))),
+        false => f(Some(netns::netns_here()?.as_fd())),
+    }
 }
 
 /// The helper's side: carries out a request of the process that has named this one. The answer is to be sent

@@ -10,7 +10,7 @@
 //!              s ======= a            a private pair; at `a`: AF_XDP, the host rings
 //! ```
 //!
-//! Both programs are attached by links, so all is as before when their holders have gone. What
+//! Both programs are [attached](crate::tc) for as long as they have holders, so all is as before when those have gone. What
 //! programs send through X itself passes neither. With a filter, what does not match goes through X
 //! as if there were no redirection.
 
@@ -26,6 +26,7 @@ use crate::generate::{self, Target};
 use crate::operation::{BeginEgressRedirect, LoadEgressFilter, MakeHostEnd};
 use crate::pair::{self, OuterEnd, Pair, PairConfig, PrivatePair};
 use crate::parcel::Fd;
+use crate::tc::{Attachment, Hook, Lease, refused};
 use crate::{Error, Filter, Interface, Mark, helper, object, sys};
 
 const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/host.bpf.o"));
@@ -63,11 +64,11 @@ impl InjectMark {
 
 /// Takes from an interface what the stack sends through it: to host rings, or else to nowhere.
 ///
-/// It stops with [`EgressRedirect::end`], or with the last holder of its link. Kernel 6.6 and newer.
+/// It stops with [`EgressRedirect::end`], or with the last holder of its link.
 #[derive(Serialize, Deserialize)]
 pub struct EgressRedirect {
     interface: String,
-    link: Fd,
+    attachment: Attachment,
     /// Without a filter.
     plain: Fd,
     settings: Fd,
@@ -137,7 +138,9 @@ impl EgressRedirect {
     ) -> Result<EgressRedirect, Error> {
         let copy = |loaded: &EgressFilter| loaded.program.as_fd().try_clone_to_owned().map(Fd);
         let program = filter.map(copy).transpose().map_err(refused(interface))?;
-        let begun = helper::run(BeginEgressRedirect { interface: interface.clone(), program })?;
+        let lease = Lease::new(interface, Hook::Egress)?;
+        let interface = interface.clone();
+        let begun = helper::run(BeginEgressRedirect { interface, program, lease })?;
         let filtered = filter.map(|loaded| (loaded.target, loaded.filter.clone()));
         Ok(EgressRedirect { filtered, ..begun })
     }
@@ -145,14 +148,14 @@ impl EgressRedirect {
     pub(crate) fn begin_here(
         interface: &Interface,
         program: Option<BorrowedFd<'_>>,
+        lease: Option<Lease>,
     ) -> Result<EgressRedirect, Error> {
         let (plain, settings) = load(interface, OBJECT, "ringway_redirect")?;
         set(&settings, QUEUES, interface.tx_queues);
         let attached = program.unwrap_or(plain.as_fd());
-        let link = sys::link_create_tcx(attached, interface.index, sys::BPF_TCX_EGRESS)
-            .map_err(refused(interface))?;
-        let (interface, link) = (interface.name.clone(), Fd(link));
-        Ok(EgressRedirect { interface, link, plain: Fd(plain), settings, filtered: None })
+        let attachment = Attachment::new(attached, interface, Hook::Egress, lease)?;
+        let (interface, plain) = (interface.name.clone(), Fd(plain));
+        Ok(EgressRedirect { interface, attachment, plain, settings, filtered: None })
     }
 
     /// From now on the stack's packets go to `host`, those of them that `filter` takes if there is
@@ -174,7 +177,7 @@ impl EgressRedirect {
         set(&self.settings, PAIR, host.map_or(0, |host| host.pair.outer().index));
         if !same {
             let program = wanted.map_or(self.plain.as_fd(), |loaded| loaded.program.as_fd());
-            sys::link_update(self.link.as_fd(), program).map_err(unfit(&self.interface))?;
+            self.attachment.update(program).map_err(unfit(&self.interface))?;
             self.filtered = wanted.map(|loaded| (loaded.target, loaded.filter.clone()));
         }
         Ok(())
@@ -182,13 +185,12 @@ impl EgressRedirect {
 
     /// The link: pass a copy to the process that shall keep the stack away.
     pub fn link_fd(&self) -> BorrowedFd<'_> {
-        self.link.as_fd()
+        self.attachment.link_fd()
     }
 
     /// From now on the stack's packets go through the interface, even if other processes have the link.
     pub fn end(self) {
-        // Refused when the interface has gone.
-        let _ = sys::link_detach(self.link.as_fd());
+        self.attachment.end();
     }
 }
 
@@ -197,7 +199,7 @@ impl EgressRedirect {
 pub struct HostEnd {
     pair: Arc<PrivatePair>,
     queues: u32,
-    inject: Fd,
+    inject: Attachment,
     settings: Fd,
 }
 
@@ -206,13 +208,13 @@ pub struct HostEnd {
 pub(crate) struct HostParts {
     pair: Pair,
     queues: u32,
-    inject: Fd,
+    inject: Attachment,
     settings: Fd,
 }
 
 impl HostEnd {
     /// For an interface of the calling thread's network namespace; with `queues` queues. Needs
-    /// CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_BPF; kernel 6.6 and newer.
+    /// CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_BPF.
     ///
     /// The namespace gets an interface `rwhost<index>` as long as this exists.
     pub fn new(interface: &Interface, queues: u32) -> Result<HostEnd, Error> {
@@ -252,7 +254,7 @@ impl HostEnd {
     /// The link of the program that gives the stack what is sent: pass a copy to the process that shall keep
     /// it.
     pub fn inject_fd(&self) -> BorrowedFd<'_> {
-        self.inject.as_fd()
+        self.inject.link_fd()
     }
 }
 
@@ -265,9 +267,9 @@ pub(crate) fn make_here(interface: &Interface, queues: u32) -> Result<HostParts,
     let inject = || -> Result<_, Error> {
         let (program, settings) = load(interface, OBJECT, "ringway_inject")?;
         set(&settings, INTERFACE, interface.index);
-        let (program, outer) = (program.as_fd(), pair.outer().index);
-        let link = sys::link_create_tcx(program, outer, sys::BPF_TCX_INGRESS);
-        Ok((Fd(link.map_err(refused(interface))?), settings))
+        let lease = Lease::of_pair().map_err(refused(interface))?;
+        let attached = Attachment::new(program.as_fd(), pair.outer(), Hook::Ingress, lease)?;
+        Ok((attached, settings))
     };
     let (inject, settings) = inject().inspect_err(|_| pair.remove())?;
     Ok(HostParts { pair, queues, inject, settings })
@@ -284,7 +286,7 @@ pub(crate) fn load_filter_here(
 
 fn filter_program(filter: &Filter, target: Target) -> io::Result<OwnedFd> {
     let insns = generate::egress_redirect(filter, target).map_err(io::Error::other)?;
-    sys::load_egress(&insns, "ringway_filter")
+    sys::load_classifier(&insns, "ringway_filter")
 }
 
 fn unfit(interface: &str) -> impl FnOnce(io::Error) -> Error {
@@ -322,12 +324,4 @@ pub(crate) fn load(
         Ok((program, Fd(settings.fd().as_fd().try_clone_to_owned()?)))
     };
     load().map_err(refused(interface))
-}
-
-pub(crate) fn refused(interface: &Interface) -> impl FnOnce(io::Error) -> Error {
-    Error::refused(
-        &interface.name,
-        "the host's stack cannot be reached",
-        "the kernel needs to be 6.6 or newer, with CONFIG_NET_XGRESS; see `ringway doctor`",
-    )
 }

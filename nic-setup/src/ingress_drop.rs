@@ -4,9 +4,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use serde::{Deserialize, Serialize};
 
-use crate::host::{load, refused, set};
+use crate::host::{load, set};
 use crate::operation::BeginIngressDrop;
 use crate::parcel::Fd;
+use crate::tc::{Attachment, Hook, Lease, refused};
 use crate::{Error, Interface, attached, helper, sys};
 
 const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/ingress_drop.bpf.o"));
@@ -28,10 +29,10 @@ pub const INJECTED: u32 = 0x7269_6e67;
 /// Takes from the stack what an interface receives by some of its queues. A socket that listens before the
 /// traffic control still gets it.
 ///
-/// It stops with the last holder of its link. Kernel 6.6 and newer.
+/// It stops with the last holder of its link.
 #[derive(Serialize, Deserialize)]
 pub struct IngressDrop {
-    link: Fd,
+    attachment: Attachment,
     settings: Fd,
 }
 
@@ -41,13 +42,21 @@ impl IngressDrop {
     ///
     /// [`Error::Occupied`] when another daemon withholds it already, or a client that outlived its own.
     pub fn begin(interface: &Interface) -> Result<IngressDrop, Error> {
-        helper::run(BeginIngressDrop { interface: interface.clone() })
+        let lease = Lease::new(interface, Hook::Ingress)?;
+        helper::run(BeginIngressDrop { interface: interface.clone(), lease })
     }
 
-    pub(crate) fn begin_here(interface: &Interface) -> Result<IngressDrop, Error> {
+    pub(crate) fn begin_here(
+        interface: &Interface,
+        lease: Option<Lease>,
+    ) -> Result<IngressDrop, Error> {
         attached::check_no_ingress_drop(interface)?;
         let (program, settings) = load(interface, OBJECT, PROGRAM)?;
         set(&settings, COUNT, interface.queues());
+        if lease.is_some() {
+            let attachment = Attachment::new(program.as_fd(), interface, Hook::Ingress, lease)?;
+            return Ok(IngressDrop { attachment, settings });
+        }
         let (fd, index) = (program.as_fd(), interface.index);
         for _ in 0..TRIES {
             // Another daemon may have come by now, or come between this look and the next call.
@@ -55,8 +64,8 @@ impl IngressDrop {
             match sys::link_create_tcx_at(fd, index, sys::BPF_TCX_INGRESS, revision) {
                 Err(e) if e.raw_os_error() == Some(libc::ESTALE) => continue,
                 link => {
-                    let link = Fd(link.map_err(refused(interface))?);
-                    return Ok(IngressDrop { link, settings });
+                    let attachment = Attachment::Tcx(Fd(link.map_err(refused(interface))?));
+                    return Ok(IngressDrop { attachment, settings });
                 }
             }
         }
@@ -71,12 +80,11 @@ impl IngressDrop {
 
     /// From now on the stack gets everything, even if other processes have the link.
     pub fn end(&self) {
-        // Refused when the interface has gone.
-        let _ = sys::link_detach(self.link.as_fd());
+        self.attachment.end();
     }
 
     /// The link: pass a copy to the process that shall keep the frames from the stack.
     pub fn link_fd(&self) -> BorrowedFd<'_> {
-        self.link.as_fd()
+        self.attachment.link_fd()
     }
 }

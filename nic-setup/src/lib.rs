@@ -17,6 +17,7 @@
 //! | XDP program attached ([`XdpProgram`]) | the last descriptor of its link is closed: the stack gets every frame |
 //! | what the stack sends is redirected ([`EgressRedirect`]) | the last descriptor of its link is closed: it goes out again |
 //! | what the interface receives is kept from the stack ([`IngressDrop`]) | the last descriptor of its link is closed |
+//! | a filter and a qdisc `clsact` by which these two are attached without tcx | likewise, by a [`Guard`] |
 //! | a queue is bound ([`Xsk`]) | the socket's descriptor **and** every mapping of its rings are closed, some 20 ms later |
 //! | promiscuous mode ([`Promiscuous`]) | its socket is closed |
 //! | a veth pair and a namespace ([`PrivatePair`]) | it is dropped, or its namespace's last holder has gone |
@@ -24,7 +25,7 @@
 //!
 //! A process without capabilities does the same by a helper that has them: see [`use_helper`].
 //!
-//! Programs are attached by links, never by netlink, so they do not stay behind after a crash.
+//! Programs are attached by links, or in a way that ends like one (`tc/`), so they do not stay behind after a crash.
 //!
 //! | files | idea |
 //! | --- | --- |
@@ -32,6 +33,7 @@
 //! | `program.rs`, `attached.rs` | the XDP program and its link; a program that was there before |
 //! | `generate.rs`, `rule.rs`, `action.rs`, `filter.rs`, `tags.rs`, `timestamps.rs`, `btf.rs` | programs made for an interface: action programs, filters, VLAN tags, timestamps |
 //! | `host.rs`, `mark.rs`, `pair.rs`, `ingress_drop.rs`, `offload.rs` | the host's stack: redirected, reached, kept apart |
+//! | `tc/` | programs beside the traffic control, by tcx or `clsact`, and who removes their filters |
 //! | `xsk.rs`, `packet/` | sockets for queues, AF_XDP and AF_PACKET |
 //! | `port.rs` | an interface as a port of a switch |
 //! | `promisc.rs`, `steer/` | settings of the interface |
@@ -83,6 +85,7 @@ mod rule;
 pub mod steer;
 mod sys;
 mod tags;
+mod tc;
 mod timestamps;
 mod watch;
 mod xsk;
@@ -110,6 +113,7 @@ pub use privileges::{Missing, device_privileges, privileges};
 pub use program::{AttachMode, InstalledRules, Installer, LoadedRules, Loader, QUEUES, XdpProgram};
 pub use promisc::Promiscuous;
 pub use rule::{QueueRule, QueueRules};
+pub use tc::{Guard, TcFilter, use_guard};
 pub use watch::{Link, LinkState, LinkWatch};
 pub use xsk::{Mode, Xsk, XskConfig, takes_chunks_of};
 pub use zero_copy::{ZERO_COPY_CHUNK, zero_copy_room};

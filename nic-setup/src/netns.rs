@@ -78,6 +78,11 @@ pub(crate) fn named_netns_here(cookie: u64) -> io::Result<OwnedFd> {
     found.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))
 }
 
+/// The calling thread's network namespace.
+pub(crate) fn netns_here() -> io::Result<OwnedFd> {
+    Ok(File::open("/proc/thread-self/ns/net")?.into())
+}
+
 pub(crate) fn unknown(cause: io::Error) -> Error {
     Error::Netns { interface: String::new(), cause }
 }

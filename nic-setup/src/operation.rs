@@ -28,6 +28,7 @@ use crate::{
     rule::PackedRules,
     steer::{self, Plan},
     sys,
+    tc::{self, Lease},
     xsk::{BindConfig, RingSizesDef},
 };
 
@@ -67,7 +68,7 @@ macro_rules! operations {
 operations! {
     LookUp, Watch, ReadLosses, NetnsCookie, NetnsOf, NamedNetns,
     AttachProgram, LoadRules, MakeXsk, BindXsk,
-    OpenRxSocket, OpenTxSocket, BeginIngressDrop, HoldPromiscuous,
+    OpenRxSocket, OpenTxSocket, HasTcx, BeginIngressDrop, HoldPromiscuous,
     BeginEgressRedirect, LoadEgressFilter, MakeHostEnd,
     MakePair, LookAtDevice, RemovePair,
     MakeFilter, MakeAction,
@@ -382,10 +383,28 @@ impl Run for OpenTxSocket {
     }
 }
 
+/// See [`tc`].
+#[derive(Serialize, Deserialize)]
+pub(crate) struct HasTcx;
+
+impl Run for HasTcx {
+    type Output = bool;
+    const QUICK: bool = true;
+
+    fn interface(&self) -> &str {
+        ""
+    }
+
+    fn run(self) -> Result<bool, Error> {
+        Ok(tc::has_tcx_here())
+    }
+}
+
 /// See [`IngressDrop::begin`].
 #[derive(Serialize, Deserialize)]
 pub(crate) struct BeginIngressDrop {
     pub interface: Interface,
+    pub lease: Option<Lease>,
 }
 
 impl Run for BeginIngressDrop {
@@ -396,7 +415,7 @@ impl Run for BeginIngressDrop {
     }
 
     fn run(self) -> Result<IngressDrop, Error> {
-        IngressDrop::begin_here(&self.interface)
+        IngressDrop::begin_here(&self.interface, self.lease)
     }
 }
 
@@ -423,6 +442,7 @@ impl Run for HoldPromiscuous {
 pub(crate) struct BeginEgressRedirect {
     pub interface: Interface,
     pub program: Option<Fd>,
+    pub lease: Option<Lease>,
 }
 
 impl Run for BeginEgressRedirect {
@@ -433,7 +453,8 @@ impl Run for BeginEgressRedirect {
     }
 
     fn run(self) -> Result<EgressRedirect, Error> {
-        EgressRedirect::begin_here(&self.interface, self.program.as_ref().map(|fd| fd.as_fd()))
+        let program = self.program.as_ref().map(|fd| fd.as_fd());
+        EgressRedirect::begin_here(&self.interface, program, self.lease)
     }
 }
 

@@ -1,13 +1,12 @@
 //! A pair of interfaces that leads from a stack to this process: the one end in the stack's network
 //! namespace, the other in a namespace that no other process knows.
 
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use serde::{Deserialize, Serialize};
 
-use crate::netns::on_thread;
+use crate::netns::{netns_here, on_thread};
 use crate::operation::{LookAtDevice, MakePair, RemovePair};
 use crate::parcel::Fd;
 use crate::privileges::{Missing, device_privileges};
@@ -144,7 +143,7 @@ impl Pair {
 pub(crate) fn make_here(config: &PairConfig<'_>) -> Result<Pair, Error> {
     let name = config.name;
     device_privileges().map_err(|missing| privileges(name, missing))?;
-    let here = current_netns().map_err(refused(name))?;
+    let here = netns_here().map_err(refused(name))?;
     let inside = on_thread("pair", || make(config, here.as_fd()));
     let (netns, inner) = inside.map_err(|cause| match cause.raw_os_error() {
         // All capabilities are there, but not in the namespace that the caller is in.
@@ -186,7 +185,7 @@ fn inner_name(outer: &str) -> &'static str {
 /// before others can rename it. The new namespace, and what the inner end is.
 fn make(config: &PairConfig<'_>, outer: BorrowedFd<'_>) -> io::Result<(OwnedFd, Interface)> {
     sys::leave_netns()?;
-    let netns = current_netns()?;
+    let netns = netns_here()?;
     let inner = inner_name(config.name);
     let end = |message: Message, name, mtu| {
         message
@@ -262,10 +261,6 @@ fn raise(index: u32) -> io::Result<()> {
     }
     let up = libc::IFF_UP | libc::IFF_NOARP;
     set().flags(up, up).carry_out()
-}
-
-fn current_netns() -> io::Result<OwnedFd> {
-    Ok(File::open("/proc/thread-self/ns/net")?.into())
 }
 
 fn privileges(name: &str, missing: Missing) -> Error {

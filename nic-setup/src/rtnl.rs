@@ -21,8 +21,30 @@ pub(crate) struct Message {
     too_long: bool,
 }
 
-/// Bytes of the two headers.
+/// Bytes of the two headers, and of the second.
 const HEADERS: usize = 32;
+const LINK_HEADER: usize = 16;
+
+/// `struct tcmsg`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TcHeader {
+    /// Of the link.
+    pub index: u32,
+    pub handle: u32,
+    pub parent: u32,
+    pub info: u32,
+}
+
+impl TcHeader {
+    pub const LEN: usize = 20;
+
+    /// Of what is behind `struct nlmsghdr`.
+    pub fn read(body: &[u8]) -> Option<TcHeader> {
+        let word = |at| Some(u32::from_ne_bytes(body.get(at..at + 4)?.try_into().ok()?));
+        Some(TcHeader { index: word(4)?, handle: word(8)?, parent: word(12)?, info: word(16)? })
+    }
+}
+
 const NESTED: u16 = 1 << 15;
 const KIND_MASK: u16 = 0x3fff;
 
@@ -34,6 +56,16 @@ impl Message {
         bytes[6..8].copy_from_slice(&((libc::NLM_F_REQUEST | flags) as u16).to_ne_bytes());
         bytes[20..24].copy_from_slice(&index.to_ne_bytes());
         Message { bytes, too_long: false }
+    }
+
+    /// A request `kind` (`RTM_*QDISC`, `RTM_*TFILTER`) about the traffic control of a link.
+    pub fn tc(kind: u16, flags: libc::c_int, header: TcHeader) -> Message {
+        let mut message = Message::new(kind, flags, 0);
+        message.bytes.truncate(HEADERS - LINK_HEADER);
+        for word in [0, header.index, header.handle, header.parent, header.info] {
+            message.bytes.extend_from_slice(&word.to_ne_bytes());
+        }
+        message
     }
 
     /// Sets the link's flags in `mask` (`IFF_*`) to what they are in `flags`.
@@ -104,6 +136,23 @@ impl Message {
     pub fn ask_link(self) -> io::Result<LinkAnswer> {
         let answer = self.exchange()?;
         LinkAnswer::read(&answer)
+    }
+
+    /// Sends a question for all of a kind: what is behind `struct nlmsghdr` in each answer.
+    pub fn dump(self) -> io::Result<Vec<Vec<u8>>> {
+        let socket = route_socket()?;
+        self.with_flags(libc::NLM_F_DUMP).send_on(socket.as_fd())?;
+        let (mut all, mut datagram) = (Vec::new(), vec![0u8; 32 << 10]);
+        loop {
+            let (length, _) = recv(&socket, &mut datagram[..], RecvFlags::empty())?;
+            for (kind, body) in messages(datagram.get(..length).unwrap_or_default()) {
+                match kind {
+                    DONE => return Ok(all),
+                    ERROR => return failure(body)?.map_or(Ok(all), Err),
+                    _ => all.push(body.to_vec()),
+                }
+            }
+        }
     }
 
     fn with_flags(mut self, more: libc::c_int) -> Message {
@@ -239,6 +288,8 @@ pub(crate) fn link_by_index(index: u32) -> io::Result<LinkAnswer> {
 
 /// Kind of a message: the request failed (`NLMSG_ERROR`), or is done, where it asked for that.
 pub(crate) const ERROR: u16 = 2;
+/// There are no more answers (`NLMSG_DONE`).
+const DONE: u16 = 3;
 
 /// The messages of a datagram: kind, and what is behind `struct nlmsghdr`. It ends at one that is not
 /// whole.

@@ -10,7 +10,7 @@ pub mod flow_rules;
 pub mod netdevice;
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use ringway_filter::Ebpf;
 use ringway_region::collapse;
@@ -33,6 +33,7 @@ const BPF_MAP_UPDATE_ELEM: libc::c_long = 2;
 const BPF_MAP_DELETE_ELEM: libc::c_long = 3;
 const BPF_PROG_LOAD: libc::c_long = 5;
 const BPF_PROG_GET_FD_BY_ID: libc::c_long = 13;
+const BPF_MAP_GET_FD_BY_ID: libc::c_long = 14;
 const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
 const BPF_PROG_QUERY: libc::c_long = 16;
 const BPF_LINK_CREATE: libc::c_long = 28;
@@ -41,11 +42,15 @@ const BPF_LINK_DETACH: libc::c_long = 34;
 const BPF_XDP: u32 = 37;
 const BPF_PROG_TYPE_SCHED_CLS: u32 = 3;
 const BPF_PROG_TYPE_XDP: u32 = 6;
+const BPF_MAP_TYPE_PROG_ARRAY: u32 = 3;
 const BPF_MAP_TYPE_PERCPU_ARRAY: u32 = 6;
 
 /// Attach types of a program beside the traffic control of an interface.
 pub const BPF_TCX_INGRESS: u32 = 46;
 pub const BPF_TCX_EGRESS: u32 = 47;
+
+/// What older kernels know nothing else of.
+const ANY_HOOK: u32 = 0;
 
 const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
 
@@ -135,9 +140,9 @@ pub fn load_xdp_with_log(
     load(BPF_PROG_TYPE_XDP, BPF_XDP, insns, name, flags, ifindex, log)
 }
 
-/// Loads a program for the egress of an interface, as above.
-pub fn load_egress(insns: &[Ebpf], name: &str) -> io::Result<OwnedFd> {
-    load(BPF_PROG_TYPE_SCHED_CLS, BPF_TCX_EGRESS, insns, name, 0, 0, &mut [])
+/// Loads a program for the traffic control of an interface, as above.
+pub fn load_classifier(insns: &[Ebpf], name: &str) -> io::Result<OwnedFd> {
+    load(BPF_PROG_TYPE_SCHED_CLS, ANY_HOOK, insns, name, 0, 0, &mut [])
 }
 
 fn load(
@@ -199,6 +204,54 @@ pub fn map_delete(map: BorrowedFd<'_>, key: u32) -> io::Result<()> {
     attr[2..4].copy_from_slice(&halves(&raw const key as u64));
     // SAFETY: the kernel reads a key of the size that the map has, which outlives the call.
     unsafe { bpf(BPF_MAP_DELETE_ELEM, &mut attr) }.map(drop)
+}
+
+/// A map of one program, which others call. The kernel empties it when the last descriptor of it is closed,
+/// whoever still calls it.
+pub fn program_array() -> io::Result<OwnedFd> {
+    let size = size_of::<u32>() as u32;
+    // SAFETY: the command takes no addresses, and makes a descriptor.
+    unsafe { make(BPF_MAP_CREATE, &mut [BPF_MAP_TYPE_PROG_ARRAY, size, size, 1]) }
+}
+
+/// Whether such a map, by the kernel's id of it, is empty. ENOENT: there is no such map; needs CAP_SYS_ADMIN.
+pub fn is_empty_slot(map: u32) -> io::Result<bool> {
+    // SAFETY: the command takes no addresses, and makes a descriptor.
+    let map = unsafe { make(BPF_MAP_GET_FD_BY_ID, &mut [map, 0, 0])? };
+    if map_sizes(map.as_fd())? != [size_of::<u32>(); 2] {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let (key, mut program) = (0u32, 0u32);
+    let mut attr = [0u32; 6];
+    attr[0] = map.as_raw_fd() as u32;
+    attr[2..4].copy_from_slice(&halves(&raw const key as u64));
+    attr[4..6].copy_from_slice(&halves(&raw mut program as u64));
+    // SAFETY: the kernel reads a key and writes a value of the sizes that the map has, which are theirs; both outlive the
+    // call.
+    match unsafe { bpf(BPF_MAP_LOOKUP_ELEM, &mut attr) } {
+        Ok(_) => Ok(false),
+        Err(e) if e.raw_os_error() == Some(libc::ENOENT) => Ok(true),
+        Err(e) => Err(e),
+    }
+}
+
+/// The ids of the maps that a program uses, by the kernel's id of it; four at most. ENOENT: there is no such
+/// program; needs CAP_SYS_ADMIN.
+pub fn maps_of_program(id: u32) -> io::Result<Vec<u32>> {
+    // SAFETY: the command takes no addresses, and makes a descriptor.
+    let program = unsafe { make(BPF_PROG_GET_FD_BY_ID, &mut [id, 0, 0])? };
+    let mut ids = [0u32; 4];
+    // `struct bpf_prog_info` up to `map_ids`.
+    let mut info = [0u32; 16];
+    const COUNT: usize = 13;
+    info[COUNT] = ids.len() as u32;
+    info[COUNT + 1..].copy_from_slice(&halves(ids.as_mut_ptr() as u64));
+    let mut attr = [program.as_raw_fd() as u32, size_of_val(&info) as u32, 0, 0];
+    attr[2..].copy_from_slice(&halves(info.as_mut_ptr() as u64));
+    // SAFETY: the kernel writes at most the given length to `info`, and as many words at most to `ids` as `info`
+    // says; both outlive the call. The other buffers that `info` could name have length 0.
+    unsafe { bpf(BPF_OBJ_GET_INFO_BY_FD, &mut attr)? };
+    Ok(ids[..ids.len().min(info[COUNT] as usize)].into())
 }
 
 /// The bytes of a map's keys, and of its values.

@@ -1,7 +1,7 @@
 //! Trying the modes of an interface, best first, until one is to be had.
 
 use ringway_nic_setup::AttachMode;
-use ringway_proto::{Cause, Error, NicMode, Refusals, Result};
+use ringway_proto::{Cause, Error, NicMode, Refusal, Refusals, Result};
 use ringway_region::Timestamps;
 
 use crate::{
@@ -33,6 +33,16 @@ impl AttachFailure {
             _ => AttachFailure::Refused,
         };
         kind(nic_error(error))
+    }
+}
+
+/// Adds a refusal; one for the same reason as that before is said once.
+fn add(refusals: &mut Refusals, new: Refusal) {
+    match refusals.0.last_mut() {
+        Some(last) if (&last.problem, &last.remedy) == (&new.problem, &new.remedy) => {
+            last.tried = format!("{} or {}", last.tried, new.tried);
+        }
+        _ => refusals.0.push(new),
     }
 }
 
@@ -68,7 +78,7 @@ impl ModeRequest {
                 Ok(opened) => return Ok((opened, refusals)),
                 Err(AttachFailure::Impossible(error)) => return Err(error),
                 Err(AttachFailure::Refused(error)) => {
-                    refusals.0.push(refusal(&modes, &error.problem, &error.remedy));
+                    add(&mut refusals, refusal(&modes, &error.problem, &error.remedy));
                     last = Some(error);
                 }
             }
@@ -89,5 +99,26 @@ impl ModeRequest {
             .because(Refusals(vec![refusal(&[], problem, remedy)])),
             None => Error::new(cause, format!("{name} cannot be opened")).because(refusals),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_said_once() {
+        let request = ModeRequest { mode: None, timestamps: None, may_have_packet: true };
+        let open = |attach: Option<AttachMode>, _: &[NicMode]| match attach {
+            Some(_) => {
+                Err(AttachFailure::Refused(Error::invalid("an old kernel").remedy("a newer one")))
+            }
+            None => Ok(()),
+        };
+        let ((), refusals) = request.select("n0", open).unwrap();
+        assert_eq!(
+            refusals.to_string(),
+            "not zerocopy or copy or generic: an old kernel; a newer one"
+        );
     }
 }

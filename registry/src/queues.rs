@@ -1,7 +1,10 @@
 //! The sockets by which the packets of an interface's queues travel, and what directs them there.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering::Relaxed},
+};
 
 use ringway_abi::Dir;
 use ringway_kring::Kring;
@@ -313,6 +316,10 @@ impl Opening {
         timestamps: Option<Timestamps>,
     ) -> Result<(RxAttachment, Vec<Socket>), AttachFailure> {
         check_buffers(&self.interface, &self.region).map_err(AttachFailure::Refused)?;
+        if MAPS_TOO_EARLY.load(Relaxed) {
+            // A program that is attached for nothing costs some cards their link for seconds.
+            return Err(AttachFailure::xdp(not_for_programs(&self.interface)));
+        }
         let program = XdpProgram::attach_as(&self.interface, &[attach], timestamps);
         let program = program.map_err(AttachFailure::xdp)?;
         program.check_queues(self.beyond()).map_err(AttachFailure::xdp)?;
@@ -375,7 +382,10 @@ impl Opening {
             let by_programs = |xsk: &Xsk| can_be_mapped(xsk.socket.fd.as_fd(), &config.sizes);
             match opened.first().is_none_or(by_programs) {
                 true => Ok(opened),
-                false => Err(not_for_programs(&self.interface)),
+                false => {
+                    MAPS_TOO_EARLY.store(true, Relaxed);
+                    Err(not_for_programs(&self.interface))
+                }
             }
         });
         let opened = opened.inspect_err(|_| self.rx.iter().flatten().for_each(XdpRx::take_back))?;
@@ -398,6 +408,9 @@ pub(crate) fn lend(
     driver.lend(kring);
     Ok(())
 }
+
+/// The kernel has turned out to be one of those that [`not_for_programs`] is about.
+static MAPS_TOO_EARLY: AtomicBool = AtomicBool::new(false);
 
 /// Kernels before 6.4 map no ring of a socket that is bound, and one that is not bound a program could bind to
 /// any interface.

@@ -24,7 +24,7 @@ mod tmux;
 
 pub use bpf::bpf_object;
 pub use folder::Folder;
-pub use forbid::forbid_ioctls;
+pub use forbid::{forbid_ioctls, forbid_tcx, forbid_tcx_here};
 use frames::FROM;
 pub use frames::{dropped, frame, tagged, take_frames};
 pub use lingering::lingering;

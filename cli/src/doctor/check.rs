@@ -86,8 +86,8 @@ pub fn version(release: &str) -> Option<(u32, u32)> {
 
 /// XDP links, without which an XDP program would outlive its owner.
 const XDP_LINKS: (u32, u32) = (5, 9);
-/// tcx links, which host rings need.
-const TCX_LINKS: (u32, u32) = (6, 6);
+/// The rings of a bound AF_XDP socket can be mapped, which a program that is given one needs.
+const XDP_FOR_PROGRAMS: (u32, u32) = (6, 4);
 
 pub fn kernel(release: &str) -> Check {
     let name = "kernel";
@@ -104,11 +104,13 @@ pub fn kernel(release: &str) -> Check {
             format!("{release} has no XDP links, so no NIC ports"),
             "use a kernel of 5.9 or later for NIC ports",
         ),
-        Some(version) if version < TCX_LINKS => Check::warning(
+        Some(version) if version < XDP_FOR_PROGRAMS => Check::warning(
             Need::Nics,
             name,
-            format!("{release} has no tcx, so no host rings"),
-            "use a kernel of 6.6 or later for host rings",
+            format!(
+                "{release} passes no AF_XDP socket to a program, so ports of interfaces are in packet mode"
+            ),
+            "use a kernel of 6.4 or later for AF_XDP",
         ),
         Some(_) => Check::ok(Need::Nics, name, release),
     }
@@ -381,7 +383,7 @@ Hugepagesize:       2048 kB
         assert_eq!(version("six"), None);
         assert_eq!(kernel("5.4.0").level, Level::Missing);
         assert_eq!(kernel("6.1.0-18-amd64").level, Level::Warning);
-        assert_eq!(kernel("6.6.0").level, Level::Ok);
+        assert_eq!(kernel("6.4.0").level, Level::Ok);
         assert_eq!(kernel("?").level, Level::Warning);
     }
 

@@ -84,7 +84,8 @@ impl Sockets {
 }
 
 /// The sockets of all queues of an interface that no other port has, and what redirects frames to them. A
-/// slot is a packet there. Runs in the interface's network namespace.
+/// slot is a packet there. Runs in the interface's network namespace, which has nothing but this interface: so
+/// an AF_PACKET socket does, too.
 pub(crate) fn open_all(
     interface: &Interface,
     region: &Arc<Region>,
@@ -99,7 +100,7 @@ pub(crate) fn open_all(
         slots,
         frags: false,
     };
-    let request = ModeRequest { mode: None, timestamps: None, may_have_packet: false };
+    let request = ModeRequest { mode: None, timestamps: None, may_have_packet: true };
     let OpenedQueues { first, sockets: opened, .. } = opening.open(Entry::First(request))?;
     let (attachment, _) =
         first.ok_or_else(|| Error::absent("no queue was opened").at(&interface.name))?;

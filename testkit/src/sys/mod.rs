@@ -11,7 +11,7 @@ mod stuck_write;
 pub use bpf::{Kind, Tagger, detach, next_id, programs_at};
 pub use packet::{hearing, receive};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
-pub use seccomp::confine;
+pub use seccomp::{confine, confine_thread};
 pub use signals::with_default_signals;
 pub use stuck_write::StuckWrite;
 
