@@ -13,9 +13,9 @@ use crate::genl;
 use crate::helper;
 use crate::operation::LookUp;
 use crate::privileges::unprivileged;
-use crate::rtnl::{LinkAnswer, find, link_by_name};
-use crate::sys::ethtool::{channels, driver};
-use crate::{Error, Mode};
+use crate::rtnl::{LinkAnswer, find, link_by_index, link_by_name};
+use crate::sys::ethtool::{active_features, channels, driver};
+use crate::{AttachMode, Error, Mode};
 
 /// An interface of the calling thread's network namespace, as it was when asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +39,19 @@ pub struct Interface {
     /// Whether the driver says that it reads and writes the memory of AF_XDP sockets itself.
     pub zero_copy: bool,
 }
+
+/// What joins received frames before the stack sees them.
+struct Joins {
+    /// Its name among the features, and that by which it is switched.
+    feature: &'static str,
+    switch: &'static str,
+    what: &'static str,
+}
+
+const JOINS: [Joins; 2] = [
+    Joins { feature: "rx-lro", switch: "lro", what: "large receive offload" },
+    Joins { feature: "rx-gro-hw", switch: "rx-gro-hw", what: "receive offload by the card (GRO)" },
+];
 
 impl Interface {
     /// Looks up `name`, which may be an alternative one: then the result has the other.
@@ -79,13 +92,53 @@ impl Interface {
         self.software || (self.driver == "virtio_net" && mode != Mode::ZeroCopy)
     }
 
-    /// Why sockets would receive nothing by a program that the driver runs. Where the kernel has the members
-    /// of a bond run it, what they receive is for sockets of the members alone.
-    pub(crate) fn unfit_for_native(&self) -> Option<&'static str> {
-        (self.driver == "bonding").then_some(
-            "the members of a bond run its program, and the kernel gives what they receive to no \
-             socket of the bond",
-        )
+    /// Why no XDP program is to come to the interface in this way.
+    ///
+    /// Where the kernel has the members of a bond run it, what they receive is for sockets of the members
+    /// alone. And the kernel turns off for good what joins received frames, before a program in generic mode
+    /// comes (`dev_disable_lro`, `dev_disable_gro_hw`); so does a driver (vmxnet3), where others refuse the
+    /// program. That is the administrator's to do.
+    pub(crate) fn unfit_for(&self, mode: AttachMode) -> Option<String> {
+        if mode == AttachMode::Native && self.driver == "bonding" {
+            let why = "the members of a bond run its program, and the kernel gives what they \
+                       receive to no socket of the bond";
+            return Some(why.into());
+        }
+        let joins: &[_] = match mode {
+            AttachMode::Native => &JOINS[..1],
+            AttachMode::Generic => &JOINS,
+        };
+        let on = self.joined(joins)?;
+        let (what, switch, name) = (on.0.what, on.0.switch, on.1);
+        Some(format!(
+            "{what} of {name} is on, and an XDP program would turn it off for good; do that with \
+             `ethtool -K {name} {switch} off`, or use packet mode"
+        ))
+    }
+
+    /// The first of these features that is on here, and where; the first of all also at what this is made of (a VLAN's
+    /// interface, say), to which the kernel goes down.
+    fn joined(&self, mut features: &'static [Joins]) -> Option<(&'static Joins, String)> {
+        let socket =
+            socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None).ok()?;
+        let mut link = link_by_index(self.index).ok()?;
+        // As deep as the kernel lets interfaces lie above each other.
+        for _ in 0..8 {
+            let name = link.text(libc::IFLA_IFNAME)?.to_owned();
+            let on = unprivileged(|| active_features(socket.as_fd(), &name)).ok()?;
+            let on = on.unwrap_or_default();
+            if let Some(found) = features.iter().find(|f| on.iter().any(|name| name == f.feature)) {
+                return Some((found, name));
+            }
+            // One of another namespace is not to be looked at from here; and a veth pair's other end lies beside it.
+            let kind = link.find(libc::IFLA_LINKINFO).and_then(|of| find(of, libc::IFLA_INFO_KIND));
+            if link.find(libc::IFLA_LINK_NETNSID).is_some() || kind == Some(b"veth\0") {
+                return None;
+            }
+            link = link_by_index(link.number(libc::IFLA_LINK)?).ok()?;
+            features = features.get(..1)?;
+        }
+        None
     }
 
     /// Bytes of the longest frame without a VLAN tag.
@@ -174,5 +227,38 @@ impl Asked<'_> {
         question: impl FnOnce(BorrowedFd<'_>, &str) -> io::Result<T>,
     ) -> io::Result<T> {
         unprivileged(|| question(self.socket, self.name))?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringway_testkit::{Netns, isolate_thread, skip_without_root};
+
+    use super::*;
+
+    /// As `ethtool -k` shows them, and where something else lies above them. No interface here can have these two, so
+    /// another feature of a veth pair stands for them, that the kernel turns off for nobody.
+    #[test]
+    fn features_are_found_here_and_below() {
+        if skip_without_root("features_are_found_here_and_below") {
+            return;
+        }
+        const STANDS_FOR: [Joins; 1] =
+            [Joins { feature: "rx-gro-list", switch: "rx-gro-list", what: "fraglist GRO" }];
+        isolate_thread();
+        let run = |command: &str| Netns::root().run(command);
+        run(
+            "ip link add n0 type veth peer name n1 && ip link add m0 link n0 type macvlan mode bridge",
+        );
+        let at = |name: &str| Interface::by_name(name).unwrap();
+        let found = |name: &str| at(name).joined(&STANDS_FOR).map(|(_, where_it_is)| where_it_is);
+        assert_eq!((found("n0"), found("m0")), (None, None));
+        run("ethtool -K n0 rx-gro-list on");
+        assert_eq!(found("n0").as_deref(), Some("n0"));
+        assert_eq!(found("m0").as_deref(), Some("n0"));
+        assert_eq!(found("lo"), None);
+        assert_eq!(at("n0").unfit_for(AttachMode::Generic), None);
+        run("ethtool -K n0 rx-gro-list off");
+        assert_eq!(found("m0"), None);
     }
 }

@@ -517,8 +517,7 @@ impl Programs {
     /// buffers in the driver.
     fn attach(&self, interface: &Interface, mode: AttachMode) -> io::Result<(OwnedFd, bool)> {
         let ifindex = interface.index;
-        let unfit = interface.unfit_for_native().filter(|_| mode == AttachMode::Native);
-        if let Some(why) = unfit {
+        if let Some(why) = interface.unfit_for(mode) {
             return Err(io::Error::other(why));
         }
         let (flags, plain) = match mode {
@@ -537,7 +536,8 @@ impl Programs {
     /// alone: so the program is attached that way once more, and taken off again should it be accepted
     /// now.
     fn native_refusal(&self, interface: &Interface, refused: &io::Error) -> String {
-        if interface.unfit_for_native().is_some() {
+        // The driver was not asked.
+        if refused.raw_os_error().is_none() {
             return refused.to_string();
         }
         let request = |program: i32| {

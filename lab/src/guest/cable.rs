@@ -45,6 +45,10 @@ pub fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> Result<T, S
     }
 }
 
+/// What joins received frames, by the names of `ethtool -k`.
+pub const LRO: &str = "large-receive-offload";
+const JOINS: [&str; 2] = [LRO, "rx-gro-hw"];
+
 /// The interface here with that address.
 fn with_mac(mac: &str) -> Option<String> {
     let interfaces = fs::read_dir("/sys/class/net").ok()?.flatten();
@@ -111,6 +115,35 @@ impl Cable {
             }
         }
         Ok(())
+    }
+
+    /// Turns off what joins received frames in the card here; which that was.
+    pub fn turn_joins_off(&self) -> Vec<&'static str> {
+        let is_on = |name: &&str| self.joins(name);
+        let on: Vec<_> = JOINS.into_iter().filter(is_on).collect();
+        on.iter().for_each(|name| self.turn(name, "off"));
+        on
+    }
+
+    /// Turns such features on.
+    pub fn turn_on(&self, joins: &[&str]) {
+        joins.iter().for_each(|name| self.turn(name, "on"));
+    }
+
+    /// Whether the card here joins received frames.
+    pub fn joins_on(&self) -> bool {
+        JOINS.iter().any(|name| self.joins(name))
+    }
+
+    /// Whether the card here has such a feature on.
+    pub fn joins(&self, name: &str) -> bool {
+        let shown = self.here.run(&format!("ethtool -k {}", self.near));
+        shown.lines().any(|line| line.trim().starts_with(&format!("{name}: on")))
+    }
+
+    fn turn(&self, name: &str, to: &str) {
+        // One that is fixed stays.
+        let _ = self.here.try_run(&format!("ethtool -K {} {name} {to}", self.near));
     }
 
     /// Waits until both ends have a carrier, and the stack sends: a card that is reset has neither for a

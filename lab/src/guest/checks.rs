@@ -10,7 +10,7 @@ use ringway_testkit::{NicState, Proc};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::Outcome;
-use super::cable::{Cable, until};
+use super::cable::{Cable, LRO, until};
 use super::frames::{self, SIZES};
 use super::stack;
 
@@ -86,6 +86,10 @@ pub fn frames_out(cable: &Cable, spec: &str) -> Outcome {
 
 /// Frames longer than the usual MTU arrive where they can be had; else the interface is not opened, with the reason.
 pub fn jumbo(cable: &Cable, spec: &str) -> Outcome {
+    // Linux 6.1 to 7.2 in QEMU 10, and no Ringway: `rx err`, `fcs`, of all frames over 4094 bytes.
+    if cable.card.name == "vmxnet3" && !cable.joins(LRO) {
+        return Ok(format!("{NONE}with {LRO} off the card gives its driver no long frames"));
+    }
     if let Err(why) = cable.set_mtu(JUMBO_MTU) {
         cable.set_mtu(1500)?;
         return Ok(format!("{NONE}{why}"));
@@ -228,6 +232,7 @@ pub fn queues(cable: &Cable, spec: &str) -> Outcome {
 /// The driver is taken away while frames come, and given back: the program is told, and what opens the
 /// interface again has it.
 pub fn unbind(cable: &Cable, spec: &str) -> Outcome {
+    let keeps_joins = cable.joins_on();
     let Some((device, driver)) = cable.device() else { return Ok(format!("{NONE}no device")) };
     let mut port = open(spec)?;
     passes(cable, &mut port)?;
@@ -248,6 +253,10 @@ pub fn unbind(cable: &Cable, spec: &str) -> Outcome {
     write("bind")?;
     until("the interface is there again", || cable.is_there().then_some(()))?;
     cable.set_up_near();
+    // The card is new, and has what cards have.
+    if !keeps_joins {
+        cable.turn_joins_off();
+    }
     cable.wait_ping()?;
     let mut port = open(spec)?;
     passes(cable, &mut port).map_err(|e| format!("opened again: {e}"))?;

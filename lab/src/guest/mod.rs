@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use ringway::{Control, NicMode, Port};
-use ringway_testkit::Proc;
+use ringway_testkit::{NicState, Proc};
 
 use crate::card::Card;
 use crate::kernel::Version;
@@ -109,22 +109,34 @@ pub fn run(card: Card, chosen: &[String]) {
     if is_chosen("doctor") {
         judged("", "doctor", || checks::doctor(&cable));
     }
+    let untouched = NicState::take(&cable.here, &cable.near);
     let modes = [None].into_iter().chain(NicMode::ALL.map(Some));
     let mut seen = Vec::new();
     for asked in modes {
         if some_modes && !is_among(asked.map_or(ANY, NicMode::name)) {
             continue;
         }
-        let Some(mode) = opens(&cable, asked) else { continue };
+        let joins = match asked {
+            None | Some(NicMode::Packet) => Vec::new(),
+            // XDP is refused with these, and an administrator has to turn them off.
+            Some(_) => cable.turn_joins_off(),
+        };
+        let opened = opens(&cable, asked);
+        if asked.is_none() {
+            judged(ANY, "restored", || {
+                untouched.assert_restored(&cable.here);
+                Ok("all is as before".into())
+            });
+        }
         // By itself an interface has one of those that can be asked for.
-        if seen.contains(&mode) {
-            continue;
+        if let Some(mode) = opened.filter(|mode| !seen.contains(mode)) {
+            seen.push(mode.clone());
+            let spec = spec(&cable, asked);
+            for (name, check) in CHECKS.iter().filter(|(name, _)| is_chosen(name)) {
+                judged(&mode, name, || check(&cable, &spec));
+            }
         }
-        seen.push(mode.clone());
-        let spec = spec(&cable, asked);
-        for (name, check) in CHECKS.iter().filter(|(name, _)| is_chosen(name)) {
-            judged(&mode, name, || check(&cable, &spec));
-        }
+        cable.turn_on(&joins);
     }
     print(&Line::End);
 }

@@ -142,15 +142,20 @@ struct SetInfo {
 }
 const _: () = assert!(size_of::<SetInfo>() == 24);
 
-/// The driver's own statistics, by name. EOPNOTSUPP: it has none; EAGAIN: it has others than a moment ago.
-pub fn statistics(socket: BorrowedFd<'_>, name: &str) -> io::Result<Vec<(String, u64)>> {
+/// Sets of strings (`ETH_SS_*`).
+const OF_STATISTICS: u32 = 1;
+const OF_FEATURES: u32 = 4;
+
+/// The strings of a set. EOPNOTSUPP: there are none; EAGAIN: there are others than a moment ago.
+fn strings(
+    socket: BorrowedFd<'_>,
+    name: &str,
+    set: u32,
+    memory: &mut Guarded,
+) -> io::Result<Vec<String>> {
     const GSTRINGS: u32 = 0x1b;
-    const GSTATS: u32 = 0x1d;
     const GSSET_INFO: u32 = 0x37;
-    /// `ETH_SS_STATS`.
-    const OF_STATISTICS: u32 = 1;
-    let sets = 1 << OF_STATISTICS;
-    let mut info = [SetInfo { cmd: GSSET_INFO, reserved: 0, sets, count: [0; 2] }];
+    let mut info = [SetInfo { cmd: GSSET_INFO, reserved: 0, sets: 1 << set, count: [0; 2] }];
     // SAFETY: the structure of the command, with room for the count of the one set that it asks for.
     unsafe { ethtool(socket, name, &mut info)? };
     let [SetInfo { count: [count, _], sets, .. }] = info;
@@ -160,34 +165,67 @@ pub fn statistics(socket: BorrowedFd<'_>, name: &str) -> io::Result<Vec<(String,
     if count > STATISTICS {
         return Err(io::Error::from_raw_os_error(libc::E2BIG));
     }
-    let (number, mut memory) = (count as usize, Guarded::new()?);
-    let others = || io::Error::from_raw_os_error(libc::EAGAIN);
     let words = memory.words();
-    words[..3].copy_from_slice(&[GSTRINGS, OF_STATISTICS, count]);
+    words.fill(0);
+    words[..3].copy_from_slice(&[GSTRINGS, set, count]);
     // SAFETY: `struct ethtool_gstrings`; of more strings than there is room for the kernel writes those that
     // fit, for behind the words no memory can be written.
     unsafe { ethtool(socket, name, words)? };
     if words[2] != count {
         return Err(others());
     }
-    let names: Vec<u8> =
-        words[3..].iter().take(number * NAME / 4).flat_map(|word| word.to_ne_bytes()).collect();
-    words.fill(0);
-    words[..2].copy_from_slice(&[GSTATS, count]);
-    // SAFETY: `struct ethtool_stats`; likewise.
-    unsafe { ethtool(socket, name, words)? };
-    if words[1] != count {
-        return Err(others());
-    }
+    let bytes: Vec<u8> = words[3..]
+        .iter()
+        .take(count as usize * NAME / 4)
+        .flat_map(|word| word.to_ne_bytes())
+        .collect();
     let text = |name: &[u8]| {
         let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
         String::from_utf8_lossy(name).trim().to_owned()
     };
-    let values = words[2..].chunks_exact(2).take(number).map(|pair| {
+    Ok(bytes.chunks_exact(NAME).map(text).collect())
+}
+
+fn others() -> io::Error {
+    io::Error::from_raw_os_error(libc::EAGAIN)
+}
+
+/// The driver's own statistics, by name. EOPNOTSUPP: it has none; EAGAIN: it has others than a moment ago.
+pub fn statistics(socket: BorrowedFd<'_>, name: &str) -> io::Result<Vec<(String, u64)>> {
+    const GSTATS: u32 = 0x1d;
+    let mut memory = Guarded::new()?;
+    let names = strings(socket, name, OF_STATISTICS, &mut memory)?;
+    let (count, words) = (names.len() as u32, memory.words());
+    words.fill(0);
+    words[..2].copy_from_slice(&[GSTATS, count]);
+    // SAFETY: `struct ethtool_stats`; behind the words no memory can be written, as above.
+    unsafe { ethtool(socket, name, words)? };
+    if words[1] != count {
+        return Err(others());
+    }
+    let values = words[2..].chunks_exact(2).take(names.len()).map(|pair| {
         let mut bytes = [0; 8];
         bytes[..4].copy_from_slice(&pair[0].to_ne_bytes());
         bytes[4..].copy_from_slice(&pair[1].to_ne_bytes());
         u64::from_ne_bytes(bytes)
     });
-    Ok(names.chunks_exact(NAME).map(text).zip(values).collect())
+    Ok(names.into_iter().zip(values).collect())
+}
+
+/// The features of an interface that are on, by the names that `ethtool -k` has for them.
+pub fn active_features(socket: BorrowedFd<'_>, name: &str) -> io::Result<Vec<String>> {
+    const GFEATURES: u32 = 0x3a;
+    /// Of `struct ethtool_get_features_block`: available, requested, active, never changed.
+    const BLOCK: usize = 4;
+    const ACTIVE: usize = 2;
+    let mut memory = Guarded::new()?;
+    let names = strings(socket, name, OF_FEATURES, &mut memory)?;
+    let blocks = names.len().div_ceil(32);
+    let words = memory.words();
+    words.fill(0);
+    words[..2].copy_from_slice(&[GFEATURES, blocks as u32]);
+    // SAFETY: `struct ethtool_gfeatures`, of which the kernel writes as many blocks as it says, or as it has.
+    unsafe { ethtool(socket, name, words)? };
+    let is_on = |at: usize| words[2 + at / 32 * BLOCK + ACTIVE] >> (at % 32) & 1 == 1;
+    Ok(names.into_iter().enumerate().filter(|(at, _)| is_on(*at)).map(|(_, name)| name).collect())
 }
