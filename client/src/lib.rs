@@ -93,7 +93,7 @@ pub use error::Error;
 pub use file_spec::FileSpec;
 pub use filter::Filter;
 pub use monitors::Ask;
-pub use open_options::{OpenOptions, TakenFrames};
+pub use open_options::{OpenOptions, TakenFrames, check_options};
 pub use own_options::OwnOptions;
 pub use pollable::PollablePort;
 pub use port::Port;

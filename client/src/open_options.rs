@@ -321,7 +321,7 @@ impl OpenOptions {
                            them; leave @conf out";
             return Err(Error::Name { name: spec.into(), problem: problem.into() });
         }
-        let own = own.options(&name)?;
+        let own = own.options()?;
         let mut options = Options {
             filter: own.filter.or_else(|| self.filter.clone().map(Filter::request)),
             mode: own.mode.or(self.mode),
@@ -332,12 +332,7 @@ impl OpenOptions {
             ..Options::default()
         };
         let is_monitor = reg.monitor.is_asked();
-        for_interfaces_alone(&name, is_monitor, &options)?;
-        let is_host = matches!(reg.rings, RingSelection::Host | RingSelection::OneHost(_));
-        if is_host && options.timestamps.is_some() {
-            let problem = "host rings have no timestamps; leave that option out";
-            return Err(Error::Name { name: spec.into(), problem: problem.into() });
-        }
+        check_options(&name, &reg, &options)?;
         let is_filtered_here = is_monitor || !is_interface(&name);
         let filter = if is_filtered_here { options.filter.take() } else { None };
         if filter.is_some() && reg.without_rx {
@@ -379,21 +374,36 @@ pub(crate) fn is_interface(name: &str) -> bool {
     !name.contains([':', '{', '}'])
 }
 
-/// Refuses what ports other than interfaces do not have.
-fn for_interfaces_alone(name: &str, is_monitor: bool, options: &Options) -> Result<(), Error> {
-    let asked = [
+/// Refuses options that the port `name`, registered so, would ignore. Filters are none of them: what the
+/// kernel has no filter for, the client can filter.
+///
+/// # Errors
+/// [`Error::Name`], which says what to leave out.
+pub fn check_options(name: &str, reg: &Registration, options: &Options) -> Result<(), Error> {
+    let of_interfaces = [
         ("modes", options.mode.is_some()),
         ("buffers of a size", options.buf_size.is_some()),
         ("timestamps", options.timestamps.is_some()),
         ("action programs", options.action.is_some()),
     ];
-    let asked = asked.iter().find(|(_, asked)| *asked);
+    let asked = of_interfaces.iter().find(|(_, asked)| *asked);
+    let is_null = matches!(reg.rings, RingSelection::Null { .. });
+    let is_host = matches!(reg.rings, RingSelection::Host | RingSelection::OneHost(_));
     let problem = match asked {
-        Some((what, _)) if !is_interface(name) => {
+        Some((what, _)) if !is_interface(name) || is_null => {
             format!("network interfaces alone have {what}; leave that option out")
         }
-        Some((what, _)) if is_monitor => {
+        Some((what, _)) if reg.monitor.is_asked() => {
             format!("the program that opens the interface decides about its {what}; leave it out")
+        }
+        _ if is_host && options.timestamps.is_some() => {
+            "host rings have no timestamps; leave that option out".into()
+        }
+        _ if is_null && options.user.is_some() => {
+            "a null port is shared with no other user; leave @user out".into()
+        }
+        _ if is_null && options.filter.is_some() => {
+            "a null port receives nothing; leave the filter out".into()
         }
         _ => return Ok(()),
     };

@@ -86,19 +86,9 @@ impl OwnOptions {
         Ok(true)
     }
 
-    /// The same for the registration of a port, with the filter compiled.
-    pub fn options(&self, name: &str) -> Result<Options, Error> {
-        let asked = [
-            ("modes", self.mode.is_some()),
-            ("buffers of a size", self.buf_size.is_some()),
-            ("timestamps", self.timestamps.is_some()),
-        ];
-        if let Some((what, _)) = asked.iter().find(|(_, asked)| *asked)
-            && name.contains([':', '{', '}'])
-        {
-            let problem = format!("interfaces alone have {what}; leave that option out");
-            return Err(Error::Name { name: name.into(), problem });
-        }
+    /// The same for the registration of a port, with the filter compiled. Whether the port can have them,
+    /// [`check_options`](crate::check_options) knows.
+    pub fn options(&self) -> Result<Options, Error> {
         let filter = filter_of(self.filter.as_deref(), self.sample)?;
         let OwnOptions { mode, buf_size, timestamps, user, .. } = *self;
         Ok(Options { filter, mode, buf_size, timestamps, user, ..Options::default() })
@@ -150,22 +140,10 @@ mod tests {
     }
 
     #[test]
-    fn modes_are_for_interfaces() {
-        let own = OwnOptions::parse("@mode=copy").unwrap();
-        assert_eq!(own.options("eth0").unwrap().mode, Some(NicMode::Copy));
-        for list in ["@mode=copy", "@buffers=4096", "@timestamps=software"] {
-            let own = OwnOptions::parse(list).unwrap();
-            for name in ["vale0:a", "p{1"] {
-                assert_eq!(own.options(name).unwrap_err().cause(), Cause::Invalid, "{name}{list}");
-            }
-        }
-    }
-
-    #[test]
     fn users_are_names_or_numbers() {
         for (option, uid) in [("@user=root", 0), ("@user=77", 77)] {
             let own = OwnOptions::parse(option).unwrap();
-            assert_eq!(own.options("p{1").unwrap().user, Some(uid));
+            assert_eq!(own.options().unwrap().user, Some(uid));
         }
     }
 

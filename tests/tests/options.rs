@@ -5,23 +5,32 @@ use std::{fs, path::Path};
 
 use ringway::{Cause, Control, Filter, Interest, Port};
 use ringway_testkit::{Netns, frame, skip_without_root};
-use ringway_tests::{c::project, isolated, one_at_a_time, wire::wire};
+use ringway_tests::{
+    c::Language::C11, c::Library::Libnetmap, c::project, c::succeed, compile, isolated,
+    one_at_a_time, wire::wire,
+};
 
 /// The kinds of ports, as the table has them.
 const KINDS: [&str; 7] =
     ["interface", "host rings", "switch port", "pipe", "monitor", "file read", "file written"];
 
+/// The kinds of ports that programs of netmap's API open, as the table of these has them.
+const NETMAP_KINDS: [&str; 6] =
+    ["interface", "host rings", "switch port", "pipe", "monitor", "null port"];
+
 /// A row: the option, and whether it works on each kind.
 type Row = (String, Vec<bool>);
 
-fn table() -> Vec<Row> {
+/// The table of the guide whose first cell is `first`, and that has these kinds of ports.
+fn table(first: &str, kinds: &[&str]) -> Vec<Row> {
     let text = fs::read_to_string(project().join("docs/guide/options.md")).expect("the guide");
     let cells = |line: &str| -> Vec<String> {
         line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
     };
-    let heading = text.lines().find(|line| line.starts_with("| option")).expect("a table");
-    assert_eq!(cells(heading)[1..], KINDS);
-    let rows = text.lines().filter(|line| line.starts_with("| `@"));
+    let first = format!("| {first} |");
+    let mut lines = text.lines().skip_while(|line| !line.starts_with(&first));
+    assert_eq!(cells(lines.next().expect("a table"))[1..], *kinds);
+    let rows = lines.skip(1).take_while(|line| line.starts_with("| `@"));
     rows.map(|line| {
         let cells = cells(line);
         let works = cells[1..].iter().map(|cell| match &**cell {
@@ -104,7 +113,7 @@ fn every_option_on_every_kind_of_port() {
         record(&home.path().join("in.pcap"), 4);
         let _others = ["vale0:watched", "vale0:other"].map(|name| open(&a, name));
         let mut wrong = Vec::new();
-        for (option, row) in table() {
+        for (option, row) in table("option", &KINDS) {
             for ((kind, name), works) in KINDS.iter().zip(names(home.path())).zip(row) {
                 // What begins another file needs to know when.
                 let more = if option.starts_with("@files") { "@rotate=1M" } else { "" };
@@ -133,6 +142,62 @@ fn every_option_on_every_kind_of_port() {
         let files = fs::read_dir(home.path()).unwrap().map(|file| file.unwrap().file_name());
         let files = files.map(|name| name.to_string_lossy().into_owned());
         assert_eq!(files.filter(|name| name.contains('@')).collect::<Vec<_>>(), [""; 0]);
+    });
+}
+
+/// The same in programs of netmap's API, whose error is a number: with `RINGWAY_VERBOSE` set, standard error
+/// has the cause, and what to do.
+#[test]
+fn every_option_in_programs_of_netmaps_api() {
+    if skip_without_root("every_option_in_programs_of_netmaps_api") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("every_option_in_programs_of_netmaps_api", |home| {
+        let (a, _b, _pair) = wire();
+        let _watched = open(&a, "vale0:watched");
+        home.install(&[("libnetmap.so", "ringway-libnetmap")]);
+        let program = compile(home, "tests/c/own_options.c", C11, Libnetmap);
+        let ports: [&[&str]; 6] = [
+            &["netmap:n0"],
+            &["netmap:n0^"],
+            &["vale0:a"],
+            &["netmap:p{1"],
+            &["vale0:watched/r", "netmap:n0/r"],
+            &["null"],
+        ];
+        let mut wrong = Vec::new();
+        let mut try_one = |kind: &str, name: &str, works: bool| {
+            let mut command = home.command(&program);
+            command.arg(name).env("RINGWAY_VERBOSE", "1");
+            let said = a.enter(|| succeed(command));
+            let results = said.lines().filter_map(|line| line.strip_prefix("result "));
+            let results: Vec<bool> = results.map(|code| code == "0").collect();
+            assert!(!results.is_empty(), "{said}");
+            let causes = said.lines().filter(|line| line.starts_with("ringway: "));
+            let helpful = causes.filter(|cause| cause.contains(';')).count();
+            if results.contains(&!works) || (!works && helpful < results.len()) {
+                wrong.push(format!("{kind}, {name}: {said}"));
+            }
+        };
+        for (option, row) in table("in netmap's API", &NETMAP_KINDS) {
+            for ((kind, ports), works) in NETMAP_KINDS.iter().zip(ports).zip(row) {
+                for port in ports {
+                    let _watched = (*port == "netmap:n0/r").then(|| open(&a, "netmap:n0"));
+                    try_one(kind, &format!("{port}{option}"), works);
+                }
+            }
+        }
+        // Files are no ports there.
+        record(&home.path().join("in.pcap"), 4);
+        let file = format!("file:{}@loop=3", home.path().join("in.pcap").display());
+        let said = succeed({
+            let mut command = home.command(&program);
+            command.arg(file);
+            command
+        });
+        assert!(!said.contains("result 0"), "{said}");
+        assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
     });
 }
 

@@ -1,9 +1,9 @@
 //! NETMAP_REQ_REGISTER with its options, in the order of S-REG-1.
 
-use ringway::{Binding, OwnOptions, add_environment};
+use ringway::{Binding, Error, OwnOptions, add_environment, check_options};
 use ringway_abi::*;
 use ringway_errno::errno;
-use ringway_proto::{Grant, Offsets, Registration, Request};
+use ringway_proto::{Cause, Error as Refused, Grant, Offsets, Registration, Request};
 
 use crate::{
     csb,
@@ -82,10 +82,12 @@ fn own_options<'a>(
         list.push_str(&String::from_utf8_lossy(text));
     }
     let parsed = OwnOptions::parse(&list)
-        .and_then(|own| own.options(name))
+        .and_then(|own| own.options())
         .and_then(|own| {
             let ringway_proto::Options { extmem, offsets, .. } = wanted;
             let mut all = ringway_proto::Options { extmem, offsets, ..own };
+            check_options(name, registration, &all)?;
+            check_filter(name, registration, &all)?;
             add_environment(name, registration, &mut all).map(|()| all)
         })
         .map_err(|e| explain_as(&e, errno(e.cause())));
@@ -93,6 +95,23 @@ fn own_options<'a>(
         return Ok((name, options.settle(NETMAP_REQ_OPT_RINGWAY, parsed)?));
     }
     Ok((name, parsed?))
+}
+
+/// Refuses a filter where the kernel has none. Another one would have to run in this process, at each sync,
+/// and release what it takes out: then `head` and `cur` move, which are the program's alone in netmap. A
+/// program that kept them over the sync would write old ones back.
+fn check_filter(
+    name: &str,
+    registration: &Registration,
+    options: &ringway_proto::Options,
+) -> Result<(), Error> {
+    let is_interface = !name.contains([':', '{', '}']) && !registration.monitor.is_asked();
+    if options.filter.is_none() || is_interface {
+        return Ok(());
+    }
+    let problem = "through netmap's API, interfaces and host rings alone have filters and samples";
+    let refused = Refused::new(Cause::Unsupported, problem).at(name);
+    Err(refused.remedy("leave it out, or open the port by Ringway's API or libpcap's").into())
 }
 
 /// Settles the options that the daemon has granted, and carries out those that come after the
