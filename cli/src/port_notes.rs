@@ -31,6 +31,10 @@ pub fn receiving(port: &Port, name: &str) {
 
 /// Says whose the switch is that a port has joined, where another user decides over its frames.
 pub fn switch_owner(port: &Port) {
+    // Then the library has said so.
+    if ringway::is_verbose() {
+        return;
+    }
     if let Some(owner) = port.binding().switch_owner() {
         foreign_switch(port.name(), port.name().split(':').next().unwrap_or_default(), owner);
     }

@@ -76,6 +76,7 @@ mod spec_options;
 mod turns;
 mod tx;
 mod vale;
+mod verbose;
 mod wait;
 
 pub use action::Action;
@@ -122,6 +123,7 @@ pub use spec::PortSpec;
 pub use turns::Turns;
 pub use tx::{TxBatch, TxRing, TxSlot};
 pub use vale::ValePlace;
+pub use verbose::{explain, is_verbose, tell_switch_owner};
 pub use wait::{Interest, PortWaiter};
 
 /// The Rust programs of the guide compile.

@@ -9,7 +9,7 @@ use ringway_proto::{
 
 use crate::{
     action::Action, binding::Binding, environment::add_environment, error::Error, filter::Filter,
-    port::Port, reopen::Opened, session::Session, spec::PortSpec,
+    port::Port, reopen::Opened, session::Session, spec::PortSpec, verbose::tell_switch_owner,
 };
 
 /// What a port is to be like, where it does not exist yet, and how it is opened.
@@ -249,6 +249,7 @@ impl OpenOptions {
             );
             return Err(Error::Name { name: spec.into(), problem });
         }
+        tell_switch_owner(&binding);
         if self.indirect {
             binding = binding.fetching_indirect();
         }

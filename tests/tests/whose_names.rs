@@ -4,7 +4,11 @@
 use std::{process::Command, time::Duration};
 
 use ringway_testkit::{Proc, skip_without_root};
-use ringway_tests::{GROUP, Home, NOBODY, as_nobody, connect, until};
+use ringway_tests::{
+    GROUP, Home, NOBODY, as_nobody,
+    c::{Language::C11, link},
+    connect, until,
+};
 use rustix::process::Signal;
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -91,6 +95,61 @@ fn who_joins_a_switch_is_told_whose_it_is() {
     assert!(!text.contains("owner"), "{text}");
     drop((bob, holds));
     daemon.kill();
+}
+
+/// By whichever API a program joins a switch, standard error says with `RINGWAY_VERBOSE` whose it is.
+#[test]
+fn programs_of_every_api_are_told_whose_a_switch_is() {
+    if skip_without_root("programs_of_every_api_are_told_whose_a_switch_is") {
+        return;
+    }
+    let home = home();
+    home.install(&[
+        ("libnetmap.so", "ringway-libnetmap"),
+        ("libpfring.so", "ringway-libpfring"),
+        ("libringway_pcap.so", "ringway-pcap"),
+    ]);
+    let build = |name: &str, libraries: &[&str]| {
+        link(&home, &format!("tests/c/{name}.c"), C11, libraries).display().to_string()
+    };
+    let netmap = build("own_options", &["-lnetmap"]);
+    let pfring = build("pfring_count", &["-lpfring", "-lpthread"]);
+    let tpacket4 = build("tpacket4_modes", &["-lringway_netmap"]);
+    let _daemon = home.system_daemon(GROUP, 0o660);
+    let bob = Proc::spawn(as_nobody(home.system_traffic(&["hold", "vale0:bob"])));
+    bob.wait_for("open", LIMIT);
+    let tcpdump = "ringway run -- tcpdump -i vale0:x";
+    for (api, line) in [
+        ("netmap", format!("{netmap} vale0:x")),
+        ("libpcap", tcpdump.into()),
+        ("PF_RING", format!("{pfring} vale0:x 1 recv")),
+        ("AF_PACKET V4", format!("{tpacket4} vale0:x vale0:y poll 640")),
+    ] {
+        let start = |uid, verbose: bool| {
+            let mut shell = home.system_command("sh");
+            shell.args(["-c", &format!("exec {line}")]);
+            if verbose {
+                shell.env("RINGWAY_VERBOSE", "1");
+            }
+            Proc::spawn(as_user(uid, "", shell))
+        };
+        let words = format!("vale0:x: the switch is user {NOBODY}'s");
+        let told = start(OTHER, true);
+        until(&format!("a program of {api} is told"), || {
+            let said = told.output();
+            if said.contains(&words) { Ok(()) } else { Err(said) }
+        });
+        drop(told);
+        // Nobody is told who does not want to know, or whose the switch is.
+        for (uid, verbose) in [(OTHER, false), (NOBODY, true)] {
+            let mut program = start(uid, verbose);
+            until("it has joined the switch", || {
+                let (_, ports) = said(as_user(uid, "", ringway(&home, "ports")));
+                if ports.contains("vale0:x") || !program.is_running() { Ok(()) } else { Err(ports) }
+            });
+            assert!(!program.output().contains("the switch is"), "{api}: {}", program.output());
+        }
+    }
 }
 
 #[test]

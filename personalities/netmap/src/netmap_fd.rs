@@ -176,27 +176,9 @@ pub fn explain(error: &ringway_ipc::Error) -> i32 {
     explain_as(error, errno(error.cause()))
 }
 
-/// Whether the user wants to know, on standard error.
-fn is_verbose() -> bool {
-    ringway_environment::variable("RINGWAY_VERBOSE").is_some()
-}
-
-/// Says, where the user wants to know, that another user decides over the switch that a port has
-/// joined.
-pub fn tell_switch_owner(binding: &Binding) {
-    if let Some(owner) = binding.switch_owner().filter(|_| is_verbose()) {
-        eprintln!(
-            "ringway: {}: the switch is user {owner}'s, who decides where its frames go",
-            binding.name()
-        );
-    }
-}
-
 /// The same for another error, with the errno that it is.
 pub fn explain_as(error: &impl std::fmt::Display, errno: i32) -> i32 {
-    if is_verbose() {
-        eprintln!("ringway: {error}");
-    }
+    ringway::explain(error);
     errno
 }
 

@@ -1,8 +1,6 @@
 //! Ports that sockets have rings of.
 
-use std::fmt::Display;
-
-use ringway::Port;
+use ringway::{Port, explain};
 use ringway_abi::Dir;
 use ringway_errno::errno;
 
@@ -36,11 +34,4 @@ pub fn open(name: &str, queue: Option<u16>, dir: Dir) -> Result<Device, i32> {
             (errno, _) => errno,
         }
     })
-}
-
-/// Says on standard error why a call of the program's fails, where it wants to know.
-pub fn explain(error: &dyn Display) {
-    if ringway_environment::variable("RINGWAY_VERBOSE").is_some() {
-        eprintln!("ringway: {error}");
-    }
 }

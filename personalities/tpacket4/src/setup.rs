@@ -334,7 +334,7 @@ impl Setup {
                 Some(Arc::new(Stack::open(index, self.rx.is_some(), &self.stack)?))
             }
             _ if self.stack.selects() => {
-                port::explain(
+                ringway::explain(
                     &"filters and groups of sockets are for copy mode; RINGWAY_FILTER names one of an interface's port",
                 );
                 return Err(libc::EOPNOTSUPP);

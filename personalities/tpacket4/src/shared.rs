@@ -38,7 +38,7 @@ use rustix::{
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use crate::{abi::tpacket_memreg_req, area::Area, port, sys};
+use crate::{abi::tpacket_memreg_req, area::Area, sys};
 
 /// What a message of ours begins with.
 const MAGIC: u64 = u64::from_le_bytes(*b"rwv4mem1");
@@ -116,7 +116,7 @@ pub fn announce(fd: RawFd, request: &tpacket_memreg_req) -> Result<(), i32> {
 /// is told with `RINGWAY_VERBOSE`: there is none to be had. EBADF: there is no such descriptor.
 pub fn announced(fd: BorrowedFd<'_>) -> Result<Option<Area>, i32> {
     rustix::io::fcntl_getfd(fd).map_err(|error| error.raw_os_error())?;
-    Ok(take(fd).inspect_err(|refusal| port::explain(refusal)).ok())
+    Ok(take(fd).inspect_err(|refusal| ringway::explain(refusal)).ok())
 }
 
 fn pair() -> rustix::io::Result<(OwnedFd, OwnedFd)> {

@@ -16,7 +16,7 @@ use ringway_packet::{
     Geometry, LinkWatch, Listen, Listener, PATIENCE_MS, has_lost_interface, socket, take_drops,
 };
 
-use crate::{port::explain, socket_filter::SocketFilter};
+use crate::socket_filter::SocketFilter;
 
 /// The kernel's blocks: each holds the longest packet that it makes of what it sends in one piece.
 const GEOMETRY: Geometry = Geometry { block_size: 128 << 10, blocks: 32 };
@@ -87,7 +87,7 @@ impl Stack {
         });
         opened.map_err(|error| match error.raw_os_error() {
             Some(libc::EPERM) => {
-                explain(
+                ringway::explain(
                     &"copy mode shares the interface with the stack, which takes CAP_NET_RAW: give it to the program as an \
                       ambient capability (setpriv --inh-caps=+net_raw --ambient-caps=+net_raw); or set PACKET_ZEROCOPY \
                       before bind, or bind to netmap:INTERFACE, to have the interface's rings",

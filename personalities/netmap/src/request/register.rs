@@ -1,13 +1,13 @@
 //! NETMAP_REQ_REGISTER with its options, in the order of S-REG-1.
 
-use ringway::{Binding, Error, OwnOptions, add_environment, check_options};
+use ringway::{Binding, Error, OwnOptions, add_environment, check_options, tell_switch_owner};
 use ringway_abi::*;
 use ringway_errno::errno;
 use ringway_proto::{Cause, Error as Refused, Grant, Offsets, Registration, Request};
 
 use crate::{
     csb,
-    netmap_fd::{NetmapFd, explain, explain_as, tell_switch_owner},
+    netmap_fd::{NetmapFd, explain, explain_as},
     request::{
         body::Asked,
         extmem::UserMemory,

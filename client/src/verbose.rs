@@ -1,0 +1,34 @@
+//! What the libraries say on standard error: only with `RINGWAY_VERBOSE` set, for they live in programs
+//! that have something else to say there.
+
+use std::{
+    fmt::Display,
+    io::{Write, stderr},
+};
+
+use crate::binding::Binding;
+
+/// Says why a call of the program's fails.
+pub fn explain(error: &dyn Display) {
+    if is_verbose() {
+        say(error);
+    }
+}
+
+/// Whether the user wants to know. A program that tells by itself need not do so then.
+pub fn is_verbose() -> bool {
+    ringway_environment::variable("RINGWAY_VERBOSE").is_some()
+}
+
+/// Says that another user decides over the switch that a port has joined. For all that opens a port by
+/// [`OpenOptions`](crate::OpenOptions) this has been said.
+pub fn tell_switch_owner(binding: &Binding) {
+    let Some(owner) = binding.switch_owner() else { return };
+    let name = binding.name();
+    explain(&format_args!("{name}: the switch is user {owner}'s, who decides where its frames go"));
+}
+
+/// A program may have closed its standard error.
+fn say(what: &dyn Display) {
+    let _ = writeln!(stderr(), "ringway: {what}");
+}
