@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use ringway::{Control, Forwarding, Lossless, NicMode, Port, PortSettings};
+use ringway::{Control, Forwarding, Lossless, NicMode, Port, PortSettings, PortShape};
 use ringway_testkit::{Netns, PacketSocket, Proc, Snapshot, VethPair, frame, skip_without_root};
 use ringway_tests::{inside, isolated, one_at_a_time, until};
 
@@ -269,6 +269,89 @@ fn a_loop_is_found_blocked_and_told() {
         assert!(!ringway("switch stats").contains("blocked"));
         goes_round_until_blocked();
         drop((pair, program, control));
+        home.assert_left();
+    });
+}
+
+/// Frames go round through trunks without a native VLAN; through the host's stack, which is a bridge between
+/// two persistent ports; and through another switch that has joined two. Each time one port is blocked.
+#[test]
+fn loops_behind_other_ports_are_found() {
+    if skip_without_root("loops_behind_other_ports_are_found") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("loops_behind_other_ports_are_found", |home| {
+        home.install(&[("ringway", "ringway-cli")]);
+        let netns = Netns::quiet("rwl");
+        let pair = netns.veth(&netns, "l0", "l1");
+        let control = Control::connect().unwrap();
+        let ringway = |line: &str| {
+            let mut command = home.command(home.bin().join("ringway"));
+            command.args(line.split(' '));
+            let (status, output) = Proc::spawn(command).wait();
+            assert!(status.success(), "{line}: {output}");
+        };
+        // What a program sends to all goes round between two of the switch's ports, until one is blocked.
+        let is_blocked = |switch: &str, program: &mut Port, among: [&str; 2]| {
+            let blocked = until(&format!("a port of {switch} is blocked"), || {
+                program.tx(0).push(&frame(1, 60));
+                program.tx(0).sync();
+                let switches = control.switches().map_err(|e| e.to_string())?;
+                let mut ports = switches.iter().flat_map(|switch| &switch.ports);
+                let blocked = ports.find(|port| port.loops_with.is_some());
+                blocked.cloned().ok_or(format!("{switches:?}"))
+            });
+            let ends = [&*blocked.name, blocked.loops_with.as_deref().unwrap()];
+            for end in among {
+                assert!(ends.contains(&end), "{ends:?}");
+            }
+            ringway(&format!("switch port {} --unblock", blocked.name));
+        };
+
+        let mut tagged = Port::open("vale0:a").unwrap();
+        attach(&netns, &control, &["l0", "l1"]);
+        ringway("switch port vale0:a --access 20");
+        ringway("switch port vale0:l0 --trunk 10,20");
+        ringway("switch port vale0:l1 --trunk 20,30");
+        is_blocked("vale0", &mut tagged, ["vale0:l0", "vale0:l1"]);
+        drop((pair, tagged));
+
+        let mut program = Port::open("vale1:a").unwrap();
+        netns.run("ip link add br0 type bridge && ip link set br0 up");
+        netns.enter(|| {
+            for name in ["p0", "p1"] {
+                control.interface_new(name, PortShape::default()).unwrap();
+                control.switch_attach("vale1", name, true).unwrap();
+                netns.run(&format!("ip link set {name} master br0 up"));
+            }
+        });
+        is_blocked("vale1", &mut program, ["vale1:p0^", "vale1:p1^"]);
+        netns.run("ip link del br0");
+        netns.enter(|| {
+            for name in ["p0", "p1"] {
+                control.switch_detach("vale1", name).unwrap();
+                control.switch_attach("vale1", name, false).unwrap();
+                control.switch_attach("vale2", name, false).unwrap();
+            }
+        });
+        // Either switch may find it first.
+        until("a port is blocked", || {
+            program.tx(0).push(&frame(1, 60));
+            program.tx(0).sync();
+            let switches = control.switches().map_err(|e| e.to_string())?;
+            let mut ports = switches.iter().flat_map(|switch| &switch.ports);
+            let blocked = ports.find(|port| port.loops_with.is_some());
+            blocked.map(drop).ok_or(format!("{switches:?}"))
+        });
+        netns.enter(|| {
+            for name in ["p0", "p1"] {
+                control.switch_detach("vale2", name).unwrap();
+                control.switch_detach("vale1", name).unwrap();
+                control.interface_delete(name).unwrap();
+            }
+        });
+        drop((program, control));
         home.assert_left();
     });
 }

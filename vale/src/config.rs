@@ -24,6 +24,9 @@ pub struct PortConfig {
     pub lossless: Option<Lossless>,
     /// Whether other machines, and other switches, may be behind it: it is a network interface.
     pub is_interface: bool,
+    /// Whether what leaves by it may come back by another port although it is no network interface: behind
+    /// it is the host's stack, which may be a bridge, or another switch.
+    pub leads_on: bool,
     /// Which of the group addresses 01:80:c2:00:00:00 to 0f such a port passes on to others of its kind: a bit
     /// for each. A bridge keeps them to the link on which they came (IEEE 802.1D, 7.12.6); `1 << 1`
     /// and the like are as in Linux's `group_fwd_mask`.
@@ -41,9 +44,17 @@ impl Default for PortConfig {
             sources: SourceAddresses::Any,
             lossless: None,
             is_interface: false,
+            leads_on: false,
             group_forward: 0,
             unblocked: 0,
         }
+    }
+}
+
+impl PortConfig {
+    /// Whether there may be a loop behind the port.
+    pub(crate) fn may_loop(&self) -> bool {
+        self.is_interface || self.leads_on
     }
 }
 

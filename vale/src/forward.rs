@@ -15,7 +15,7 @@ use crate::{
     loop_probe::{is_probe, left_by, probe_source},
     lossless_queue::{Held, LosslessQueue, PortSet, Sender, Stall},
     sources::SourceGuard,
-    vlan::PortVlans,
+    vlan::{PortVlans, vlan_of},
     vnet::{Converter, most_slots},
     worker::leaving::Leaving,
 };
@@ -258,6 +258,8 @@ pub(crate) struct ForwardCtx<'a> {
     pub interface: Option<FromInterface>,
     /// Frames that were flooded.
     pub flooded: u64,
+    /// The VLAN of the last of them, where they come from an interface.
+    pub flooded_in: u16,
     /// The port by which a frame had left that has come back.
     pub came_back: Option<PortIndex>,
     /// The lowest source of frames of switches that look for loops, while this one does.
@@ -421,6 +423,9 @@ impl ForwardCtx<'_> {
     fn dispatch(&mut self, way: Verdict, run: &[Frame]) -> Result<(), Stop> {
         if way == Verdict::Flood {
             self.flooded += run.len() as u64;
+            if let (Some(_), Some(last)) = (self.interface, run.last()) {
+                self.flooded_in = vlan_of(last);
+            }
         }
         match way {
             Verdict::Port(port) => self.send_to(port, self.burst.source.ring, run),

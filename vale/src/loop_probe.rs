@@ -4,11 +4,15 @@
 //! A loop shows by frames of interfaces that are flooded, by the thousand: but so does much multicast. So
 //! the worker sends a frame of its own by each interface, no more than one a second, with a source address
 //! that it has made up: where that comes back, there is a loop, whatever others send. It is one of the
-//! Ethernet Configuration Testing Protocol (Ethernet 2.0, chapter 8), which hosts ignore.
+//! Ethernet Configuration Testing Protocol (Ethernet 2.0, chapter 8), which hosts ignore. It belongs to the
+//! VLAN of the frames that were flooded, since there may be a loop in one VLAN and none in another: what
+//! goes round is flooded most often, so that VLAN is tried soon, whatever else is flooded.
 
 use std::hash::{BuildHasher, RandomState};
 
 use ringway_bridge_port::PortIndex;
+
+use crate::vlan::TAG;
 
 /// Flooded frames of interfaces in a second from which on the worker looks. Two switches that are
 /// connected twice should not look at the same moment: so there is a random number more.
@@ -19,8 +23,9 @@ const FLOODED: u64 = 500;
 /// ending a loop.
 const DEFERRED: u32 = 3;
 
-/// Bytes of a probe: Ethernet's shortest frame.
+/// Bytes of a probe: Ethernet's shortest frame, which a tag makes longer.
 const LENGTH: usize = 60;
+const TAGGED: usize = LENGTH + 4;
 
 /// For what assists in looking for loops, and its type.
 const GROUP: [u8; 6] = [0xcf, 0, 0, 0, 0, 0];
@@ -34,6 +39,8 @@ const SECRET: u64 = 0xff_ffff_ffff;
 #[derive(Debug)]
 pub(crate) struct LoopProbe {
     flooded: u64,
+    /// The VLAN of the last of them.
+    vlan: u16,
     /// From how many on it looks.
     limit: u64,
     /// It has looked within this second.
@@ -51,6 +58,7 @@ impl LoopProbe {
         let limit = FLOODED + RandomState::new().hash_one(0) % FLOODED;
         LoopProbe {
             flooded: 0,
+            vlan: 0,
             limit,
             has_looked: false,
             secret: None,
@@ -59,9 +67,16 @@ impl LoopProbe {
         }
     }
 
-    /// So many frames of interfaces were flooded.
-    pub fn note_flooded(&mut self, frames: u64) {
-        self.flooded += frames;
+    /// So many frames of interfaces were flooded, the last of them in this VLAN; 0: in none.
+    pub fn note_flooded(&mut self, frames: u64, vlan: u16) {
+        if frames > 0 {
+            (self.flooded, self.vlan) = (self.flooded + frames, vlan);
+        }
+    }
+
+    /// The VLAN in which it looks.
+    pub fn vlan(&self) -> u16 {
+        self.vlan
     }
 
     /// Whether it is time to look.
@@ -77,12 +92,16 @@ impl LoopProbe {
         self.secret = Some(random & SECRET & !0x03 | 0x02);
     }
 
-    /// The frame that leaves by a port.
-    pub fn frame(&self, port: PortIndex) -> [u8; LENGTH] {
-        let mut frame = [0; LENGTH];
+    /// The frame that leaves by a port, with the VLAN's tag or without.
+    pub fn frame(&self, port: PortIndex, is_tagged: bool) -> Vec<u8> {
         let [a, b, c, d, e, ..] = self.secret.unwrap_or_default().to_le_bytes();
-        let header = [&GROUP[..], &[a, b, c, d, e, port], &TYPE].concat();
-        frame.iter_mut().zip(header).for_each(|(to, byte)| *to = byte);
+        let mut frame = [&GROUP[..], &[a, b, c, d, e, port]].concat();
+        if is_tagged {
+            frame.extend(TAG);
+            frame.extend(self.vlan.to_be_bytes());
+        }
+        frame.extend(TYPE);
+        frame.resize(if is_tagged { TAGGED } else { LENGTH }, 0);
         frame
     }
 

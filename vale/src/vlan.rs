@@ -96,6 +96,11 @@ impl PortVlans {
         }
     }
 
+    /// Whether the port's frames of this VLAN are tagged. `None` if it does not take part.
+    pub fn is_tagged(&self, vid: u16) -> Option<bool> {
+        self.form(vid).map(|form| form == Form::Tagged)
+    }
+
     /// Whether the port takes part in this VLAN.
     pub fn has(&self, vid: u16) -> bool {
         self.form(vid).is_some()
@@ -120,12 +125,18 @@ impl PortVlans {
     }
 }
 
-const TAG: [u8; 2] = [0x81, 0];
+/// The type of a tagged frame.
+pub(crate) const TAG: [u8; 2] = [0x81, 0];
 
 /// The VLAN that the frame's tag names, if it has one.
 fn tag(frame: &Frame) -> Option<u16> {
     let header = frame.header();
     (header[12..14] == TAG).then(|| u16::from_be_bytes([header[14] & 0xf, header[15]]))
+}
+
+/// The VLAN of a frame, as the bridge or, where that does not look at tags, as its tag says. 0: none.
+pub(crate) fn vlan_of(frame: &Frame) -> u16 {
+    if frame.vid != 0 { frame.vid } else { tag(frame).unwrap_or(0) }
 }
 
 /// Gives an untagged frame its tag, of the lowest priority.

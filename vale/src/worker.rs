@@ -339,11 +339,13 @@ impl Worker {
             yields: can_wait,
             attached: self.attached,
             flood_copies: self.flood_copies,
-            interface: config.is_interface.then(|| FromInterface {
-                groups: config.group_forward,
+            interface: config.may_loop().then(|| FromInterface {
+                // The host's stack decides by itself what it sends.
+                groups: if config.is_interface { config.group_forward } else { u16::MAX },
                 secret: self.probe.secret(),
             }),
             flooded: 0,
+            flooded_in: 0,
             came_back: None,
             probe: None,
             budget,
@@ -359,7 +361,9 @@ impl Worker {
             Function::Own(f) => forward(&mut **f, &mut ctx),
         };
         *floods = ctx.flooded > 0;
-        self.probe.note_flooded(if config.is_interface { ctx.flooded } else { 0 });
+        if config.may_loop() {
+            self.probe.note_flooded(ctx.flooded, ctx.flooded_in);
+        }
         if let Some(source) = ctx.probe {
             self.probe.note_probe(source);
         }
@@ -434,16 +438,17 @@ impl Worker {
         }
     }
 
-    /// Sends a frame of the worker's own by each interface.
+    /// Sends a frame of the worker's own by each port behind which there may be a loop.
     #[cold]
     fn look_for_loops(&mut self) {
         self.probe.begin();
         for (index, member) in (0..).zip(&mut self.members) {
             let Some(member) = member else { continue };
-            if !member.config.is_interface || !member.receives() {
+            if !member.config.may_loop() || !member.receives() {
                 continue;
             }
-            let mut bytes = self.probe.frame(index);
+            let Some(is_tagged) = member.vlans.is_tagged(self.probe.vlan()) else { continue };
+            let mut bytes = self.probe.frame(index, is_tagged);
             let mut burst = std::mem::take(&mut self.spare).recycle(Source::default());
             burst.push_private(&mut bytes);
             burst.end_frame();

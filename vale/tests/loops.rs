@@ -9,7 +9,7 @@ use std::sync::{
 
 use common::{BROADCAST, Client, bytes, header, mac};
 use ringway_bridge_port::PortIndex;
-use ringway_vale::{Clock, Forwarding, PortConfig, PortState, SteppedBridge};
+use ringway_vale::{Clock, Forwarding, PortConfig, PortState, SteppedBridge, Vlan};
 
 /// The address of spanning tree, and that of LLDP.
 const STP: [u8; 6] = [0x01, 0x80, 0xc2, 0, 0, 0];
@@ -116,6 +116,70 @@ fn a_loop_ends_with_one_port_blocked_until_it_is_unblocked() {
         world.millis.fetch_add(1000, Relaxed);
         world.carry([1, 2], 3000);
         assert!([1, 2].iter().any(|port| world.state(*port).loops_with.is_some()), "found again");
+    }
+}
+
+/// The same in one VLAN of trunks that have no native one, while another is busy; and between ports that know
+/// nothing of VLANs, where what connects them carries tagged frames alone.
+#[test]
+fn a_loop_of_tagged_frames_is_found() {
+    let trunk = |vids: [u16; 2]| PortConfig {
+        vlan: Vlan::Trunk { allowed: vids.into(), native: None },
+        ..interface()
+    };
+    let access = PortConfig { vlan: Vlan::Access(20), ..interface() };
+    let in_trunks = [access, trunk([10, 20]), trunk([20, 30]), trunk([10, 30])];
+    let unaware = [(); 4].map(|()| interface());
+    for configs in [in_trunks, unaware] {
+        let mut world = World::new(&configs);
+        let is_unaware = configs[0].vlan == Vlan::Unaware;
+        world.send(0, &[if is_unaware { tagged(20) } else { frame(BROADCAST, 7) }]);
+        for _ in 0..4 {
+            for _ in 0..800 {
+                let is_tagged = |frame: &Vec<u8>| frame[12] == 0x81;
+                let mut frames = [1, 2].map(|port| world.received(port));
+                frames.iter_mut().for_each(|frames| frames.retain(is_tagged));
+                world.send(2, &frames[0]);
+                world.send(1, &frames[1]);
+                if !is_unaware {
+                    world.send(3, &[tagged(10)]);
+                }
+                [0, 3].iter().for_each(|port| drop(world.received(*port)));
+            }
+            world.millis.fetch_add(1000, Relaxed);
+        }
+        let states = [0, 1, 2, 3].map(|port| world.state(port).loops_with);
+        let blocked = states.iter().position(Option::is_some).expect("one is blocked");
+        assert!([1, 2].contains(&blocked), "{states:?}");
+        assert_eq!(states.iter().flatten().count(), 1, "{states:?}");
+    }
+}
+
+fn tagged(vid: u16) -> Vec<u8> {
+    let mut frame = frame(BROADCAST, vid as u8);
+    frame.splice(12..12, [&[0x81, 0][..], &vid.to_be_bytes()].concat());
+    frame
+}
+
+/// Behind ports that are no interfaces there may be a bridge of the host's, or another switch: the loop ends,
+/// and link-local groups go through as to a program.
+#[test]
+fn a_loop_behind_other_ports_ends() {
+    let leads_on = PortConfig { leads_on: true, ..PortConfig::default() };
+    for other in [leads_on.clone(), interface()] {
+        let configs = [PortConfig::default(), leads_on.clone(), other, interface()];
+        let mut world = World::new(&configs);
+        for (from, to) in [(3, 1), (1, 3)] {
+            world.send(from, &[frame(STP, 5)]);
+            assert_eq!(world.received(to), [frame(STP, 5)]);
+            (0..4).for_each(|port| drop(world.received(port)));
+        }
+        world.send(0, &[frame(BROADCAST, 7)]);
+        world.carry([1, 2], 3000);
+        let states = [0, 1, 2, 3].map(|port| world.state(port).loops_with);
+        let blocked = states.iter().position(Option::is_some).expect("one is blocked");
+        assert!([1, 2].contains(&blocked), "{states:?}");
+        assert_eq!(states.iter().flatten().count(), 1, "{states:?}");
     }
 }
 

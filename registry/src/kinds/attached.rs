@@ -205,7 +205,7 @@ impl Attached {
                 bridge,
                 &stack_name(full),
                 Box::new(port),
-                config.clone(),
+                PortConfig { leads_on: true, ..config.clone() },
             );
             let at = attached.inspect_err(|_| {
                 registry.bridges.detach(&bridge_port);

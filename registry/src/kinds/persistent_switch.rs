@@ -74,8 +74,11 @@ impl Persistent {
         let driver = WorkerServed { worker: side.worker.clone() };
         let program = ProgramPort::new(tx, rx, driver)
             .map_err(|e| Error::io(&format!("{full}: cannot be attached"), e))?;
-        let (uid, config) = (port.uid, port.config.clone());
+        let (uid, first) = (port.uid, side.bridge_port.clone());
+        // Each of the two switches is behind a port of the other.
+        let config = PortConfig { leads_on: true, ..port.config.clone() };
         let bridge_port = registry.bridges.attach(uid, bridge, full, Box::new(program), config)?;
+        set_leads_on(registry, first.as_ref(), true);
         registry.ports.name(full, id);
         Persistent::device_mut(registry, id)?.second = Some(bridge_port.clone());
         registry.port(id).update_receives();
@@ -97,7 +100,7 @@ impl Persistent {
             bridge,
             &stack_name(full),
             Box::new(stack),
-            PortConfig::default(),
+            PortConfig { leads_on: true, ..PortConfig::default() },
         )?;
         Persistent::device_mut(registry, id)?.stack =
             Stack::Bridge { at: bridge_port, _charge: charge };
@@ -143,6 +146,7 @@ impl Persistent {
         let bridge_port = match second {
             Some(second) => {
                 registry.bridges.detach(&second);
+                set_leads_on(registry, Some(&first), false);
                 registry.port(id).update_receives();
                 registry.reclaim_region(registry.port(id).region);
                 second
@@ -183,5 +187,12 @@ impl Persistent {
             registry.ports.name(full, id);
         }
         Ok(to)
+    }
+}
+
+/// Notes whether another switch is behind a port.
+fn set_leads_on(registry: &mut Registry, at: Option<&BridgePortRef>, leads_on: bool) {
+    if let Some(BridgePortRef { bridge, index }) = at {
+        registry.bridges.change(bridge, *index, |config| config.leads_on = leads_on);
     }
 }
