@@ -199,23 +199,45 @@ impl Bridges {
         Ok(())
     }
 
-    /// ENOMEM if user `uid` has as many ports on a bridge as each may have.
-    fn check_ports_share(&mut self, bridge: &str, uid: u32) -> Result<()> {
-        let (accounts, share) = (self.accounts.clone(), self.ports_share);
-        let Some(entry) = self.find(bridge) else { return Ok(()) };
+    /// ENOMEM if user `uid` may not have so many ports more on a bridge, or there is no room for them: to be
+    /// asked before anything is opened for them.
+    pub fn check_room(&self, bridge: &str, uid: u32, ports: usize) -> Result<()> {
+        let there = self.entries.iter().flatten().find(|entry| entry.name == bridge);
+        match there {
+            None if !bridge.starts_with(HIDDEN_PREFIX) => self.check_share(bridge, uid)?,
+            Some(entry) if entry.ports.len() + ports > MAX_ACTIVE => return Err(no_place(bridge)),
+            _ => {}
+        }
+        self.check_ports_share(bridge, uid, ports)
+    }
+
+    /// ENOMEM if user `uid` has as many ports on a bridge as each may have, or would with so many more.
+    fn check_ports_share(&self, bridge: &str, uid: u32, ports: usize) -> Result<()> {
+        let (accounts, share) = (&self.accounts, self.ports_share);
+        let there = self.entries.iter().flatten().find(|entry| entry.name == bridge);
+        let Some(entry) = there else {
+            return if uid == 0 || ports <= share.max(1) || bridge.starts_with(HIDDEN_PREFIX) {
+                Ok(())
+            } else {
+                Err(self.no_share(bridge, uid))
+            };
+        };
         let account = accounts.of(uid);
         let theirs = entry.ports.iter().filter(|port| accounts.of(port.uid) == account).count();
         let is_keeper = entry.keeper.is_some_and(|keeper| accounts.of(keeper) == account);
-        if uid == 0 || is_keeper || !entry.is_visible() || theirs < share {
+        if uid == 0 || is_keeper || !entry.is_visible() || theirs + ports <= share {
             return Ok(());
         }
-        let whose = accounts.name(uid);
-        let problem =
-            format!("{whose} has {share} ports there already, the most that each may have");
-        Err(Error::no_memory(problem).at(bridge).remedy(
+        Err(self.no_share(bridge, uid))
+    }
+
+    fn no_share(&self, bridge: &str, uid: u32) -> Error {
+        let (whose, share) = (self.accounts.name(uid), self.ports_share);
+        let problem = format!("{whose} may have no more than {share} ports there, as each user");
+        Error::no_memory(problem).at(bridge).remedy(
             "close some, make a switch of your own with `ringway switch new`, or raise \
              switch_ports_per_user in the daemon's configuration",
-        ))
+        )
     }
 
     fn find(&mut self, bridge: &str) -> Option<&mut BridgeEntry> {
@@ -338,7 +360,7 @@ impl Bridges {
         mut config: PortConfig,
     ) -> Result<BridgePortRef> {
         crate::fault::step();
-        self.check_ports_share(bridge, uid)?;
+        self.check_ports_share(bridge, uid, 1)?;
         let may_be_lossless = self.may_be_lossless(uid);
         let entry = self.find_or_start(bridge, uid)?;
         entry.settle(name, uid, &mut config);
@@ -351,9 +373,7 @@ impl Bridges {
         };
         let Some(index) = attached else {
             self.reap();
-            return Err(Error::no_memory("no room for another port")
-                .at(bridge)
-                .remedy("use a second switch"));
+            return Err(no_place(bridge));
         };
         entry.ports.push(PortEntry {
             index,
@@ -576,6 +596,10 @@ fn start(bridge: &str, doorbell: Option<&Arc<Doorbell>>) -> io::Result<Bridge> {
     let worker = Bridge::start(bridge)?;
     doorbell.into_iter().for_each(|doorbell| worker.report_to(doorbell.clone()));
     Ok(worker)
+}
+
+fn no_place(bridge: &str) -> Error {
+    Error::no_memory("no room for another port").at(bridge).remedy("use a second switch")
 }
 
 fn no_bridge(bridge: &str) -> Error {

@@ -191,6 +191,11 @@ impl Regions {
         Ok(key)
     }
 
+    /// ENOMEM if the user may not have such a region.
+    pub fn check_private(&self, uid: u32, sizes: &Sizes) -> Result<()> {
+        self.check_limit(uid, &layout_of(sizes, 0)?)
+    }
+
     fn next_id(&mut self) -> Result<u16> {
         for _ in 0..=u16::MAX {
             self.last_id = self.last_id.wrapping_add(1);

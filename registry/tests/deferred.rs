@@ -9,7 +9,9 @@ use ringway_filter::Insn;
 use ringway_proto::{
     Error, Filter, Options, PortShape, Registration, Reply, Request, RingSelection, RxSelector,
 };
-use ringway_registry::{Caller, Done, Handle, Netns, Progress, Step, Subject, Work};
+use ringway_registry::{
+    Caller, Done, Handle, Netns, Progress, Registry, Settings, Step, Subject, Work,
+};
 use ringway_testkit::skip_without_root;
 
 /// Another user.
@@ -206,6 +208,161 @@ fn nothing_is_made_for_a_caller_who_cannot_be_found() {
     let error = Asked::new(&mut world, new).finish(&mut world).unwrap_err();
     assert_eq!(error.cause, ringway_proto::Cause::Denied, "{error}");
     assert_eq!(links(), before);
+}
+
+/// A user who may have two ports on a switch, and a world with an interface.
+fn with_two_places() -> World {
+    let mut world = world();
+    world.registry = Registry::new(Settings {
+        switches_per_user: 1,
+        switch_ports_per_user: 2,
+        ..Settings::default()
+    });
+    world.registry.deferred().defer_closings();
+    world.caller.uid = SOMEBODY;
+    world
+}
+
+fn attach(name: &str, stack: bool) -> Request {
+    Request::SwitchAttach { name: name.into(), stack, all_rings: true, mem_id: 0, mode: None }
+}
+
+/// Does what was left to the caller. Returns what it was about.
+fn close_all(world: &mut World) -> Vec<Subject> {
+    let works = world.registry.deferred().closings();
+    let closed = works.into_iter().map(|work| {
+        let done = work.run();
+        let subject = done.subject().clone();
+        world.registry.discard(done);
+        subject
+    });
+    closed.collect()
+}
+
+/// Who has no place on a switch for an interface, or for the stack behind it, is refused before anything is
+/// opened.
+#[test]
+fn nothing_is_opened_for_who_has_no_place() {
+    if skip_without_root("nothing_is_opened_for_who_has_no_place") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let mut world = with_two_places();
+    let root = std::mem::replace(&mut world.caller.uid, 0);
+    let (other, _) = world.register("vale1:root", all()).unwrap();
+    world.caller.uid = SOMEBODY;
+    let new = Request::NewInterface { name: "per0".into(), shape: PortShape::default() };
+    world.ask(new).unwrap();
+    let before = links();
+    let mut held = vec![world.register("vale1:a", all()).unwrap().0];
+    let refused = |world: &mut World, name: &str, stack: bool| {
+        let mut asked = Asked::new(world, attach(name, stack));
+        let error = loop {
+            match asked.begin(world) {
+                Step::Do(work) if matches!(work.subject(), Subject::Names(_)) => {
+                    asked.progress.put(work.run());
+                }
+                Step::Do(work) => panic!("{name}: {:?} is opened", work.subject()),
+                Step::Wait(subject) => panic!("{name}: it waits for {subject:?}"),
+                Step::Answered(answer) => break answer.map(drop).unwrap_err(),
+            }
+        };
+        assert_eq!(error.cause, ringway_proto::Cause::NoRoom, "{error}");
+        world.registry.close(asked.handle);
+    };
+    for name in ["vale1:n0", "vale1:per0"] {
+        refused(&mut world, name, true);
+    }
+    held.push(world.register("vale1:b", all()).unwrap().0);
+    for stack in [false, true] {
+        refused(&mut world, "vale1:n0", stack);
+    }
+    refused(&mut world, "vale1:per0", true);
+    // The one switch that the user may have is another.
+    held.push(world.register("vale2:a", all()).unwrap().0);
+    for name in ["vale3:n0", "vale3:per0"] {
+        refused(&mut world, name, true);
+    }
+    assert_eq!(links(), before);
+    assert_eq!(close_all(&mut world), []);
+    held.into_iter().chain([other]).for_each(|handle| world.registry.close(handle));
+    close_all(&mut world);
+    // With the places it works.
+    for name in ["vale1:n0", "vale1:per0"] {
+        world.attach_as(name, true).unwrap();
+        world.detach(name).unwrap();
+        close_all(&mut world);
+    }
+    world.delif("per0").unwrap();
+    close_all(&mut world);
+    world.caller.uid = root;
+    world.assert_empty();
+}
+
+/// Where the place, or the memory, has gone while an interface was opened, or a pair made, that is undone as
+/// slow work, while others are answered.
+#[test]
+fn what_is_refused_late_is_undone_elsewhere() {
+    if skip_without_root("what_is_refused_late_is_undone_elsewhere") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let mut world = with_two_places();
+    let root = std::mem::replace(&mut world.caller.uid, SOMEBODY);
+    let before = links();
+    let fill = |world: &mut World| -> Vec<Handle> {
+        ["vale1:a", "vale1:b"].map(|name| world.register(name, all()).unwrap().0).into()
+    };
+    for stack in [false, true] {
+        let mut asked = Asked::new(&mut world, attach("vale1:n0", stack));
+        let work = loop {
+            match asked.begin(&mut world) {
+                Step::Do(work) if matches!(work.subject(), Subject::Interface(..)) => break work,
+                Step::Do(work) => asked.progress.put(work.run()),
+                _ => panic!("it is opened"),
+            }
+        };
+        let subject = work.subject().clone();
+        asked.progress.put(work.run());
+        let held = fill(&mut world);
+        let error = asked.finish(&mut world).unwrap_err();
+        assert_eq!(error.cause, ringway_proto::Cause::NoRoom, "{error}");
+        assert_eq!(close_all(&mut world), [subject]);
+        assert_eq!(links(), before);
+        held.into_iter().for_each(|handle| world.registry.close(handle));
+        close_all(&mut world);
+        world.registry.close(asked.handle);
+    }
+
+    // While the pair is made, another port takes memory that is enough for one of them.
+    let settings = Settings { memory_per_user: 30 << 20, ..Settings::default() };
+    world.registry = Registry::new(settings);
+    world.registry.deferred().defer_closings();
+    let shape = PortShape { tx_slots: 2048, rx_slots: 2048, ..PortShape::default() };
+    let new = Request::NewInterface { name: "per0".into(), shape };
+    let mut asked = Asked::new(&mut world, new);
+    let work = loop {
+        match asked.begin(&mut world) {
+            Step::Do(work) if matches!(work.subject(), Subject::Device(_)) => break work,
+            Step::Do(work) => asked.progress.put(work.run()),
+            Step::Answered(Err(error)) => panic!("{error}"),
+            _ => panic!("a pair is made"),
+        }
+    };
+    let subject = work.subject().clone();
+    asked.progress.put(work.run());
+    assert_ne!(links(), before);
+    let slots = Registration { tx_slots: 2048, rx_slots: 2048, ..all() };
+    let (port, _) = world.register("vale1:a", slots).unwrap();
+    let error = asked.finish(&mut world).unwrap_err();
+    assert_eq!(error.cause, ringway_proto::Cause::NoRoom, "{error}");
+    assert_eq!(close_all(&mut world), [subject]);
+    assert_eq!(links(), before);
+    world.registry.close(port);
+    world.registry.close(asked.handle);
+    close_all(&mut world);
+    world.caller.uid = root;
+    world.assert_empty();
 }
 
 /// A way to the stack stays as long as the handle that has it, whether anybody has host rings or not.

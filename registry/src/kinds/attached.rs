@@ -1,5 +1,6 @@
 //! A NIC on a bridge (S-VALE-16): its rings are the kernel's, and the bridge has them.
 
+use ringway_bridge_port::Port as BridgePort;
 use ringway_nic_setup::{
     EgressRedirect, HostEnd, Interface, Link, LinkState, LinkWatch, PortAttachment,
     STACK_PORT_MEMORY, longest_frame, nic_port_memory, open_nic_port,
@@ -112,12 +113,37 @@ impl PortBackend for Attached {
 
 /// What keeps a NIC and its stack apart.
 struct Attachment {
-    /// The stack as a port of the bridge.
-    stack: Option<(BridgePortRef, HostEnd)>,
-    _egress_redirect: EgressRedirect,
+    /// The way to the stack, where that is on the bridge; and its port there.
+    host: Option<HostEnd>,
+    stack: Option<BridgePortRef>,
+    egress_redirect: EgressRedirect,
     nic: Held,
     /// The memory of both.
     _charge: Charge,
+}
+
+impl Attachment {
+    /// Puts the NIC on a bridge, and the stack behind it: both or none. `place`: the user whose they are, the
+    /// bridge, and the NIC's full name.
+    fn join(
+        &mut self,
+        bridges: &mut Bridges,
+        (uid, bridge, full): (u32, &str, &str),
+        port: Box<dyn BridgePort>,
+        host_port: Option<NicPort<PortAttachment>>,
+        config: PortConfig,
+    ) -> Result<BridgePortRef> {
+        let of_nic = PortConfig { is_interface: true, ..config.clone() };
+        let bridge_port = bridges.attach(uid, bridge, full, port, of_nic)?;
+        let Some(port) = host_port else { return Ok(bridge_port) };
+        let of_stack = PortConfig { leads_on: true, ..config };
+        let redirected = self.egress_redirect.redirect(self.host.as_ref(), None);
+        let attached = redirected.map_err(nic_error).and_then(|()| {
+            bridges.attach(uid, bridge, &stack_name(full), Box::new(port), of_stack)
+        });
+        self.stack = Some(attached.inspect_err(|_| bridges.detach(&bridge_port))?);
+        Ok(bridge_port)
+    }
 }
 
 impl Attached {
@@ -132,7 +158,7 @@ impl Attached {
 
     /// Its places on the bridge: its own, and its stack's.
     fn places(&self) -> impl Iterator<Item = &BridgePortRef> {
-        self.attachment.stack.iter().map(|(at, _)| at).chain([&self.bridge_port])
+        self.attachment.stack.iter().chain([&self.bridge_port])
     }
 }
 
@@ -169,6 +195,8 @@ impl Attached {
         let request = ModeRequest { mode: how.mode, timestamps: None, may_have_packet: true };
         let subject = Subject::from(nic_key(caller, &interface));
         let stack_memory = if how.stack { STACK_PORT_MEMORY } else { 0 };
+        // Before it is opened; and once more before the result is taken, which is undone elsewhere then.
+        registry.bridges.check_room(bridge, caller.uid, 1 + usize::from(how.stack))?;
         if !registry.deferred.is_done(&subject) {
             let most = nic_port_memory(&interface).saturating_add(stack_memory);
             registry.regions.check_asked(caller.uid, most).map_err(|e| e.at(full))?;
@@ -185,34 +213,25 @@ impl Attached {
                 return Err(error.at(full));
             }
         };
-        let Opened { watch, nic: BridgedNic { port, held, .. }, mut egress_redirect, host } =
-            opened;
-        let region = registry.regions.global(caller.uid)?;
+        let Opened { watch, nic: BridgedNic { port, held, .. }, egress_redirect, host } = opened;
+        let (host, host_port) = host.unzip();
+        let mut attachment =
+            Attachment { host, stack: None, egress_redirect, nic: held, _charge: charge };
         // Who sends longer frames with headers has them cut to what fits the interface.
         let config = PortConfig { max_frame: interface.longest_frame(), ..PortConfig::default() };
-        let of_nic = PortConfig { is_interface: true, ..config.clone() };
-        let attached = registry.bridges.attach(caller.uid, bridge, full, port, of_nic);
-        let bridge_port = attached.inspect_err(|_| registry.regions.drop_unused(region))?;
-        let mut stack = None;
-        if let Some((end, port)) = host {
-            let redirected = egress_redirect.redirect(Some(&end), None).map_err(nic_error);
-            redirected.inspect_err(|_| {
-                registry.bridges.detach(&bridge_port);
-                registry.regions.drop_unused(region);
-            })?;
-            let attached = registry.bridges.attach(
-                caller.uid,
-                bridge,
-                &stack_name(full),
-                Box::new(port),
-                PortConfig { leads_on: true, ..config.clone() },
-            );
-            let at = attached.inspect_err(|_| {
-                registry.bridges.detach(&bridge_port);
-                registry.regions.drop_unused(region);
-            })?;
-            stack = Some((at, end));
-        }
+        let place = (caller.uid, bridge, full);
+        let joined = registry.regions.global(caller.uid).and_then(|region| {
+            let joined = attachment.join(&mut registry.bridges, place, port, host_port, config);
+            let joined = joined.inspect_err(|_| registry.regions.drop_unused(region));
+            joined.map(|bridge_port| (region, bridge_port))
+        });
+        let (region, bridge_port) = match joined {
+            Ok(joined) => joined,
+            Err(error) => {
+                registry.deferred.close_off_loop(subject, (watch, attachment));
+                return Err(error);
+            }
+        };
         let backend = Attached {
             bridge_port: bridge_port.clone(),
             key: nic_key(caller, &interface),
@@ -221,12 +240,7 @@ impl Attached {
             rings: interface.queues(),
             netns: LastingNetns::of(&caller.netns),
             asked_mode: how.mode,
-            attachment: Attachment {
-                stack,
-                _egress_redirect: egress_redirect,
-                nic: held,
-                _charge: charge,
-            },
+            attachment,
         };
         let id = registry.add_port(full, Some(key), caller.uid, region, backend);
         registry.ports.name(full, id);

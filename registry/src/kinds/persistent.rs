@@ -287,6 +287,16 @@ impl Persistent {
         }
         interfaces::allowed_all(caller, name)?;
         Persistent::check_share(&registry.ports, &registry.settings, caller.uid, name)?;
+        let reg = Registration {
+            tx_slots: shape.tx_slots,
+            rx_slots: shape.rx_slots,
+            tx_rings: shape.tx_rings,
+            rx_rings: shape.rx_rings,
+            mem_id: shape.mem_id,
+            ..Default::default()
+        };
+        // Before the pair is made; and once more before that is taken, which is undone elsewhere then.
+        Vale::check_side(registry, caller, &reg)?;
         let (netns, device_name) = (caller.netns.clone(), name.to_string());
         let before = registry.expected.device_before(caller, name);
         let make = move || -> Result<_> {
@@ -301,18 +311,19 @@ impl Persistent {
             let settings = pair.device_settings().ok().map(LastingDevice::from);
             Ok((Arc::new(pair), watch, settings))
         };
-        let (pair, watch, settings) = registry.deferred.off_loop(subject, make)??;
-        let reg = Registration {
-            tx_slots: shape.tx_slots,
-            rx_slots: shape.rx_slots,
-            tx_rings: shape.tx_rings,
-            rx_rings: shape.rx_rings,
-            mem_id: shape.mem_id,
-            ..Default::default()
+        let (pair, watch, settings) = registry.deferred.off_loop(subject.clone(), make)??;
+        let made = Vale::new_side(registry, caller, &reg).and_then(|(region, side)| {
+            let rings = make_rings(&mut registry.regions, region, side.shape);
+            let rings = rings.inspect_err(|_| registry.regions.drop_unused(region))?;
+            Ok((region, side, rings))
+        });
+        let (region, side, rings) = match made {
+            Ok(made) => made,
+            Err(error) => {
+                registry.deferred.close_off_loop(subject, (pair, watch));
+                return Err(error);
+            }
         };
-        let (region, side) = Vale::new_side(registry, caller, &reg)?;
-        let rings = make_rings(&mut registry.regions, region, side.shape);
-        let rings = rings.inspect_err(|_| registry.regions.drop_unused(region))?;
         let Shape { rings: counts, slots } = side.shape;
         let device = Device { pair, settings, second: None, stack: Stack::Nobody };
         let netns = LastingNetns::of(&caller.netns);

@@ -7,6 +7,7 @@ use ringway_vale::{PortConfig, ProgramPort};
 
 use crate::{
     bridges::BridgePortRef,
+    deferred::Subject,
     kinds::{
         monitor::Monitor,
         persistent::{Persistent, Stack, StackPort, hidden_bridge, no_device, stack_name},
@@ -44,11 +45,21 @@ impl Persistent {
         }
         let now = now.clone();
         let (key, pair, uid) = (key.clone(), device.pair.clone(), port.uid);
+        // Before the stack's port is opened; and once more before that is taken, which is undone elsewhere then.
+        registry.bridges.check_room(bridge, uid, 1 + usize::from(with_stack))?;
+        let subject = Subject::Device(key.clone());
         let open = || Persistent::open_stack(registry, key, pair, uid);
         let stack = with_stack.then(open).transpose()?;
-        let bridge_port = match now.is_hidden() {
-            true => Persistent::move_to(registry, id, &now, bridge, full)?,
-            false => Persistent::join_second_bridge(registry, id, bridge, full)?,
+        let joined = match now.is_hidden() {
+            true => Persistent::move_to(registry, id, &now, bridge, full),
+            false => Persistent::join_second_bridge(registry, id, bridge, full),
+        };
+        let bridge_port = match joined {
+            Ok(bridge_port) => bridge_port,
+            Err(error) => {
+                registry.deferred.close_off_loop(subject, stack);
+                return Err(error);
+            }
         };
         if let Some(stack) = stack
             && let Err(error) = Persistent::attach_stack(registry, id, bridge, full, stack)

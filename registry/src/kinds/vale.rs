@@ -225,15 +225,23 @@ impl Vale {
         let shape = asked_shape([reg.tx_rings, reg.rx_rings], [reg.tx_slots, reg.rx_slots]);
         let worker = Doorbell::new().map_err(|e| Error::io("cannot create a doorbell", e))?;
         let region = match reg.mem_id {
-            0 => {
-                let fake_host = shape.rings.map(|n| n + 1);
-                let extra = reg.extra_bufs.min(MAX_EXTRA);
-                let sizes = Sizes::private(fake_host, shape.slots, ROOM_FOR_PIPES, extra);
-                registry.regions.private(caller.uid, &sizes)?
-            }
+            0 => registry.regions.private(caller.uid, &region_sizes(&shape, reg))?,
             mem_id => registry.regions.by_id(mem_id, caller.uid)?,
         };
         Ok((region, SwitchSide { bridge_port: None, worker: Arc::new(worker), shape }))
+    }
+
+    /// ENOMEM if the caller may not have the memory of such a port.
+    pub(crate) fn check_side(
+        registry: &Registry,
+        caller: &Caller,
+        reg: &Registration,
+    ) -> Result<()> {
+        if reg.mem_id != 0 {
+            return Ok(());
+        }
+        let shape = asked_shape([reg.tx_rings, reg.rx_rings], [reg.tx_slots, reg.rx_slots]);
+        registry.regions.check_private(caller.uid, &region_sizes(&shape, reg))
     }
 
     /// Puts a port on a bridge, under the name `full`.
@@ -255,6 +263,12 @@ impl Vale {
         Monitor::update_mirrors_if_any(registry, id);
         Ok(at)
     }
+}
+
+/// The sizes of the region that such a port is to have for itself.
+fn region_sizes(shape: &Shape, reg: &Registration) -> Sizes {
+    let fake_host = shape.rings.map(|n| n + 1);
+    Sizes::private(fake_host, shape.slots, ROOM_FOR_PIPES, reg.extra_bufs.min(MAX_EXTRA))
 }
 
 /// The rings of a VALE port as its bridge serves them.
