@@ -2,8 +2,10 @@
 //! Rust and in C, and on a bridge with the stacks of two hosts.
 
 use std::{
+    fmt::Display,
     io::{Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
+    panic::{AssertUnwindSafe, catch_unwind},
     time::Duration,
 };
 
@@ -369,20 +371,52 @@ fn an_attached_interface_and_its_namespace() {
 
 /// Sends some megabytes from a server in `b` to a client in `a`, and compares them.
 fn transfer(a: &Netns, b: &Netns, address: SocketAddr) {
+    /// The first packet is sent twice more in this time.
+    const CONNECTS: Duration = Duration::from_secs(5);
+    let failed = |what: &str, error: &dyn Display| -> ! {
+        panic!("{what}: {error}\nclient:\n{}\nserver:\n{}", all_counters(a), all_counters(b))
+    };
     let mut sent = vec![0; 8 << 20];
     Random::new(7).fill(&mut sent);
     let listener = b.enter(|| TcpListener::bind(address)).expect("the address is ours");
-    let received = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let (mut peer, _) = listener.accept().expect("the client connects");
-            peer.set_write_timeout(Some(LIMIT)).expect("not zero");
-            peer.write_all(&sent).expect("the client reads");
-        });
-        let mut stream = a.enter(|| TcpStream::connect(address)).expect("the server listens");
-        stream.set_read_timeout(Some(LIMIT)).expect("not zero");
-        let mut received = Vec::new();
-        stream.read_to_end(&mut received).expect("the server sends");
-        received
+    let stream = a.enter(|| TcpStream::connect_timeout(&address, CONNECTS));
+    let mut stream = stream.unwrap_or_else(|e| failed("cannot connect", &e));
+    let (mut peer, _) = listener.accept().expect("there is a connection");
+    peer.set_write_timeout(Some(LIMIT)).expect("not zero");
+    stream.set_read_timeout(Some(LIMIT)).expect("not zero");
+    let mut received = Vec::new();
+    let [written, read] = std::thread::scope(|scope| {
+        let sent = &sent;
+        let writer = scope.spawn(move || peer.write_all(sent));
+        let read = stream.read_to_end(&mut received).map(drop);
+        // Then the writer fails, too, if it waits.
+        drop(stream);
+        [writer.join().expect("it does not panic"), read]
     });
+    read.unwrap_or_else(|e| failed("the client does not get all", &e));
+    written.unwrap_or_else(|e| failed("the server cannot send all", &e));
     assert!(received == sent, "{} bytes arrived of {}, or others", received.len(), sent.len());
+}
+
+/// What interfaces and the protocols of a host have counted, and whom it knows.
+fn all_counters(netns: &Netns) -> String {
+    netns.run("ip -s link; ip neigh; cat /proc/net/snmp /proc/net/netstat")
+}
+
+/// Where nothing connects, a test fails soon, and shows what there is to know.
+#[test]
+fn a_transfer_that_cannot_begin_says_what_is_known() {
+    if skip_without_root("a_transfer_that_cannot_begin_says_what_is_known") {
+        return;
+    }
+    let (a, b, _pair) = wire();
+    a.run("ip addr add 10.9.0.1/24 dev n0; ip neigh add 10.9.0.2 lladdr 02:00:00:00:00:77 dev n0");
+    b.run("ip addr add 10.9.0.2/24 dev n1");
+    let address = "10.9.0.2:9009".parse().expect("an address");
+    let failed = catch_unwind(AssertUnwindSafe(|| transfer(&a, &b, address)));
+    let said = failed.expect_err("nobody answers");
+    let said = said.downcast_ref::<String>().expect("a panic with words");
+    for known in ["cannot connect", "n0", "n1", "02:00:00:00:00:77", "InCsumErrors"] {
+        assert!(said.contains(known), "{known}: {said}");
+    }
 }
