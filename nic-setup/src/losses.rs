@@ -81,16 +81,21 @@ pub(crate) fn losses_here(name: &str, index: u32) -> Result<Vec<LossCounter>, Er
     ))
 }
 
-/// How each counter has grown from `before` to `now`: those that have. A driver that has begun to count anew has
-/// counted since then what it says now; of a counter that was not there before, nothing is known.
-pub fn growth(before: &[LossCounter], now: &[LossCounter]) -> Vec<LossCounter> {
-    let grown = now.iter().filter_map(|now| {
-        let is_it = |it: &&LossCounter| (&it.name, it.driver) == (&now.name, now.driver);
-        let before = before.iter().find(is_it)?.count;
-        let count = now.count.checked_sub(before).unwrap_or(now.count);
-        Some(LossCounter { count, ..now.clone() })
-    });
-    grown.filter(|counter| counter.count > 0).collect()
+/// How each counter has grown from `before` to `now`: those that have, each with its place in `before`, which
+/// stays the same from one look to the next. A driver that has begun to count anew has counted since then what
+/// it says now; of a counter that was not there before, nothing is known.
+pub fn growth<'a>(
+    before: &'a [LossCounter],
+    now: &'a [LossCounter],
+) -> impl Iterator<Item = (u32, LossCounter)> + 'a {
+    (0..).zip(before).filter_map(|(place, before)| {
+        let is_it = |it: &&LossCounter| (&it.name, it.driver) == (&before.name, before.driver);
+        // Mostly they are all there, and a driver may have two of one name.
+        let there = now.get(place as usize).filter(is_it);
+        let now = there.or_else(|| now.iter().find(is_it))?;
+        let count = now.count.checked_sub(before.count).unwrap_or(now.count);
+        (count > 0).then(|| (place, LossCounter { count, ..now.clone() }))
+    })
 }
 
 /// Whether a driver's counter stands for frames that are lost, or for what loses them, by its name. There is no
@@ -168,10 +173,11 @@ mod tests {
         let counter = |name: &str, count| LossCounter { name: name.into(), driver: true, count };
         let before = [counter("same", 3), counter("grown", 3), counter("anew", 9)];
         let now = [counter("same", 3), counter("grown", 5), counter("anew", 1), counter("new", 7)];
-        assert_eq!(growth(&before, &now), [counter("grown", 2), counter("anew", 1)]);
+        let grown = |now: &[LossCounter]| growth(&before, now).collect::<Vec<_>>();
+        assert_eq!(grown(&now), [(1, counter("grown", 2)), (2, counter("anew", 1))]);
         // The interface's are others.
         let of_interface = LossCounter { driver: false, ..counter("grown", 8) };
-        assert_eq!(growth(&before, &[of_interface]), []);
+        assert_eq!(grown(&[of_interface]), []);
     }
 
     #[test]

@@ -133,7 +133,7 @@ pub enum Request {
     DeviceCounters {
         /// The number of the port, in the answer to [`Ports`](Request::Ports).
         port: u64,
-        /// The first counter of the page.
+        /// The first counter of the page, by its place among all that there were when the port was opened.
         from: u32,
     },
 }

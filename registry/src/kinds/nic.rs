@@ -316,10 +316,7 @@ impl Nic {
         let read = move || netns.inside(|| losses(&interface).map_err(nic_error)).flatten();
         let account = registry.settings.accounts.of(caller.uid);
         let now = registry.deferred.off_loop(Subject::Counters(account), read)??;
-        let grown = growth(before, &now).into_iter();
-        let told =
-            grown.map(|LossCounter { name, driver, count }| DeviceCounter { name, driver, count });
-        Ok(page((0..).zip(told).skip(from as usize), |_| COUNTER_BYTES))
+        Ok(page_of_grown(before, &now, from))
     }
 
     /// Tells what drives a ring how long frames may be by now.
@@ -359,5 +356,53 @@ impl Nic {
             registry.port_mut(id).set_rings(rings);
         }
         Ok(())
+    }
+}
+
+/// Those that have grown of the counters from place `from` of the first look on: a counter that begins to grow
+/// between two pages moves no other.
+fn page_of_grown(
+    before: &[LossCounter],
+    now: &[LossCounter],
+    from: u32,
+) -> (Vec<DeviceCounter>, Option<u32>) {
+    let told = growth(before, now).skip_while(|(place, _)| *place < from).map(|(place, grown)| {
+        let LossCounter { name, driver, count } = grown;
+        (place, DeviceCounter { name, driver, count })
+    });
+    page(told, |_| COUNTER_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever begins to grow between two pages, each counter is told once, and those that have grown before
+    /// are all told.
+    #[test]
+    fn a_counter_that_begins_to_grow_moves_no_other() {
+        let counter =
+            |n: u32, count| LossCounter { name: format!("{n}_drops"), driver: true, count };
+        let counters = |grown: &dyn Fn(u32) -> bool| -> Vec<LossCounter> {
+            (0..5000).map(|n| counter(n, u64::from(grown(n)))).collect()
+        };
+        let before = counters(&|_| false);
+        let odd = counters(&|n| n % 2 == 1);
+        let all = counters(&|_| true);
+        for (first, then) in [(&odd, &all), (&all, &odd)] {
+            let (mut told, mut from, mut now) = (Vec::new(), Some(0), first);
+            while let Some(begin) = from {
+                let (page, next) = page_of_grown(&before, now, begin);
+                told.extend(page.into_iter().map(|counter| counter.name));
+                assert!(begin > 0 || next.is_some(), "there are several pages");
+                (from, now) = (next, then);
+            }
+            let places: Vec<u32> =
+                told.iter().map(|name| name.trim_end_matches("_drops").parse().unwrap()).collect();
+            let again = places.windows(2).find(|pair| pair[0] >= pair[1]);
+            assert_eq!(again, None, "a counter is told once more");
+            let missed = (1..5000).step_by(2).find(|odd| places.binary_search(odd).is_err());
+            assert_eq!(missed, None, "a counter is not told");
+        }
     }
 }
