@@ -84,6 +84,7 @@ impl Record {
                 _ => SourceAddresses::Any,
             },
             is_interface: self.ring & 8 != 0,
+            leads_on: self.ring & 16 != 0,
             group_forward: self.number as u16,
             unblocked: (self.word >> 56) as u32,
         }
