@@ -35,6 +35,11 @@ pub struct Owner {
     /// Bytes of the longest frame that the interface behind the ring sends, without a VLAN tag; 0: that is
     /// not known.
     pub longest: AtomicU32,
+    /// For the driver: buffers below this index are in the memory that the kernel has of the region; 0: all are.
+    pub in_umem: AtomicU32,
+    /// For the driver: how many of the ring's [spare](ringway_region::RingView::spare) buffers are free. These come
+    /// first.
+    pub spares: AtomicU32,
 }
 
 const _: () = assert!(size_of::<Owner>() == 64);
@@ -49,7 +54,9 @@ shared_struct!(Owner {
     offset_max,
     offset_gap,
     monitors,
-    longest
+    longest,
+    in_umem,
+    spares
 });
 shared_struct!(RingFeed { lock, id, ended });
 shared_struct!(Counters { packets, bytes, bad_index, bad_slot, too_long, ring_full, kicks });

@@ -21,6 +21,9 @@ pub use ringway_abi::netmap_slot as Slot;
 /// Bytes of a ring in front of its slots.
 const HEAD_SIZE: u64 = size_of::<netmap_ring>() as u64;
 
+/// Spare buffers of a ring, at most.
+pub const MAX_SPARES: u32 = 128;
+
 /// Everything about a ring that is fixed when it is made.
 #[derive(Clone, Copy, Debug)]
 pub struct RingInit {
@@ -96,6 +99,8 @@ pub struct RingView {
     head: View<Head>,
     /// And the shadow words, which are Ringway's own.
     slots: PairView<SlotWords, AtomicU32>,
+    /// Behind the shadow words of the slots, where there is room.
+    spares: ArrayView<AtomicU32>,
 }
 
 impl RingView {
@@ -105,8 +110,12 @@ impl RingView {
         let fits = (1..=region.layout().max_slots()).contains(&num_slots);
         let at = region.layout().rings.object(object).filter(|_| fits)?;
         let slots = ArrayView::new(region, at + HEAD_SIZE, num_slots)?;
-        let shadow = ArrayView::new(region, region.layout().shadow(object)?, num_slots)?;
-        Some(RingView { head: View::new(region, at)?, slots: PairView::new(slots, shadow)? })
+        let shadow_at = region.layout().shadow(object)?;
+        let shadow = ArrayView::new(region, shadow_at, num_slots)?;
+        let room = (region.layout().max_slots() - num_slots).min(MAX_SPARES);
+        let spares = ArrayView::new(region, shadow_at + u64::from(num_slots) * 4, room)?;
+        let slots = PairView::new(slots, shadow)?;
+        Some(RingView { head: View::new(region, at)?, slots, spares })
     }
 
     /// Writes a fresh ring: all of S-NIFP-4 but the buffers of its slots.
@@ -277,6 +286,17 @@ impl RingView {
     #[inline]
     pub fn shadow(&self, i: u32) -> &AtomicU32 {
         self.slots.second(i)
+    }
+
+    /// Words for indices of spare buffers, which are in no slot: up to [`MAX_SPARES`], or none where the ring fills its
+    /// object.
+    pub fn spares(&self) -> impl Iterator<Item = &AtomicU32> {
+        self.spares.iter()
+    }
+
+    /// The `i`th of them.
+    pub fn spare(&self, i: u32) -> Option<&AtomicU32> {
+        self.spares.get(i)
     }
 
     /// The buffer with the given index, if it is one of the region's.

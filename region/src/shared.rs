@@ -119,6 +119,11 @@ impl<T: Shared> ArrayView<T> {
         Some(ArrayView { first, len, region: region.clone() })
     }
 
+    /// The `i`th value, if there is one.
+    pub fn get(&self, i: u32) -> Option<&T> {
+        (i < self.len).then(|| &self[i])
+    }
+
     /// All values, in order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         (0..self.len).map(|i| &self[i])

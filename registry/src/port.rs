@@ -34,6 +34,19 @@ pub(crate) struct Ring {
     pub exclusive: bool,
     /// Where packets begin in their buffers, if not at the start.
     pub offsets: Option<Offsets>,
+    /// Whether its slots have buffers yet.
+    pub filled: bool,
+    /// Buffers that the driver has in place of those that the kernel does not reach.
+    pub spares: Vec<u32>,
+}
+
+impl Ring {
+    /// Whether a socket that reaches so many buffers reaches all of it.
+    pub fn is_within(&self, reach: u32) -> bool {
+        let view = self.kring.ring();
+        let mut slots = (0..view.num_slots()).map(|i| view.slot(i).buf_idx);
+        slots.all(|buf| buf < reach) && self.spares.iter().all(|&spare| spare < reach)
+    }
 }
 
 /// A port.
@@ -119,6 +132,17 @@ impl Port {
     /// The host rings of one direction, as far as they have been made.
     pub fn host_rings(&self, dir: Dir) -> &[Ring] {
         split_host(self.rings(dir), self.host.made(dir)).1
+    }
+
+    /// The host rings of both directions.
+    pub fn all_host_rings(&self) -> impl Iterator<Item = &Ring> {
+        [Dir::Tx, Dir::Rx].into_iter().flat_map(|dir| self.host_rings(dir))
+    }
+
+    /// The same, to change them.
+    pub fn host_rings_mut(&mut self) -> impl Iterator<Item = &mut Ring> {
+        let nic = [Dir::Tx, Dir::Rx].map(|dir| self.nic_rings(dir).len());
+        self.tx.iter_mut().skip(nic[0]).chain(self.rx.iter_mut().skip(nic[1]))
     }
 
     /// Takes all rings out of the port.
@@ -293,10 +317,53 @@ pub(crate) fn make_ring(
     #[expect(clippy::expect_used, reason = "the object is the pool's, and the slots fit it")]
     let kring = Kring::create(&book.region, object, &init, &taken)
         .expect("object and slots were checked above");
-    Ok((
-        Ring { kring, doorbell: Arc::new(doorbell), users: 0, exclusive: false, offsets: None },
-        taken,
-    ))
+    let ring = Ring {
+        kring,
+        doorbell: Arc::new(doorbell),
+        users: 0,
+        exclusive: false,
+        offsets: None,
+        filled: true,
+        spares: Vec::new(),
+    };
+    Ok((ring, taken))
+}
+
+/// Makes a fresh ring whose slots have no buffers, as long as no program has it.
+pub(crate) fn make_empty_ring(
+    book: &mut RegionBook,
+    dir: Dir,
+    index: u32,
+    slots: u32,
+) -> Result<Ring> {
+    let none = vec![0; slots as usize];
+    let (ring, _) = make_ring(book, dir, index, slots, Some(&none))?;
+    Ok(Ring { filled: false, ..ring })
+}
+
+/// Gives such a ring its buffers, and spare ones.
+pub(crate) fn fill_ring(book: &mut RegionBook, ring: &mut Ring) -> Result<()> {
+    if !ring.filled {
+        let view = ring.kring.ring();
+        let bufs = book.take_bufs(view.num_slots())?;
+        for (i, buf) in (0..view.num_slots()).zip(bufs) {
+            let slot = view.slot(i);
+            view.set_slot(i, buf, slot.len, slot.flags);
+        }
+        ring.filled = true;
+    }
+    add_spares(book, ring)
+}
+
+/// Gives a ring of a socket spare buffers, if it has none yet.
+pub(crate) fn add_spares(book: &mut RegionBook, ring: &mut Ring) -> Result<()> {
+    let places: Vec<_> = ring.kring.ring().spares().collect();
+    if ring.spares.is_empty() && !places.is_empty() {
+        ring.spares = book.take_bufs(places.len() as u32)?;
+        places.iter().zip(&ring.spares).for_each(|(place, &spare)| place.store(spare, Relaxed));
+        ring.kring.owner().spares.store(ring.spares.len() as u32, Relaxed);
+    }
+    Ok(())
 }
 
 /// Makes all rings of a port, or none.
@@ -305,13 +372,25 @@ pub(crate) fn make_rings(
     region: RegionKey,
     shape: Shape,
 ) -> Result<[Vec<Ring>; 2]> {
+    make_all_rings(regions, region, shape, |book, dir, index, slots| {
+        make_ring(book, dir, index, slots, None).map(|(ring, _)| ring)
+    })
+}
+
+/// The same of rings that `make_one` makes.
+pub(crate) fn make_all_rings(
+    regions: &mut Regions,
+    region: RegionKey,
+    shape: Shape,
+    make_one: impl Fn(&mut RegionBook, Dir, u32, u32) -> Result<Ring>,
+) -> Result<[Vec<Ring>; 2]> {
     let book = regions.get(region);
     let ([tx_rings, rx_rings], [tx_slots, rx_slots]) = (shape.rings, shape.slots);
     let mut make = |dir, rings: u32, slots| {
         let mut made = Vec::new();
         for index in 0..rings {
-            match make_ring(book, dir, index, slots, None) {
-                Ok((ring, _)) => made.push(ring),
+            match make_one(book, dir, index, slots) {
+                Ok(ring) => made.push(ring),
                 Err(error) => {
                     made.iter().for_each(|ring| free_ring(book, ring));
                     return Err(error);
@@ -332,5 +411,8 @@ pub(crate) fn free_ring(book: &mut RegionBook, ring: &Ring) {
     for i in 0..view.num_slots() {
         book.give_buf(view.slot(i).buf_idx);
     }
+    ring.spares.iter().for_each(|&spare| {
+        book.give_buf(spare);
+    });
     book.give_ring(ring.kring.object());
 }

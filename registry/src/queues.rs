@@ -243,7 +243,11 @@ pub(crate) struct Opening {
     pub queues: Vec<u32>,
     pub region: Arc<Region>,
     pub slots: u32,
-    /// The rings that receive, by the place of their queue: the kernel gets their buffers.
+    /// How many of its buffers the kernel is to reach, from the first on.
+    pub reach: u32,
+    /// The rings that send, by the place of their queue.
+    pub tx: Vec<Option<Kring>>,
+    /// The rings that receive: the kernel gets their buffers.
     pub rx: Vec<Option<Kring>>,
     /// Whether frames have timestamps in front.
     pub timestamps: bool,
@@ -368,12 +372,14 @@ impl Opening {
         let config = XskConfig {
             interface: &self.interface,
             queue: 0,
-            memory: FrameMemory::of_region(&self.region),
+            memory: FrameMemory::of_buffers(&self.region, self.reach),
             chunk_size: self.region.layout().bufs.size,
             sizes: RingSizes { fill: entries, completion: entries, rx: entries, tx: entries },
             frags: self.frags,
             modes: &modes,
         };
+        let krings = self.tx.iter().chain(&self.rx).flatten();
+        krings.for_each(|kring| kring.owner().in_umem.store(self.reach, Relaxed));
         let fill = |place: usize, socket: BorrowedFd<'_>| match self.rx.get(place) {
             Some(Some(kring)) => lend(kring, &self.region, socket, config.sizes, self.timestamps),
             _ => Ok(()),

@@ -156,6 +156,9 @@ impl Registry {
         let exclusive = reg.exclusive;
         port.check_free(&rings, exclusive)?;
         self.port_mut(id).host.counts = host;
+        let port = self.port(id);
+        let (region, extra) = (port.region, reg.extra_bufs.min(port.backend.max_extra_bufs(port)));
+        self.regions.get(region).ask(extra);
         let actions = self.actions(id);
         (actions.bind)(self, id, &rings, request)?;
         if shape.has_host(&rings) {

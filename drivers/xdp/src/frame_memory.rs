@@ -30,6 +30,14 @@ impl<'a> FrameMemory<'a> {
         FrameMemory { bytes, memfd, mapping: PhantomData }
     }
 
+    /// The first `buffers` of a region's buffers, or all if it has not as many: no socket reaches the others.
+    pub fn of_buffers(region: &'a Region, buffers: u32) -> FrameMemory<'a> {
+        let all = FrameMemory::of_region(region);
+        let bytes = u64::from(buffers) * u64::from(region.layout().bufs.size);
+        let len = usize::try_from(bytes).unwrap_or(usize::MAX).min(all.bytes.len());
+        FrameMemory { bytes: NonNull::slice_from_raw_parts(all.bytes.cast(), len), ..all }
+    }
+
     /// What follows `offset`, in bytes, of a memfd that is mapped. `None` if that is nothing.
     pub fn of_mapping(mapping: &'a Mapping, offset: usize) -> Option<FrameMemory<'a>> {
         let area = mapping.bytes().get(offset..).filter(|area| !area.is_empty())?;

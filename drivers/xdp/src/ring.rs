@@ -12,14 +12,16 @@
 //! A packet that is longer than a buffer is one of several slots, NS_MOREFRAG on all but the last,
 //! and of as many descriptors (`XDP_PKT_CONTD`), where the socket takes such ([`crate::XskSocket::frags`]).
 //!
-//! Nothing is copied, but for rings with offsets (S-OFF), and buffers may move between the rings of all NICs of a region. Which buffer
-//! the kernel has for which slot stands in the ring's shadow words, out of the way of programs.
+//! Nothing is copied, but for rings with offsets (S-OFF) and for [buffers that the kernel does not reach](spares), and buffers
+//! may move between the rings of all NICs of a region. Which buffer the kernel has for which slot stands in the ring's
+//! shadow words, out of the way of programs.
 //!
 //! A driver keeps no cursors. Every sync makes its views of the XDP rings from shared memory, two
 //! loads each, under the kring's lock: so a child after a fork, or a process that was passed the
 //! descriptors, goes on where the last one stopped, and no other process has to be told.
 
 mod rx;
+mod spares;
 mod tx;
 
 pub use rx::XdpRx;

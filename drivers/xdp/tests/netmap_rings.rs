@@ -142,7 +142,7 @@ fn every_buffer_stays_in_one_slot_whatever_order_the_kernel_uses_them_in() {
     }
     let wire = Wire::new();
     let [a, b] = nics(&wire);
-    b.reverse_fill();
+    b.reverse_fill(SLOTS - 1);
     for number in 0..1000 {
         carry(&a.rings, &b.rings, &b, number..number + 1);
         assert_permutation(b.buffers(), 1);

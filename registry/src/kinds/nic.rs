@@ -22,7 +22,7 @@ use crate::{
     name::{PortName, plain_key},
     nic_mode::ModeRequest,
     page::page,
-    port::{Port, PortId, Ring, Shape, make_rings},
+    port::{Port, PortId, Ring, Shape, make_all_rings, make_empty_ring},
     ports::Ports,
     queues::{LinkedRing, Socket},
     registry::{Caller, Registry, Settings},
@@ -352,7 +352,8 @@ impl Nic {
         let (shape, port) = (registry.port(id).shape(&registry.settings), registry.port(id));
         if port.tx.is_empty() && port.rx.is_empty() {
             let region = port.region;
-            let rings = make_rings(&mut registry.regions, region, shape)?;
+            // Those of queues that programs have get their buffers.
+            let rings = make_all_rings(&mut registry.regions, region, shape, make_empty_ring)?;
             registry.port_mut(id).set_rings(rings);
         }
         Ok(())

@@ -12,7 +12,7 @@ use crate::{
     kept_sockets::KeptQueue,
     kinds::{monitor::Monitor, nic::Nic, nic_sockets::Sockets},
     nic_mode::ModeRequest,
-    port::{PortId, free_ring, make_ring, split_host, state_mut},
+    port::{PortId, fill_ring, free_ring, make_empty_ring, split_host, state_mut},
     queues::{Opening, Socket},
     registry::Registry,
     shared_nic::NicKey,
@@ -43,8 +43,8 @@ impl Nic {
             let book = registry.regions.get(port.region);
             let mut fresh = Vec::new();
             for dir in has {
-                match make_ring(book, dir, queue, slots, None) {
-                    Ok((ring, _)) => fresh.push((dir, ring)),
+                match make_empty_ring(book, dir, queue, slots) {
+                    Ok(ring) => fresh.push((dir, ring)),
                     Err(error) => {
                         fresh.iter().for_each(|(_, ring)| free_ring(book, ring));
                         return Err(error);
@@ -109,19 +109,35 @@ impl Nic {
                 .at(name)
                 .remedy(format!("end their program{}", or_other.unwrap_or_default())));
         }
-        let rx = split_host(&port.rx, port.host.made(Dir::Rx)).0;
-        let rx = |&queue: &u32| rx.get(queue as usize).map(|ring| ring.kring.clone());
+        let (interface, key, netns) = (nic.interface.clone(), nic.key, nic.netns.clone());
+        let book = registry.regions.get(region);
+        for (dir, &queue) in [Dir::Tx, Dir::Rx]
+            .into_iter()
+            .flat_map(|dir| missing.iter().map(move |queue| (dir, queue)))
+        {
+            let nic_rings = port.nic_rings(dir).len();
+            let ring = port.rings_mut(dir).get_mut(..nic_rings);
+            let ring = ring.and_then(|rings| rings.get_mut(queue as usize));
+            ring.map_or(Ok(()), |ring| fill_ring(book, ring))?;
+        }
+        let reach = book.reach(slots);
+        let krings = |dir| {
+            let rings = port.nic_rings(dir);
+            let kring = |&queue: &u32| rings.get(queue as usize).map(|ring| ring.kring.clone());
+            missing.iter().map(kring).collect()
+        };
         let opening = Opening {
-            rx: missing.iter().map(rx).collect(),
+            tx: krings(Dir::Tx),
+            rx: krings(Dir::Rx),
+            reach,
             timestamps: request.timestamps.or(shared.timestamps).is_some(),
-            interface: nic.interface.clone(),
+            interface,
             queues: missing.clone(),
             region: registry.regions.region(region).clone(),
             slots,
             frags: true,
         };
         let entry = shared.entry(&opening, request)?;
-        let (key, netns) = (nic.key, nic.netns.clone());
         let kept = registry.kept_sockets.of_queues(key, &opening.queues);
         let open = move || -> Result<_> {
             kept.iter().try_for_each(KeptQueue::await_closed)?;

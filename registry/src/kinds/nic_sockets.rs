@@ -84,14 +84,17 @@ impl Sockets {
 }
 
 /// The sockets of all queues of an interface that no other port has, and what redirects frames to them. A
-/// slot is a packet there. Runs in the interface's network namespace, which has nothing but this interface: so
-/// an AF_PACKET socket does, too.
+/// slot is a packet there. The kernel reaches the first `reach` buffers. Runs in the interface's network namespace,
+/// which has nothing but this interface: so an AF_PACKET socket does, too.
 pub(crate) fn open_all(
     interface: &Interface,
     region: &Arc<Region>,
     slots: u32,
+    reach: u32,
 ) -> Result<(RxAttachment, Sockets)> {
     let opening = Opening {
+        reach,
+        tx: Vec::new(),
         rx: Vec::new(),
         timestamps: false,
         interface: interface.clone(),

@@ -1,7 +1,7 @@
 //! The stack behind a NIC, as its port's host rings (S-HOST).
 
 use std::os::fd::AsFd;
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use ringway_abi::Dir;
 use ringway_nic_setup::{EgressFilter, EgressRedirect, HostEnd, Interface};
@@ -14,7 +14,7 @@ use crate::{
         nic::Nic,
         nic_sockets::{Sockets, open_all},
     },
-    port::{PortId, split_host, state_mut},
+    port::{PortId, add_spares, split_host, state_mut},
     queues::{RxAttachment, Socket, check_buffers, lend},
     registry::Registry,
     rx_redirect::Installed,
@@ -130,24 +130,37 @@ impl NicStack {
                 .at(&nic.interface.name)
                 .remedy("end them, or do without host rings"));
         }
-        let memory = registry.regions.region(port.region).clone();
+        let region = port.region;
+        let memory = registry.regions.region(region).clone();
         // Host rings have no other road.
         check_buffers(&nic.interface, &memory)?;
         let queues = port.host.counts.into_iter().max().unwrap_or(0).into();
+        let book = registry.regions.get(region);
+        if let Some(port) = registry.ports.get_mut(id) {
+            port.host_rings_mut().try_for_each(|ring| add_spares(book, ring))?;
+        }
+        let reach = book.reach(slots);
+        let Some(nic) = registry.port(id).get::<Nic>() else { return Ok(()) };
         // The caller may have moved to another namespace, where the number is another interface's.
         let (key, netns, interface) = (nic.key, nic.netns.clone(), nic.interface.clone());
         let open = move || -> Result<_> {
             let end = netns.inside(|| HostEnd::new(&interface, queues))?.map_err(nic_error)?;
             // A slot is a packet there (S-HOST-3, S-HOST-4).
-            let open = |inner: &Interface| Ok(open_all(inner, &memory, slots));
+            let open = |inner: &Interface| Ok(open_all(inner, &memory, slots, reach));
             let (attachment, sockets) = end.inside(open).map_err(nic_error)??;
-            Ok((end, attachment, sockets))
+            Ok((end, attachment, sockets, reach))
         };
-        let (end, mut attachment, mut sockets) = registry.deferred.off_loop(key, open)??;
+        let (end, mut attachment, mut sockets, reach) = registry.deferred.off_loop(key, open)??;
         registry.port(id).check_there()?;
         let Some(port) = registry.ports.get_mut(id) else { return Ok(()) };
         // The rings are made anew each time that the request is begun, so they get their buffers here: the pair's
-        // driver copies, and looks for them with each frame.
+        // driver copies, and looks for them with each frame. Others may have what they had, and the sockets reach less
+        // than that.
+        if !port.all_host_rings().all(|ring| ring.is_within(reach)) {
+            registry.deferred.close_off_loop(key, (end, attachment, sockets));
+            return NicStack::connect(registry, id);
+        }
+        port.all_host_rings().for_each(|ring| ring.kring.owner().in_umem.store(reach, Relaxed));
         let (_, rings) = split_host(&port.rx, port.host.made(Dir::Rx));
         let memory = registry.regions.region(port.region);
         for (queue, ring) in (0..).zip(rings) {

@@ -23,6 +23,16 @@ const LONG_SLICE: Duration = Duration::from_millis(10);
 /// Buffers of a list between two looks at the clock.
 const STEPS: u32 = 1024;
 
+/// How many times as many buffers a socket reaches as there are in use when it is opened: a few ports that are opened
+/// later exchange theirs with it without a copy.
+const ROOM: u32 = 4;
+
+/// Spare buffers that a ring has at the least, where a socket does not reach all buffers: more than a packet has.
+const LEAST_SPARES: u32 = 32;
+
+/// Memory that a socket is given ends where a huge page does.
+const HUGE_PAGE: u64 = 2 << 20;
+
 /// A region with the book of its objects.
 pub(crate) struct RegionBook {
     pub region: Arc<Region>,
@@ -45,6 +55,8 @@ pub(crate) struct RegionBook {
     taken_by: (u64, Vec<Span>),
     /// As many objects as were ever taken at once: these may be in memory.
     most: Taken,
+    /// Buffers that the request at hand asks for beside those of rings.
+    asked: u32,
 }
 
 /// Counts of objects.
@@ -72,6 +84,7 @@ impl RegionBook {
             lists: Vec::new(),
             taken_by: (0, Vec::new()),
             most: Taken::default(),
+            asked: 0,
         };
         book.clear();
         book
@@ -182,6 +195,27 @@ impl RegionBook {
         bufs.offset + u64::from(self.bufs.fresh()) * u64::from(bufs.size)
     }
 
+    /// The request at hand asks for so many buffers beside those of rings.
+    pub fn ask(&mut self, bufs: u32) {
+        self.asked = bufs;
+    }
+
+    /// How many of the buffers, from the first on, a socket is to reach that is opened now, whose rings have so many
+    /// slots: all that are taken, and are about to be, and [`ROOM`] for others. The kernel pins their pages, and
+    /// prepares each of them.
+    pub fn reach(&self, slots: u32) -> u32 {
+        let layout = self.region.layout();
+        let bufs = &layout.bufs;
+        // Without spare buffers nothing else would do.
+        if self.brought || layout.max_slots().saturating_sub(slots) < LEAST_SPARES {
+            return bufs.total;
+        }
+        let wanted = self.bufs.fresh().saturating_mul(ROOM).saturating_add(self.asked);
+        let end = bufs.offset + u64::from(wanted) * u64::from(bufs.size);
+        let room = end.next_multiple_of(HUGE_PAGE) - bufs.offset;
+        u32::try_from(room / u64::from(bufs.size)).map_or(bufs.total, |reach| reach.min(bufs.total))
+    }
+
     /// As many buffers as there are, up to `count`; fewer, too, if they are in too many pieces.
     pub fn take_extra_bufs(&mut self, count: u32) -> Vec<Span> {
         let taken = self.bufs.take_spans(count, MAX_SPANS);
@@ -242,6 +276,7 @@ impl RegionBook {
     pub(super) fn begin(&mut self, request: u64) {
         if self.taken_by.0 != request {
             self.taken_by = (request, Vec::new());
+            self.asked = 0;
         }
     }
 
@@ -256,7 +291,8 @@ impl RegionBook {
         if by == request && !taken.is_empty() {
             let of_ring = |ring: &&Ring| {
                 let view = ring.kring.ring();
-                (0..view.num_slots()).map(|i| view.slot(i).buf_idx).collect::<Vec<_>>()
+                let slots = (0..view.num_slots()).map(|i| view.slot(i).buf_idx);
+                slots.chain(ring.spares.iter().copied()).collect::<Vec<_>>()
             };
             let used: HashSet<u32> = rings.iter().flat_map(of_ring).collect();
             let lost = taken.iter().flat_map(|span| span.indices());

@@ -22,6 +22,7 @@ use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG};
 use ringway_kring::{Accepted, Driver, Kring, Offsets};
 use ringway_region::Layout;
 
+use super::spares::{self, SPARE};
 use super::{Chunks, find};
 use crate::partial_csum::finish;
 use crate::rings::{Consumer, Desc, Producer, map_rx};
@@ -168,6 +169,7 @@ impl XdpRx {
     fn post(&self, kring: &Kring, fill: &mut Producer<u64, &Ring<u64>>, from: u32, to: u32) -> u32 {
         let ring = kring.ring();
         let room = fill.free(ring.distance(from, to));
+        let reach = spares::reach(kring);
         let (mut at, mut posted) = (from, 0);
         if self.timestamps {
             clear_timestamps(kring, from, to);
@@ -175,8 +177,16 @@ impl XdpRx {
         while at != to && posted < room {
             let slot = ring.slot(at);
             if ring.buf(slot.buf_idx).is_some() {
-                fill.write(posted, self.chunks.start(slot.buf_idx));
-                kring.shadow(at).store(slot.buf_idx, Relaxed);
+                let (mut lent, mut mark) = (slot.buf_idx, slot.buf_idx);
+                if slot.buf_idx >= reach {
+                    let Some(spare) = spares::take(kring) else { break };
+                    (lent, mark) = (spare, spare | SPARE);
+                    if self.timestamps {
+                        ring.set_timestamp(spare, 0);
+                    }
+                }
+                fill.write(posted, self.chunks.start(lent));
+                kring.shadow(at).store(mark, Relaxed);
                 posted += 1;
             } else {
                 kring.shadow(at).store(NOTHING, Relaxed);
@@ -209,6 +219,7 @@ impl XdpRx {
         let mut rx = Consumer::new(&self.rx);
         let found = rx.available(ring.distance(from, posted));
         let (mut at, mut read, mut bytes) = (from, 0, 0);
+        let mut copied = false;
         // As of the end of the last packet that is whole, and what joins the next slot to it.
         let (mut whole, mut taken, mut joined) = (from, Taken::default(), 0);
         while at != posted {
@@ -228,18 +239,27 @@ impl XdpRx {
                 self.prefetch(kring, &rx.read(read + AHEAD));
             }
             let buffer = self.chunks.chunk(desc.address);
-            if buffer != u64::from(expected) && !exchange(kring, at, posted, expected, buffer) {
-                kring.note(|c| &c.bad_slot, 1);
-                continue;
+            let mut lent = expected;
+            if buffer != u64::from(expected) {
+                let Some(mark) = exchange(kring, at, posted, expected, buffer) else {
+                    kring.note(|c| &c.bad_slot, 1);
+                    continue;
+                };
+                lent = mark;
             }
-            let length = match self.chunks.offset(desc.address) {
+            let mut length = match self.chunks.offset(desc.address) {
                 PLACE => desc.length.min(self.chunks.data_size),
                 TAGGED_PLACE => self.settle(kring, buffer as u32, &desc),
                 // Elsewhere in the chunk lies no frame that a slot could describe.
                 _ => 0,
             };
             joined = if desc.goes_on() { NS_MOREFRAG } else { 0 };
-            ring.set_slot(at, buffer as u32, length as u16, joined);
+            let mut own = buffer as u32;
+            if lent & SPARE != 0 {
+                (own, length) = self.bring(kring, at, own, length);
+                copied = true;
+            }
+            ring.set_slot(at, own, length as u16, joined);
             bytes += u64::from(length);
             at = ring.next(at);
             if joined == 0 {
@@ -255,6 +275,9 @@ impl XdpRx {
         }
         if taken.descriptors > 0 {
             rx.release(taken.descriptors);
+            if copied {
+                spares::give_all_back(kring, from, whole, NOTHING);
+            }
             kring.count(taken.packets);
             kring.note(|c| &c.bytes, taken.bytes);
         }
@@ -271,6 +294,23 @@ impl XdpRx {
         }
         kring.note(|c| &c.too_long, 1);
         0
+    }
+
+    /// Copies a frame from a spare buffer to the one that the slot names; returns that one, and the frame's length.
+    #[cold]
+    fn bring(&self, kring: &Kring, at: u32, spare: u32, length: u32) -> (u32, u32) {
+        let ring = kring.ring();
+        let own = ring.slot(at).buf_idx;
+        let (Some(from), Some(to)) = (ring.buf(spare), ring.buf(own)) else {
+            // The program has written to a slot that was not its own.
+            kring.note(|c| &c.bad_slot, 1);
+            return (own, 0);
+        };
+        to.copy_from(&from, length as usize);
+        if self.timestamps {
+            ring.set_timestamp(own, ring.timestamp(spare).unwrap_or(0));
+        }
+        (own, length)
     }
 
     #[inline]
@@ -330,15 +370,27 @@ struct Taken {
     bytes: u64,
 }
 
-/// Slot `at` is to get `wanted`, which another slot before `posted` lent to the kernel: that one
-/// gets `expected`, which is still there. False: no slot lent it.
+/// Slot `at` is to get `wanted`, which this slot lent to the kernel as a spare one, or another one before `posted`
+/// did: that one gets `expected`, which is still there. Returns the shadow word of `at`; `None`: no slot lent it.
 #[cold]
-fn exchange(kring: &Kring, at: u32, posted: u32, expected: u32, wanted: u64) -> bool {
+fn exchange(kring: &Kring, at: u32, posted: u32, expected: u32, wanted: u64) -> Option<u32> {
+    let spare = wanted | u64::from(SPARE);
+    if spare == u64::from(expected) {
+        return Some(expected);
+    }
     let ring = kring.ring();
-    let Some(other) = find(kring, ring.next(at), posted, wanted) else { return false };
+    let find = |wanted| find(kring, ring.next(at), posted, wanted);
+    let (other, mark) = match find(wanted) {
+        Some(other) => (other, wanted as u32),
+        None => (find(spare)?, spare as u32),
+    };
+    // Where the kernel has a spare one, the buffer of the slot itself changes places with it.
+    let named = |at, mark| if mark & SPARE == 0 { mark } else { ring.slot(at).buf_idx };
+    let (own, others) = (named(at, expected), named(other, mark));
     kring.shadow(other).store(expected, Relaxed);
     // For a packet that is not whole this is looked at again.
-    kring.shadow(at).store(wanted as u32, Relaxed);
-    ring.set_slot(other, expected, 0, 0);
-    true
+    kring.shadow(at).store(mark, Relaxed);
+    ring.set_slot(other, own, 0, 0);
+    ring.set_slot(at, others, 0, 0);
+    Some(mark)
 }

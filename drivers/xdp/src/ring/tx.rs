@@ -16,6 +16,7 @@ use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG, NS_REPORT};
 use ringway_kring::{Accepted, Driver, Kring, Offsets};
 use ringway_region::{Layout, Slot};
 
+use super::spares::{self, SPARE};
 use super::{Chunks, find};
 use crate::rings::{Consumer, Desc, Producer, map_tx};
 use crate::sys::Ring;
@@ -115,6 +116,8 @@ struct Batch {
     /// Descriptors that there is room for, and those that there are.
     room: u32,
     staged: u32,
+    /// Buffers from this index on the kernel does not reach.
+    reach: u32,
     packets: u32,
     bytes: u64,
 }
@@ -180,7 +183,8 @@ impl XdpTx {
     fn stage(&self, kring: &Kring, tx: &mut Tx<'_>, from: u32, head: u32) -> u32 {
         let ring = kring.ring();
         let offsets = self.chunks.offsets(kring);
-        let mut batch = Batch { room: tx.free(ring.distance(from, head)), ..Batch::default() };
+        let room = tx.free(ring.distance(from, head));
+        let mut batch = Batch { room, reach: spares::reach(kring), ..Batch::default() };
         // The driver's mark: the rest of a packet with too many slots is to be dropped.
         let was_dropping = kring.owner().driver_cursor.load(Relaxed) != 0;
         let (mut at, mut dropping) = (from, was_dropping);
@@ -193,6 +197,7 @@ impl XdpTx {
                 match self.stage_chain(kring, tx, &offsets, [at, head], &mut batch) {
                     Chain::Staged(next) => at = next,
                     Chain::Bad { next, goes_on } => {
+                        spares::give_all_back(kring, at, next, DONE);
                         self.note_loss(kring, &offsets, at, next);
                         self.drop_slots(kring, at, next);
                         (at, dropping) = (next, goes_on);
@@ -200,9 +205,14 @@ impl XdpTx {
                     Chain::Waits => break,
                 }
                 continue;
-            } else if let Some(desc) = self.place(kring, &offsets, &slot).filter(is_frame) {
+            } else if let Some(mut desc) = self.place(kring, &offsets, &slot).filter(is_frame) {
+                let mut mark = slot.buf_idx;
+                if slot.buf_idx >= batch.reach {
+                    let Some(spare) = self.copy_out(kring, &slot, desc) else { break };
+                    (desc, mark) = spare;
+                }
                 tx.write(batch.staged, desc);
-                kring.shadow(at).store(slot.buf_idx, Relaxed);
+                kring.shadow(at).store(mark, Relaxed);
                 batch.add(1, desc.length);
             } else {
                 kring.shadow(at).store(DONE, Relaxed);
@@ -240,9 +250,13 @@ impl XdpTx {
         let (mut at, mut good, mut length) = (first, true, 0);
         let mut staged = batch.staged;
         let mut last = None;
+        let wait = |at| {
+            spares::give_all_back(kring, first, at, DONE);
+            Chain::Waits
+        };
         for _ in 0..most {
             if at == head || staged == batch.room {
-                return Chain::Waits;
+                return wait(at);
             }
             let slot = ring.slot(at);
             let desc = self.place(kring, offsets, &slot);
@@ -251,14 +265,24 @@ impl XdpTx {
                 Some(desc) if at != first && desc.length == 0 => {
                     kring.shadow(at).store(DONE, Relaxed);
                 }
-                Some(desc) if at != first || is_frame(&desc) => {
+                Some(mut desc) if at != first || is_frame(&desc) => {
+                    let mut mark = slot.buf_idx;
+                    if slot.buf_idx >= batch.reach {
+                        let Some(spare) = self.copy_out(kring, &slot, desc) else {
+                            return wait(at);
+                        };
+                        (desc, mark) = spare;
+                    }
                     tx.write(staged, desc.going_on());
-                    kring.shadow(at).store(slot.buf_idx, Relaxed);
+                    kring.shadow(at).store(mark, Relaxed);
                     length += desc.length;
                     last = Some(desc);
                     staged += 1;
                 }
-                _ => good = false,
+                _ => {
+                    kring.shadow(at).store(DONE, Relaxed);
+                    good = false;
+                }
             }
             self.consume(kring, at, &slot);
             at = ring.next(at);
@@ -317,6 +341,21 @@ impl XdpTx {
         Some(Desc { address, length, options: 0 })
     }
 
+    /// Copies what a slot holds to a spare buffer, to be sent from there; with the shadow word for that. `None`: there is
+    /// none left until some have been sent.
+    #[cold]
+    fn copy_out(&self, kring: &Kring, slot: &Slot, desc: Desc) -> Option<(Desc, u32)> {
+        let ring = kring.ring();
+        let spare = spares::take(kring)?;
+        let offset = self.chunks.offset(desc.address) as u32 - RX_HEADROOM;
+        let part = |buffer| ring.buf(buffer)?.part(offset, desc.length);
+        if let (Some(from), Some(to)) = (part(slot.buf_idx), part(spare)) {
+            to.copy_from(&from, desc.length as usize);
+        }
+        let address = self.chunks.start(spare) + u64::from(RX_HEADROOM + offset);
+        Some((Desc { address, ..desc }, spare | SPARE))
+    }
+
     /// Takes off a slot the flags that a sync consumes.
     #[inline]
     fn consume(&self, kring: &Kring, at: u32, slot: &Slot) {
@@ -372,13 +411,21 @@ impl XdpTx {
             while expected != end && kring.shadow(expected).load(Relaxed) & DONE != 0 {
                 expected = ring.next(expected);
             }
-            let in_order =
-                expected != end && u64::from(kring.shadow(expected).load(Relaxed)) == buffer;
-            let found = if in_order { Some(expected) } else { find(kring, oldest, end, buffer) };
+            let in_order = expected != end
+                && u64::from(kring.shadow(expected).load(Relaxed) & !SPARE) == buffer;
+            let find = |buffer| find(kring, oldest, end, buffer);
+            let found = match in_order {
+                true => Some(expected),
+                false => find(buffer).or_else(|| find(buffer | u64::from(SPARE))),
+            };
             // Not found: sent by a process that was killed before it could say so.
             let Some(at) = found else { continue };
             let shadow = kring.shadow(at);
-            shadow.store(shadow.load(Relaxed) | DONE, Relaxed);
+            let lent = shadow.load(Relaxed);
+            shadow.store((lent & !SPARE) | DONE, Relaxed);
+            if lent & SPARE != 0 {
+                spares::give_back(kring, lent);
+            }
             expected = ring.next(at);
         }
         if done > 0 {

@@ -1,7 +1,7 @@
 //! A NIC as the owner of a netmap port has it: two rings in a region, and their drivers.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use ringway_abi::{Dir, NS_MOREFRAG};
@@ -52,6 +52,12 @@ pub struct Nic {
 
 pub const SIZES: RingSizes = RingSizes { fill: SLOTS, completion: SLOTS, rx: SLOTS, tx: SLOTS };
 
+/// Spare buffers of a ring: as many as there is room for.
+pub const SPARES: u32 = 16;
+
+/// Buffers that [the socket of one](Nic::reaching_some) reaches.
+pub const REACH: u32 = 2 + 2 * SLOTS + 2 * SPARES;
+
 /// A ring is made with this buffer and those that follow, one a slot.
 pub fn first_buffer(number: u32, dir: Dir) -> u32 {
     2 + SLOTS * (2 * number + u32::from(dir == Dir::Rx))
@@ -72,21 +78,44 @@ pub fn wait<const N: usize>(nics: [&Nic; N]) {
 impl Nic {
     /// With packets of several buffers.
     pub fn new(netns: &Netns, name: &str, region: &Arc<Region>, number: u32) -> Nic {
-        Nic::open(netns, name, region, number, true)
+        Nic::open(netns, name, region, number, true, None, |_| {})
+    }
+
+    /// The first of a region, whose socket reaches as many buffers as its rings have and [`SPARES`] more for each.
+    /// `prepare`: what becomes of its rx ring before the kernel gets any buffer.
+    #[allow(dead_code)] // Not in every test.
+    pub fn reaching_some(
+        netns: &Netns,
+        name: &str,
+        region: &Arc<Region>,
+        prepare: impl FnOnce(&Kring),
+    ) -> Nic {
+        Nic::open(netns, name, region, 0, true, Some(REACH), prepare)
     }
 
     /// As where the kernel has no packets of several buffers.
     pub fn without_frags(netns: &Netns, name: &str, region: &Arc<Region>, number: u32) -> Nic {
-        Nic::open(netns, name, region, number, false)
+        Nic::open(netns, name, region, number, false, None, |_| {})
     }
 
-    fn open(netns: &Netns, name: &str, region: &Arc<Region>, number: u32, frags: bool) -> Nic {
+    fn open(
+        netns: &Netns,
+        name: &str,
+        region: &Arc<Region>,
+        number: u32,
+        frags: bool,
+        reach: Option<u32>,
+        prepare: impl FnOnce(&Kring),
+    ) -> Nic {
         let mut program = attach(netns, name).unwrap();
         let xsk = in_netns(netns.fd().as_fd(), || {
             let config = XskConfig {
                 interface: &Interface::by_name(name).unwrap(),
                 queue: 0,
-                memory: FrameMemory::of_region(region),
+                memory: match reach {
+                    Some(reach) => FrameMemory::of_buffers(region, reach),
+                    None => FrameMemory::of_region(region),
+                },
                 chunk_size: 2048,
                 sizes: SIZES,
                 frags,
@@ -101,10 +130,24 @@ impl Nic {
             let first = first_buffer(number, dir);
             let bufs: Vec<u32> = (first..first + SLOTS).collect();
             let init = RingInit { dir, ringid: 0, num_slots: SLOTS };
-            Kring::create(region, object, &init, &bufs).unwrap();
+            Kring::create(region, object, &init, &bufs).unwrap()
         };
-        make(Dir::Tx);
-        make(Dir::Rx);
+        let krings = [make(Dir::Tx), make(Dir::Rx)];
+        if let Some(reach) = reach {
+            let mut spares = reach - 2 * SPARES..reach;
+            for kring in &krings {
+                let places = kring.ring().spares().count() as u32;
+                assert_eq!(places, SPARES);
+                kring
+                    .ring()
+                    .spares()
+                    .zip(&mut spares)
+                    .for_each(|(place, i)| place.store(i, Relaxed));
+                kring.owner().spares.store(places, Relaxed);
+                kring.owner().in_umem.store(reach, Relaxed);
+            }
+        }
+        prepare(&krings[1]);
         let socket = Arc::new(xsk.socket.fd);
         assert_eq!(xsk.socket.frags, frags);
         let rings = Rings::open(region, number, &socket, frags);
@@ -124,10 +167,10 @@ impl Nic {
 
     /// Reverses the order in which the kernel will use the buffers that it has: all that were posted,
     /// none used yet.
-    pub fn reverse_fill(&self) {
+    pub fn reverse_fill(&self, count: u32) {
         let mut fill = ringway_xdp::Rings::map(self.socket.as_fd(), &SIZES).unwrap().fill;
         let posted: Vec<u64> = (0..fill.pending()).map(|i| fill.peek_pending(i)).collect();
-        assert_eq!(posted.len() as u32, SLOTS - 1);
+        assert_eq!(posted.len() as u32, count);
         for (back, &address) in (1..).zip(&posted) {
             fill.write(0_u32.wrapping_sub(back), address);
         }
