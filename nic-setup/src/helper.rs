@@ -10,6 +10,7 @@ use std::{
     io,
     os::fd::{AsFd, BorrowedFd},
     sync::{Arc, OnceLock},
+    thread,
 };
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -111,6 +112,26 @@ pub(crate) fn with_netns<T>(
         true => WITHIN.with_borrow(|netns| f(netns.as_ref().map(|fd| fd.as_fd()))),
         false => f(Some(netns::netns_here()?.as_fd())),
     }
+}
+
+/// Runs both, `there` on a thread of its own, for the same network namespace. The kernel has some of what sets up wait for
+/// all processors; what does not depend on that need not come after it.
+pub fn beside<A, B: Send>(here: impl FnOnce() -> A, there: impl Fn() -> B + Sync) -> (A, B) {
+    let within = WITHIN.with_borrow(Clone::clone);
+    thread::scope(|scope| {
+        let other = thread::Builder::new().name("set-up".into()).spawn_scoped(scope, || {
+            // A new thread is where the one is that made it; what the helper is told is copied.
+            WITHIN.set(within);
+            there()
+        });
+        let here = here();
+        let there = match other {
+            Ok(other) => other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            // There can be no more threads.
+            Err(_) => there(),
+        };
+        (here, there)
+    })
 }
 
 /// The helper's side: carries out a request of the process that has named this one. The answer is to be sent

@@ -120,6 +120,9 @@ pub(crate) struct RingSizesDef {
     tx: u32,
 }
 
+/// Sockets with their memory and rings, bound to nothing yet, for [`Xsk::bind_all`].
+pub struct UnboundXsks(Vec<Fd>);
+
 /// Frames that one kick may send: more calls than the default of 32 cost more than they give.
 const TX_BUDGET: u32 = 256;
 
@@ -157,9 +160,22 @@ impl Xsk {
     pub fn open_all(
         config: &XskConfig<'_>,
         queues: &[u32],
+        fill: impl FnMut(usize, BorrowedFd<'_>) -> io::Result<()>,
+    ) -> Result<Vec<Xsk>, Error> {
+        Xsk::bind_all(config, queues, Xsk::make_all(config, queues)?, fill)
+    }
+
+    /// The second half of [`open_all`](Self::open_all): of sockets that [`make_all`](Self::make_all) has made of the
+    /// same.
+    ///
+    /// # Errors
+    /// As [`Xsk::open`].
+    pub fn bind_all(
+        config: &XskConfig<'_>,
+        queues: &[u32],
+        UnboundXsks(sockets): UnboundXsks,
         mut fill: impl FnMut(usize, BorrowedFd<'_>) -> io::Result<()>,
     ) -> Result<Vec<Xsk>, Error> {
-        let sockets = Xsk::make_all(config, queues)?;
         for (place, socket) in sockets.iter().enumerate() {
             fill(place, socket.as_fd()).map_err(Error::refused(
                 &config.interface.name,
@@ -178,12 +194,15 @@ impl Xsk {
         })
     }
 
-    /// Sockets with their memory and rings, bound to nothing.
-    fn make_all(config: &XskConfig<'_>, queues: &[u32]) -> Result<Vec<Fd>, Error> {
+    /// The first half: it does not matter whether a program is attached by then.
+    ///
+    /// # Errors
+    /// As [`Xsk::open`].
+    pub fn make_all(config: &XskConfig<'_>, queues: &[u32]) -> Result<UnboundXsks, Error> {
         if !helper::is_elsewhere() {
             sys::populate(config.memory);
             let make = |&queue: &u32| Xsk::make_here(&XskConfig { queue, ..*config });
-            return queues.iter().map(make).collect();
+            return queues.iter().map(make).collect::<Result<_, _>>().map(UnboundXsks);
         }
         let refused = Error::refused(
             &config.interface.name,
@@ -203,6 +222,7 @@ impl Xsk {
             chunk_size: config.chunk_size,
             sizes: config.sizes,
         })
+        .map(UnboundXsks)
     }
 
     /// In this process. The pages of the memory should be [there](sys::populate).

@@ -9,8 +9,9 @@ use std::sync::{
 use ringway_abi::Dir;
 use ringway_kring::Kring;
 use ringway_nic_setup::{
-    AttachMode, INJECTED, IngressDrop, InjectMark, InstalledRules, Installer, Interface, Loader,
-    QueueRule, RxSocket, Source, TxSocket, XdpProgram, Xsk, XskConfig, takes_chunks_of,
+    AttachMode, EgressRedirect, INJECTED, IngressDrop, InjectMark, InstalledRules, Installer,
+    Interface, Loader, Mode, QueueRule, RxSocket, Source, TxSocket, UnboundXsks, XdpProgram, Xsk,
+    XskConfig, beside, takes_chunks_of,
 };
 use ringway_proto::{Cause, Error, NicMode, Refusals, Result, RingBackend};
 use ringway_region::{Region, Timestamps};
@@ -253,6 +254,8 @@ pub(crate) struct Opening {
     pub timestamps: bool,
     /// Whether packets may have several buffers, where the kernel can do that.
     pub frags: bool,
+    /// Whether what the stack sends is to be redirected from now on.
+    pub redirects_egress: bool,
 }
 
 /// How queues are opened.
@@ -273,24 +276,41 @@ pub(crate) struct OpenedQueues {
     pub sockets: Vec<Socket>,
     /// The rings whose buffers the kernel has: their objects in the region.
     pub lent: Vec<Option<u32>>,
+    /// If that was asked for.
+    pub egress_redirect: Option<EgressRedirect>,
 }
 
 impl Opening {
     /// Opens the queues. Runs in the interface's network namespace.
     pub fn open(&self, entry: Entry) -> Result<OpenedQueues> {
+        if !self.redirects_egress {
+            return self.open_sockets(entry);
+        }
+        let redirect = || EgressRedirect::begin(&self.interface);
+        let (opened, egress_redirect) = beside(|| self.open_sockets(entry), redirect);
+        let opened = opened?;
+        Ok(OpenedQueues { egress_redirect: Some(egress_redirect.map_err(nic_error)?), ..opened })
+    }
+
+    fn open_sockets(&self, entry: Entry) -> Result<OpenedQueues> {
+        let egress_redirect = None;
         let sockets = match entry {
             Entry::First(request) => {
                 let (attachment, sockets, refusals) = self.open_best(request)?;
                 let lent = self.objects();
-                return Ok(OpenedQueues { first: Some((attachment, refusals)), sockets, lent });
+                let first = Some((attachment, refusals));
+                return Ok(OpenedQueues { first, sockets, lent, egress_redirect });
             }
-            Entry::JoinXdp(mode) => self.xdp(mode.as_slice()).map_err(nic_error)?,
+            Entry::JoinXdp(mode) => {
+                let sockets = self.make_xdp().and_then(|made| self.bind_xdp(mode.as_slice(), made));
+                sockets.map_err(nic_error)?
+            }
             Entry::JoinPacket(timestamps) => {
                 let open = |&queue| self.packet(queue, timestamps);
                 self.queues.iter().map(open).collect::<Result<_>>()?
             }
         };
-        Ok(OpenedQueues { first: None, sockets, lent: self.objects() })
+        Ok(OpenedQueues { first: None, sockets, lent: self.objects(), egress_redirect })
     }
 
     fn objects(&self) -> Vec<Option<u32>> {
@@ -324,11 +344,13 @@ impl Opening {
             // A program that is attached for nothing costs some cards their link for seconds.
             return Err(AttachFailure::xdp(not_for_programs(&self.interface)));
         }
-        let program = XdpProgram::attach_as(&self.interface, &[attach], timestamps);
+        let attach = || XdpProgram::attach_as(&self.interface, &[attach], timestamps);
+        let (program, made) = beside(attach, || self.make_xdp());
         let program = program.map_err(AttachFailure::xdp)?;
         program.check_queues(self.beyond()).map_err(AttachFailure::xdp)?;
         let attachment = RxAttachment::Xdp(program);
-        Ok((attachment, self.xdp(modes).map_err(AttachFailure::xdp)?))
+        let sockets = made.and_then(|made| self.bind_xdp(modes, made));
+        Ok((attachment, sockets.map_err(AttachFailure::xdp)?))
     }
 
     fn by_packet(
@@ -364,27 +386,40 @@ impl Opening {
         })
     }
 
-    /// The AF_XDP sockets of the queues.
-    fn xdp(&self, modes: &[NicMode]) -> Result<Vec<Socket>, ringway_nic_setup::Error> {
-        let modes = nic_mode::of_sockets(modes);
+    fn xsk_config<'a>(&'a self, modes: &'a [Mode]) -> XskConfig<'a> {
         // One more place than slots: a ring of n slots has at most n - 1 on loan.
         let entries = self.slots.next_power_of_two();
-        let config = XskConfig {
+        XskConfig {
             interface: &self.interface,
             queue: 0,
             memory: FrameMemory::of_buffers(&self.region, self.reach),
             chunk_size: self.region.layout().bufs.size,
             sizes: RingSizes { fill: entries, completion: entries, rx: entries, tx: entries },
             frags: self.frags,
-            modes: &modes,
-        };
+            modes,
+        }
+    }
+
+    /// The AF_XDP sockets of the queues, for [`bind_xdp`](Self::bind_xdp).
+    fn make_xdp(&self) -> Result<UnboundXsks, ringway_nic_setup::Error> {
+        Xsk::make_all(&self.xsk_config(&[]), &self.queues)
+    }
+
+    /// Binds them, in the first of these modes that they may be had in.
+    fn bind_xdp(
+        &self,
+        modes: &[NicMode],
+        made: UnboundXsks,
+    ) -> Result<Vec<Socket>, ringway_nic_setup::Error> {
+        let modes = nic_mode::of_sockets(modes);
+        let config = self.xsk_config(&modes);
         let krings = self.tx.iter().chain(&self.rx).flatten();
         krings.for_each(|kring| kring.owner().in_umem.store(self.reach, Relaxed));
         let fill = |place: usize, socket: BorrowedFd<'_>| match self.rx.get(place) {
             Some(Some(kring)) => lend(kring, &self.region, socket, config.sizes, self.timestamps),
             _ => Ok(()),
         };
-        let opened = Xsk::open_all(&config, &self.queues, fill).and_then(|opened| {
+        let opened = Xsk::bind_all(&config, &self.queues, made, fill).and_then(|opened| {
             let by_programs = |xsk: &Xsk| can_be_mapped(xsk.socket.fd.as_fd(), &config.sizes);
             match opened.first().is_none_or(by_programs) {
                 true => Ok(opened),

@@ -118,7 +118,10 @@ impl SharedNic {
     /// Takes queues that have been opened, and [fit](Self::fits).
     pub fn take(&mut self, opened: OpenedQueues, request: ModeRequest) -> Vec<Socket> {
         crate::fault::step();
-        let OpenedQueues { first, sockets, .. } = opened;
+        let OpenedQueues { first, sockets, egress_redirect, .. } = opened;
+        if self.egress_redirect.is_none() {
+            self.egress_redirect = egress_redirect;
+        }
         if let Some((attachment, refused)) = first {
             let first = sockets.first();
             self.mode = first.map(Socket::mode);

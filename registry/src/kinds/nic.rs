@@ -179,7 +179,7 @@ impl PortBackend for Nic {
         let (tx, rx) = (of_nic(tx, tx_rings), of_nic(rx, rx_rings));
         let (sends, receives) = (!tx.is_empty(), !rx.is_empty());
         let queues = &tx | &rx;
-        Nic::open_queues(registry, id, &queues, request)?;
+        Nic::open_queues(registry, id, &queues, request, sends)?;
         if receives {
             Nic::check_mtu(registry, id)?;
         }

@@ -80,12 +80,14 @@ impl Nic {
         Ok(())
     }
 
-    /// Opens the queues that the port has not got yet: all of them, or none.
+    /// Opens the queues that the port has not got yet: all of them, or none. `sends`: and begins what
+    /// [`redirect_egress`](Self::redirect_egress) does, if it has to be.
     pub(super) fn open_queues(
         registry: &mut Registry,
         id: PortId,
         queues: &BTreeSet<u32>,
         request: ModeRequest,
+        sends: bool,
     ) -> Result<()> {
         Nic::free_queues(registry, id, queues)?;
         let slots = registry.settings.nic_slots;
@@ -136,6 +138,7 @@ impl Nic {
             region: registry.regions.region(region).clone(),
             slots,
             frags: true,
+            redirects_egress: sends && shared.egress_redirect.is_none(),
         };
         let entry = shared.entry(&opening, request)?;
         let kept = registry.kept_sockets.of_queues(key, &opening.queues);
@@ -152,7 +155,7 @@ impl Nic {
         let Some(nic) = state_mut::<Nic>(&mut port.backend) else { return Ok(()) };
         let shared = registry.shared.entry(key).or_default();
         if !same || !shared.fits(&opened) {
-            return Nic::open_queues(registry, id, queues, request);
+            return Nic::open_queues(registry, id, queues, request, sends);
         }
         let opened = shared.take(opened, request);
         let queues = nic.interface.queues();

@@ -102,6 +102,7 @@ pub(crate) fn open_all(
         region: region.clone(),
         slots,
         frags: false,
+        redirects_egress: false,
     };
     let request = ModeRequest { mode: None, timestamps: None, may_have_packet: true };
     let OpenedQueues { first, sockets: opened, .. } = opening.open(Entry::First(request))?;
