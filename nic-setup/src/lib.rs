@@ -91,6 +91,13 @@ mod watch;
 mod xsk;
 mod zero_copy;
 
+/// Reads what the first interface would wait for, the types of the kernel: tens of milliseconds. Without it, that
+/// one does.
+pub fn prepare() {
+    object::prepare();
+    tags::Tags::find();
+}
+
 pub use action::{Action, ActionCounters};
 pub use attached::AttachedProgram;
 pub use error::Error;

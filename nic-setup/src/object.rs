@@ -13,6 +13,11 @@ static LOADER: LazyLock<Mutex<EbpfLoader<'static>>> = LazyLock::new(|| {
     loader.into()
 });
 
+/// Makes the loader, unless it is there.
+pub(crate) fn prepare() {
+    LazyLock::force(&LOADER);
+}
+
 /// The programs and maps of an object, each time anew.
 pub(crate) fn load(object: &[u8]) -> io::Result<Ebpf> {
     // It has nothing that a panic could have left half done.

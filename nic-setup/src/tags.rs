@@ -32,10 +32,14 @@ impl Tags {
     /// `None`: the driver does not tell, or there is no kernel that asks it. The calling thread is in
     /// the interface's network namespace.
     pub fn of(interface: &Interface) -> Option<Tags> {
+        genl::tells_vlan_tags(interface.index).then(Tags::find).flatten()
+    }
+
+    /// `None`: there is no kernel that asks a driver. What the kernel says is looked up once.
+    pub fn find() -> Option<Tags> {
         static NUMBER: OnceLock<Option<u32>> = OnceLock::new();
         let number = || btf::function("bpf_xdp_metadata_rx_vlan_tag").ok();
-        let told = genl::tells_vlan_tags(interface.index);
-        told.then(|| *NUMBER.get_or_init(number)).flatten().map(Tags)
+        NUMBER.get_or_init(number).map(Tags)
     }
 
     /// Puts the tag into the frame. Goes to `pass` with a frame that cannot take it; there is none.

@@ -3,7 +3,7 @@
 use std::{io, os::fd::AsFd, os::fd::OwnedFd, thread};
 
 use ringway_ipc::receive;
-use ringway_nic_setup::{Parcel, carry_out};
+use ringway_nic_setup::{Parcel, carry_out, prepare};
 use rustix::net::RecvFlags;
 
 use super::messages::{receive_parcel, send_parcel};
@@ -12,6 +12,8 @@ use crate::{confine, guard::guarded};
 /// Serves the broker until that has gone: each message brings a request's own connection.
 pub fn run(broker: OwnedFd) -> io::Result<()> {
     confine::helper()?;
+    // The first request does it where there is no thread for it.
+    let _ = thread::Builder::new().name("prepare".into()).spawn(prepare);
     while let Some(request) = next(&broker)? {
         // Without a thread the request goes unanswered, and the broker says so.
         let _ = thread::Builder::new().name("set-up".into()).spawn(move || serve(request));
