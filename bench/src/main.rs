@@ -4,7 +4,7 @@
 //! rounds. The table goes to standard output, progress to standard error, and the records to a
 //! file. Reading order: [`plan`] says what is measured, [`rounds`] in which order and which runs count,
 //! [`roles`] how processes are run together, [`traffic`] what Ringway's do, [`dpdk`] how the peers
-//! are, [`nic`] what is done on network interfaces, [`pcap`] what a program of libpcap does, [`tpacket4`] what one
+//! are, [`nic`] what is done on network interfaces, [`opening`] how long they take to open, [`pcap`] what a program of libpcap does, [`tpacket4`] what one
 //! of AF_PACKET V4, [`pfring`] one of PF_RING.
 #![deny(unsafe_code)]
 
@@ -16,6 +16,7 @@ mod figure;
 mod machine;
 mod netns;
 mod nic;
+mod opening;
 mod pcap;
 mod pfring;
 mod plan;
@@ -124,6 +125,12 @@ enum Name {
         #[command(flatten)]
         part: nic::Part,
     },
+    /// Opens an interface, and says how long that took
+    Open {
+        /// Opens and closes it before
+        #[arg(long)]
+        again: bool,
+    },
     /// Counts packets by libpcap
     Pcap {
         #[command(flatten)]
@@ -156,6 +163,7 @@ fn play(cpu: Option<usize>, netns: Option<&Path>, name: Name) -> io::Result<Exit
         Name::ValeTx { traffic, receivers } => traffic::vale_tx(cpu, &traffic, receivers)?,
         Name::ValeRx { traffic, index } => traffic::vale_rx(cpu, &traffic, index)?,
         Name::Nic { part } => nic::play(cpu, &part)?,
+        Name::Open { again } => opening::play(again)?,
         Name::Pcap { counter } => pcap::play(cpu, &counter)?,
         Name::Exec { command } => {
             cpu.map_or(Ok(()), cpu::pin)?;
@@ -185,9 +193,10 @@ fn measure(options: Options) -> io::Result<ExitCode> {
         let wanted = |name: &str| options.only.iter().any(|text| name.contains(text.as_str()));
         experiments.retain(|experiment| wanted(&experiment.subject.to_string()));
     }
-    if !rustix::process::geteuid().is_root() && experiments.iter().any(plan::Experiment::is_race) {
+    let needs_root = plan::Experiment::needs_root;
+    if !rustix::process::geteuid().is_root() && experiments.iter().any(needs_root) {
         eprintln!("without root nothing is measured on network interfaces");
-        experiments.retain(|experiment| !experiment.is_race());
+        experiments.retain(|experiment| !needs_root(experiment));
     }
     if experiments.is_empty() {
         return Err(io::Error::other("no experiment's line in the table contains that text"));

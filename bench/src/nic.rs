@@ -14,7 +14,7 @@ mod packet;
 mod part;
 mod peer;
 mod ringway;
-mod stage;
+pub mod stage;
 pub mod table;
 mod tpacket2;
 mod tpacket3;

@@ -8,6 +8,7 @@ use crate::c_program;
 use crate::dpdk::{self, Link};
 use crate::figure::Figure;
 use crate::nic::{self, Race};
+use crate::opening;
 use crate::pcap::{self, Library};
 use crate::pfring;
 use crate::record::{Contestant, Payload, Road, Subject, Unit};
@@ -30,6 +31,11 @@ enum Way {
     Pfring,
     Usdpaa,
     Null,
+    /// The first port of a user, or one more.
+    Opening {
+        first: bool,
+    },
+    GracePeriods,
     Dpdk(Link),
     Nic(Race),
 }
@@ -91,6 +97,9 @@ pub fn experiments() -> Vec<Experiment> {
     }
     plan.push(usdpaa_reflector());
     plan.push(null());
+    plan.push(opening(Road::OpenFirst, Way::Opening { first: true }, Some(20.0)));
+    plan.push(opening(Road::OpenNext, Way::Opening { first: false }, Some(20.0)));
+    plan.push(opening(Road::GracePeriods, Way::GracePeriods, None));
     plan.push(peer(Road::Memif, dpdk::MEMIF_DEFAULT));
     plan.push(peer(Road::Memif, dpdk::MEMIF_TUNED));
     plan.push(peer(Road::VhostUser, dpdk::VHOST_USER));
@@ -161,6 +170,12 @@ fn null() -> Experiment {
     Experiment { subject, target: Some(Target::cycles(20.0)), way: Way::Null }
 }
 
+/// How long it takes until a port of an interface with one queue can be used, and what of that the kernel waits for.
+fn opening(road: Road, way: Way, at_most: Option<f64>) -> Experiment {
+    let subject = Subject { batch: None, ..ringway(road, Unit::Milliseconds) };
+    Experiment { subject, target: at_most.map(Target::milliseconds), way }
+}
+
 fn peer(experiment: Road, link: Link) -> Experiment {
     let subject = Subject {
         contestant: Contestant::Dpdk,
@@ -177,6 +192,11 @@ fn race(race: Race) -> Experiment {
 }
 
 impl Experiment {
+    /// Whether it takes root.
+    pub fn needs_root(&self) -> bool {
+        self.is_race() || matches!(self.way, Way::Opening { .. })
+    }
+
     /// Whether it is one contestant's turn on a network interface.
     pub fn is_race(&self) -> bool {
         matches!(self.way, Way::Nic(_))
@@ -193,6 +213,8 @@ impl Experiment {
             Way::Pfring => pfring::once(bench, self.subject.experiment, &self.traffic()),
             Way::Usdpaa => usdpaa::once(bench, &self.traffic()),
             Way::Null => self.null_once(bench),
+            Way::Opening { first } => opening::once(bench, *first),
+            Way::GracePeriods => opening::grace_periods(),
             Way::Dpdk(link) => link.measure(
                 &bench.scratch.folder("dpdk")?,
                 [bench.cpu(0), bench.cpu(1)],

@@ -100,6 +100,9 @@ pub enum Road {
     PfringValeParsed,
     UsdpaaVale,
     VethPcap,
+    OpenFirst,
+    OpenNext,
+    GracePeriods,
 }
 
 /// What a figure counts.
@@ -114,6 +117,8 @@ pub enum Unit {
     /// Ticks of the time-stamp counter for each packet.
     #[serde(rename = "cycles/packet")]
     CyclesPerPacket,
+    #[serde(rename = "ms")]
+    Milliseconds,
 }
 
 impl Unit {
@@ -122,7 +127,7 @@ impl Unit {
         match self {
             Unit::Mpps => 1e6,
             Unit::Kpps => 1e3,
-            Unit::CyclesPerPacket => f64::NAN,
+            Unit::CyclesPerPacket | Unit::Milliseconds => f64::NAN,
         }
     }
 }
@@ -133,6 +138,7 @@ impl fmt::Display for Unit {
             Unit::Mpps => "Mpps",
             Unit::Kpps => "Kpps",
             Unit::CyclesPerPacket => "cycles/packet",
+            Unit::Milliseconds => "ms",
         })
     }
 }
@@ -197,6 +203,9 @@ impl Subject {
                 Road::PfringValeParsed => "pf_ring vale parsed",
                 Road::UsdpaaVale => "usdpaa vale reflector",
                 Road::VethPcap => "veth libpcap",
+                Road::OpenFirst => "open veth, first port",
+                Road::OpenNext => "open veth again",
+                Road::GracePeriods => "two RCU grace periods",
             }
             .to_owned(),
         ];
@@ -224,6 +233,7 @@ impl fmt::Display for Subject {
             Road::PfringPipe | Road::PfringPipeParsed | Road::PfringPipeCluster => Ok(()),
             Road::PfringVale | Road::PfringValeParsed => Ok(()),
             Road::UsdpaaVale => Ok(()),
+            Road::OpenFirst | Road::OpenNext | Road::GracePeriods => Ok(()),
             _ => write!(f, ": {}", self.contestant),
         }
     }

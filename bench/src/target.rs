@@ -9,6 +9,8 @@ pub enum Target {
     Mpps { at_least: f64, memif_times: Option<f64> },
     /// At most so many cycles a packet.
     Cycles { at_most: f64 },
+    /// At most so many milliseconds.
+    Milliseconds { at_most: f64 },
 }
 
 impl Target {
@@ -20,11 +22,15 @@ impl Target {
         Target::Cycles { at_most }
     }
 
+    pub fn milliseconds(at_most: f64) -> Target {
+        Target::Milliseconds { at_most }
+    }
+
     /// Adds the comparison with memif.
     pub fn and_memif_times(self, times: f64) -> Target {
         match self {
             Target::Mpps { at_least, .. } => Target::Mpps { at_least, memif_times: Some(times) },
-            cycles => cycles,
+            others => others,
         }
     }
 
@@ -42,7 +48,9 @@ impl Target {
                 let limit = at_least.max(relative);
                 (limit - figure, limit)
             }
-            Target::Cycles { at_most } => (figure - at_most, at_most),
+            Target::Cycles { at_most } | Target::Milliseconds { at_most } => {
+                (figure - at_most, at_most)
+            }
         };
         match missed_by > 0.0 {
             true => format!("missed by {:.0} %", (missed_by / of * 100.0).ceil()),
@@ -58,7 +66,9 @@ impl fmt::Display for Target {
             Target::Mpps { at_least, memif_times: Some(times) } => {
                 write!(f, ">= {at_least} and {times} x memif")
             }
-            Target::Cycles { at_most } => write!(f, "<= {at_most}"),
+            Target::Cycles { at_most } | Target::Milliseconds { at_most } => {
+                write!(f, "<= {at_most}")
+            }
         }
     }
 }

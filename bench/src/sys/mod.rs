@@ -29,3 +29,13 @@ pub fn usage() -> io::Result<libc::rusage> {
         _ => Err(io::Error::last_os_error()),
     }
 }
+
+/// Waits for a grace period of the kernel's RCU: `membarrier(MEMBARRIER_CMD_GLOBAL)` does nothing else.
+pub fn await_processors() -> io::Result<()> {
+    const GLOBAL: libc::c_int = 1;
+    // SAFETY: the command takes no addresses, and changes nothing.
+    match unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL, 0, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
