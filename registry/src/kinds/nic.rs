@@ -191,6 +191,7 @@ impl PortBackend for Nic {
 
     /// Directs traffic by the users that the rings have now.
     fn users_changed(registry: &mut Registry, id: PortId) {
+        Nic::empty_unopened(registry, id);
         let Some(port) = registry.ports.get_mut(id) else { return };
         let sends = port.nic_rings(Dir::Tx).iter().any(|ring| ring.users > 0);
         let receives: Vec<_> = port.nic_rings(Dir::Rx).iter().map(|ring| ring.users > 0).collect();

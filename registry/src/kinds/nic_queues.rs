@@ -167,6 +167,41 @@ impl Nic {
         Ok(())
     }
 
+    /// Takes back the buffers of rings whose queue was not opened after all: the request has failed, or its program has
+    /// gone.
+    pub(super) fn empty_unopened(registry: &mut Registry, id: PortId) {
+        let slots = registry.settings.nic_slots;
+        let Some(port) = registry.ports.get_mut(id) else { return };
+        // A request may be about to have them; and with the last program all rings go.
+        if port.awaited > 0 || port.is_unused() {
+            return;
+        }
+        let Some(nic) = port.get::<Nic>() else { return };
+        let key = nic.key;
+        let open: BTreeSet<u32> =
+            nic.sockets.iter().flat_map(Sockets::all).map(|(queue, _)| queue).collect();
+        let (region, mut left) = (port.region, Vec::new());
+        let book = registry.regions.get(region);
+        for dir in [Dir::Tx, Dir::Rx] {
+            let rings = port.nic_rings(dir).len();
+            for (queue, ring) in (0..).zip(port.rings_mut(dir).iter_mut().take(rings)) {
+                if ring.filled
+                    && ring.users == 0
+                    && !open.contains(&queue)
+                    && let Ok(empty) = make_empty_ring(book, dir, queue, slots)
+                {
+                    left.push(std::mem::replace(ring, empty));
+                }
+            }
+        }
+        if !left.is_empty() {
+            // The kernel may have them yet, by sockets that are being closed.
+            let left = Some((region, left));
+            registry.deferred.close_with_rings(key, (), left, &mut registry.regions);
+            Monitor::update_mirrors_if_any(registry, id);
+        }
+    }
+
     /// The stack's packets are not to go out through a NIC whose tx rings programs have.
     pub(super) fn redirect_egress(registry: &mut Registry, id: PortId) -> Result<()> {
         let Some(nic) = registry.port(id).get::<Nic>() else { return Ok(()) };
