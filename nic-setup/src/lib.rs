@@ -120,7 +120,7 @@ pub use privileges::{Missing, device_privileges, privileges};
 pub use program::{AttachMode, InstalledRules, Installer, LoadedRules, Loader, QUEUES, XdpProgram};
 pub use promisc::Promiscuous;
 pub use rule::{QueueRule, QueueRules};
-pub use tc::{Guard, TcFilter, use_guard};
+pub use tc::{Guard, TcFilter, tc_filter_descriptors, use_guard};
 pub use watch::{Link, LinkState, LinkWatch};
 pub use xsk::{Mode, UnboundXsks, Xsk, XskConfig, takes_chunks_of};
 pub use zero_copy::{ZERO_COPY_CHUNK, zero_copy_room};

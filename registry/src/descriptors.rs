@@ -12,8 +12,14 @@ use crate::{handles::Handle, port::Port, registry::Registry};
 pub(crate) const BRIDGE: usize = 2;
 /// An XDP program: its link, and the maps of sockets and of the mark.
 pub(crate) const PROGRAM: usize = 3;
-/// What redirects what the stack sends: a program, its link and its map; and, without tcx, its slot.
-pub(crate) const EGRESS_REDIRECT: usize = 4;
+/// What redirects what the stack sends: a program, its link and its map.
+pub(crate) const EGRESS_REDIRECT: usize = 3;
+
+/// What an interface takes besides, where the kernel has no tcx: for what redirects, and for what keeps frames from the
+/// stack in packet mode.
+pub(crate) fn tc_filters() -> usize {
+    2 * ringway_nic_setup::tc_filter_descriptors()
+}
 /// An interface that is watched.
 pub(crate) const WATCH: usize = 1;
 /// An interface on a bridge, besides a socket for each queue: program, promiscuous mode, doorbell, timer.

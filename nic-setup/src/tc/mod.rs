@@ -162,10 +162,17 @@ pub(crate) fn occupant(index: u32, hook: Hook) -> io::Result<Option<AttachedProg
 }
 
 /// Whether programs are attached by links, which the kernel ends.
+static HAS_TCX: OnceLock<bool> = OnceLock::new();
+
 fn has_tcx() -> bool {
-    static HAS: OnceLock<bool> = OnceLock::new();
     // A helper that does not answer says so when it is to attach one.
-    *HAS.get_or_init(|| helper::run(HasTcx).unwrap_or(true))
+    *HAS_TCX.get_or_init(|| helper::run(HasTcx).unwrap_or(true))
+}
+
+/// Descriptors that a program which is attached by a filter takes besides its link: its slot, and what its guard is
+/// told of it with. 0 where the kernel has tcx, and before the first is attached.
+pub fn tc_filter_descriptors() -> usize {
+    if HAS_TCX.get() == Some(&false) { 3 } else { 0 }
 }
 
 /// The same, asked by a process with the privileges.

@@ -15,7 +15,7 @@ use crate::{
     bridges::{BridgePortRef, Bridges},
     charge::Charge,
     deferred::Subject,
-    descriptors::{BRIDGED, EGRESS_REDIRECT, HOST_END, WATCH},
+    descriptors::{BRIDGED, EGRESS_REDIRECT, HOST_END, WATCH, tc_filters},
     interfaces::{OpenNetns, allowed_attach, look_up, nic_error, nic_key},
     kinds::{KindInfo, PortBackend, RingAt, RingUse, monitor::Monitor, persistent::stack_name},
     lasting::LastingNetns,
@@ -63,7 +63,8 @@ impl PortBackend for Attached {
 
     fn descriptors(&self, _registry: &Registry, _port: &Port) -> usize {
         let stack = if self.attachment.stack.is_some() { HOST_END + BRIDGED } else { 0 };
-        WATCH + BRIDGED + self.attachment.nic.descriptors + EGRESS_REDIRECT + stack
+        let nic = BRIDGED + self.attachment.nic.descriptors;
+        WATCH + nic + EGRESS_REDIRECT + tc_filters() + stack
     }
 
     fn closes_slowly(&self, _port: &Port) -> Option<Subject> {

@@ -12,7 +12,7 @@ use ringway_proto::{
 use crate::{
     bind_reply::Fds,
     deferred::Subject,
-    descriptors::{BOUND, EGRESS_REDIRECT, HOST_END, PROGRAM, WATCH},
+    descriptors::{BOUND, EGRESS_REDIRECT, HOST_END, PROGRAM, WATCH, tc_filters},
     host::MAX_HOST_RINGS,
     interfaces::{OpenNetns, allowed, look_up, nic_error, nic_key},
     kinds::{
@@ -134,6 +134,7 @@ impl PortBackend for Nic {
         // The namespace, too; and what it shares with others counts as the user's own.
         1 + WATCH
             + EGRESS_REDIRECT
+            + tc_filters()
             + self.sockets.as_ref().map_or(0, of_queues)
             + self.stack.as_ref().map_or(0, of_stack)
             + if is_bound { BOUND } else { 0 }
