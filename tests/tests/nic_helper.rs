@@ -189,8 +189,9 @@ fn nobody_waits_for_the_helper_but_for_interfaces() {
             signal(helpers[1], Signal::STOP);
             // There is one of that name, so the daemon asks where this thread is.
             let looks = scope.spawn(|| Port::open("netmap:lo").map(drop));
+            // Three threads set the interface up, and one looks.
             until("both are at work", || match at_work(&daemon) {
-                2 => Ok(()),
+                4 => Ok(()),
                 n => Err(format!("{n} threads")),
             });
             ask();
