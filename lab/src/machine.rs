@@ -181,7 +181,7 @@ impl Machine<'_> {
         );
         for tap in TAPS {
             script += &format!(
-                "ip tuntap add dev {tap} mode tap multi_queue; ip link set dev {tap} master cable up\n"
+                "ip tuntap add dev {tap} mode tap multi_queue; ip link set dev {tap} mtu 9000 master cable up\n"
             );
         }
         script += "exec \"$@\"";
