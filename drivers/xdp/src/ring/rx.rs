@@ -169,24 +169,21 @@ impl XdpRx {
     fn post(&self, kring: &Kring, fill: &mut Producer<u64, &Ring<u64>>, from: u32, to: u32) -> u32 {
         let ring = kring.ring();
         let room = fill.free(ring.distance(from, to));
-        let reach = spares::reach(kring);
+        let reach = spares::reach(kring).min(ring.region().layout().bufs.total);
         let (mut at, mut posted) = (from, 0);
         if self.timestamps {
             clear_timestamps(kring, from, to);
         }
         while at != to && posted < room {
             let slot = ring.slot(at);
-            if ring.buf(slot.buf_idx).is_some() {
-                let (mut lent, mut mark) = (slot.buf_idx, slot.buf_idx);
-                if slot.buf_idx >= reach {
-                    let Some(spare) = spares::take(kring) else { break };
-                    (lent, mark) = (spare, spare | SPARE);
-                    if self.timestamps {
-                        ring.set_timestamp(spare, 0);
-                    }
-                }
-                fill.write(posted, self.chunks.start(lent));
-                kring.shadow(at).store(mark, Relaxed);
+            if (2..reach).contains(&slot.buf_idx) {
+                fill.write(posted, self.chunks.start(slot.buf_idx));
+                kring.shadow(at).store(slot.buf_idx, Relaxed);
+                posted += 1;
+            } else if ring.buf(slot.buf_idx).is_some() {
+                let Some(spare) = self.lend_spare(kring) else { break };
+                fill.write(posted, self.chunks.start(spare));
+                kring.shadow(at).store(spare | SPARE, Relaxed);
                 posted += 1;
             } else {
                 kring.shadow(at).store(NOTHING, Relaxed);
@@ -239,13 +236,13 @@ impl XdpRx {
                 self.prefetch(kring, &rx.read(read + AHEAD));
             }
             let buffer = self.chunks.chunk(desc.address);
-            let mut lent = expected;
+            let mut is_spare = false;
             if buffer != u64::from(expected) {
                 let Some(mark) = exchange(kring, at, posted, expected, buffer) else {
                     kring.note(|c| &c.bad_slot, 1);
                     continue;
                 };
-                lent = mark;
+                is_spare = mark & SPARE != 0;
             }
             let mut length = match self.chunks.offset(desc.address) {
                 PLACE => desc.length.min(self.chunks.data_size),
@@ -255,7 +252,7 @@ impl XdpRx {
             };
             joined = if desc.goes_on() { NS_MOREFRAG } else { 0 };
             let mut own = buffer as u32;
-            if lent & SPARE != 0 {
+            if is_spare {
                 (own, length) = self.bring(kring, at, own, length);
                 copied = true;
             }
@@ -294,6 +291,17 @@ impl XdpRx {
         }
         kring.note(|c| &c.too_long, 1);
         0
+    }
+
+    /// A spare buffer for the kernel, in place of one that it does not reach.
+    #[cold]
+    #[inline(never)]
+    fn lend_spare(&self, kring: &Kring) -> Option<u32> {
+        let spare = spares::take(kring)?;
+        if self.timestamps {
+            kring.ring().set_timestamp(spare, 0);
+        }
+        Some(spare)
     }
 
     /// Copies a frame from a spare buffer to the one that the slot names; returns that one, and the frame's length.

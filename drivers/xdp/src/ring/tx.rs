@@ -116,8 +116,6 @@ struct Batch {
     /// Descriptors that there is room for, and those that there are.
     room: u32,
     staged: u32,
-    /// Buffers from this index on the kernel does not reach.
-    reach: u32,
     packets: u32,
     bytes: u64,
 }
@@ -159,6 +157,22 @@ fn is_too_long(kring: &Kring, tx: &Producer<Desc, &Ring<Desc>>) -> bool {
     longest != 0 && length > longest.saturating_add(VLAN_TAG)
 }
 
+/// The slot of `[oldest, end)` that was sent from `buffer`: a spare one is free again.
+#[cold]
+#[inline(never)]
+fn find_sent(kring: &Kring, oldest: u32, end: u32, buffer: u64) -> Option<u32> {
+    let own = find(kring, oldest, end, buffer);
+    if own.is_some() {
+        return own;
+    }
+    let at = find(kring, oldest, end, buffer | u64::from(SPARE))?;
+    let shadow = kring.shadow(at);
+    let lent = shadow.load(Relaxed);
+    shadow.store(lent & !SPARE, Relaxed);
+    spares::give_back(kring, lent);
+    Some(at)
+}
+
 /// Whether the kernel sends what begins like that.
 #[inline]
 fn is_frame(desc: &Desc) -> bool {
@@ -183,8 +197,8 @@ impl XdpTx {
     fn stage(&self, kring: &Kring, tx: &mut Tx<'_>, from: u32, head: u32) -> u32 {
         let ring = kring.ring();
         let offsets = self.chunks.offsets(kring);
-        let room = tx.free(ring.distance(from, head));
-        let mut batch = Batch { room, reach: spares::reach(kring), ..Batch::default() };
+        let reach = spares::reach(kring).min(ring.region().layout().bufs.total);
+        let mut batch = Batch { room: tx.free(ring.distance(from, head)), ..Batch::default() };
         // The driver's mark: the rest of a packet with too many slots is to be dropped.
         let was_dropping = kring.owner().driver_cursor.load(Relaxed) != 0;
         let (mut at, mut dropping) = (from, was_dropping);
@@ -205,18 +219,14 @@ impl XdpTx {
                     Chain::Waits => break,
                 }
                 continue;
-            } else if let Some(mut desc) = self.place(kring, &offsets, &slot).filter(is_frame) {
-                let mut mark = slot.buf_idx;
-                if slot.buf_idx >= batch.reach {
-                    let Some(spare) = self.copy_out(kring, &slot, desc) else { break };
-                    (desc, mark) = spare;
-                }
+            } else if (2..reach).contains(&slot.buf_idx)
+                && let Some(desc) = self.describe(&offsets, &slot).filter(is_frame)
+            {
                 tx.write(batch.staged, desc);
-                kring.shadow(at).store(mark, Relaxed);
+                kring.shadow(at).store(slot.buf_idx, Relaxed);
                 batch.add(1, desc.length);
-            } else {
-                kring.shadow(at).store(DONE, Relaxed);
-                self.note_loss(kring, &offsets, at, ring.next(at));
+            } else if !self.stage_other(kring, tx, &offsets, at, slot, &mut batch) {
+                break;
             }
             self.consume(kring, at, &slot);
             at = ring.next(at);
@@ -234,6 +244,36 @@ impl XdpTx {
         at
     }
 
+    /// The same of slot `at` alone, which holds no frame, or has a buffer that the kernel does not reach. False: there is no
+    /// spare buffer for it.
+    #[cold]
+    #[inline(never)]
+    fn stage_other(
+        &self,
+        kring: &Kring,
+        tx: &mut Tx<'_>,
+        offsets: &Offsets,
+        at: u32,
+        slot: Slot,
+        batch: &mut Batch,
+    ) -> bool {
+        match self.place(kring, offsets, &slot).filter(is_frame) {
+            Some(desc) => {
+                let Some((copied, mark)) = self.copy_out(kring, slot.buf_idx, desc) else {
+                    return false;
+                };
+                tx.write(batch.staged, copied);
+                kring.shadow(at).store(mark, Relaxed);
+                batch.add(1, copied.length);
+            }
+            None => {
+                kring.shadow(at).store(DONE, Relaxed);
+                self.note_loss(kring, offsets, at, kring.ring().next(at));
+            }
+        }
+        true
+    }
+
     /// Puts the packet that begins in slot `first` on the TX ring, whole or not at all. Until it is
     /// staged, nothing of what is written here counts.
     fn stage_chain(
@@ -244,7 +284,7 @@ impl XdpTx {
         [first, head]: [u32; 2],
         batch: &mut Batch,
     ) -> Chain {
-        let ring = kring.ring();
+        let (ring, reach) = (kring.ring(), spares::reach(kring));
         // One that cannot end in time is not waited for: the program may have no slot left.
         let most = self.most_slots.min(ring.num_slots() - 1);
         let (mut at, mut good, mut length) = (first, true, 0);
@@ -265,14 +305,14 @@ impl XdpTx {
                 Some(desc) if at != first && desc.length == 0 => {
                     kring.shadow(at).store(DONE, Relaxed);
                 }
-                Some(mut desc) if at != first || is_frame(&desc) => {
-                    let mut mark = slot.buf_idx;
-                    if slot.buf_idx >= batch.reach {
-                        let Some(spare) = self.copy_out(kring, &slot, desc) else {
-                            return wait(at);
-                        };
-                        (desc, mark) = spare;
-                    }
+                Some(desc) if at != first || is_frame(&desc) => {
+                    let (desc, mark) = match slot.buf_idx < reach {
+                        true => (desc, slot.buf_idx),
+                        false => match self.copy_out(kring, slot.buf_idx, desc) {
+                            Some(copied) => copied,
+                            None => return wait(at),
+                        },
+                    };
                     tx.write(staged, desc.going_on());
                     kring.shadow(at).store(mark, Relaxed);
                     length += desc.length;
@@ -333,6 +373,12 @@ impl XdpTx {
     #[inline]
     fn place(&self, kring: &Kring, offsets: &Offsets, slot: &Slot) -> Option<Desc> {
         kring.ring().buf(slot.buf_idx)?;
+        self.describe(offsets, slot)
+    }
+
+    /// The same of a slot that names a buffer.
+    #[inline]
+    fn describe(&self, offsets: &Offsets, slot: &Slot) -> Option<Desc> {
         let (offset, length) = (offsets.read(slot.ptr), u32::from(slot.len));
         if length > self.room(offset) {
             return None;
@@ -344,12 +390,12 @@ impl XdpTx {
     /// Copies what a slot holds to a spare buffer, to be sent from there; with the shadow word for that. `None`: there is
     /// none left until some have been sent.
     #[cold]
-    fn copy_out(&self, kring: &Kring, slot: &Slot, desc: Desc) -> Option<(Desc, u32)> {
+    fn copy_out(&self, kring: &Kring, buffer: u32, desc: Desc) -> Option<(Desc, u32)> {
         let ring = kring.ring();
         let spare = spares::take(kring)?;
         let offset = self.chunks.offset(desc.address) as u32 - RX_HEADROOM;
         let part = |buffer| ring.buf(buffer)?.part(offset, desc.length);
-        if let (Some(from), Some(to)) = (part(slot.buf_idx), part(spare)) {
+        if let (Some(from), Some(to)) = (part(buffer), part(spare)) {
             to.copy_from(&from, desc.length as usize);
         }
         let address = self.chunks.start(spare) + u64::from(RX_HEADROOM + offset);
@@ -411,21 +457,14 @@ impl XdpTx {
             while expected != end && kring.shadow(expected).load(Relaxed) & DONE != 0 {
                 expected = ring.next(expected);
             }
-            let in_order = expected != end
-                && u64::from(kring.shadow(expected).load(Relaxed) & !SPARE) == buffer;
-            let find = |buffer| find(kring, oldest, end, buffer);
-            let found = match in_order {
-                true => Some(expected),
-                false => find(buffer).or_else(|| find(buffer | u64::from(SPARE))),
-            };
+            let in_order =
+                expected != end && u64::from(kring.shadow(expected).load(Relaxed)) == buffer;
+            let found =
+                if in_order { Some(expected) } else { find_sent(kring, oldest, end, buffer) };
             // Not found: sent by a process that was killed before it could say so.
             let Some(at) = found else { continue };
             let shadow = kring.shadow(at);
-            let lent = shadow.load(Relaxed);
-            shadow.store((lent & !SPARE) | DONE, Relaxed);
-            if lent & SPARE != 0 {
-                spares::give_back(kring, lent);
-            }
+            shadow.store(shadow.load(Relaxed) | DONE, Relaxed);
             expected = ring.next(at);
         }
         if done > 0 {
