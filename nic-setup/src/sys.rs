@@ -206,8 +206,8 @@ pub fn map_delete(map: BorrowedFd<'_>, key: u32) -> io::Result<()> {
     unsafe { bpf(BPF_MAP_DELETE_ELEM, &mut attr) }.map(drop)
 }
 
-/// A map of one program, which others call. The kernel empties it when the last descriptor of it is closed,
-/// whoever still calls it.
+/// A map of one program, which other programs call. The kernel empties it when its last descriptor is closed,
+/// even while programs refer to it.
 pub fn program_array() -> io::Result<OwnedFd> {
     let size = size_of::<u32>() as u32;
     // SAFETY: the command takes no addresses, and makes a descriptor.

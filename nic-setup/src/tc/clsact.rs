@@ -100,17 +100,17 @@ impl Listed {
         self.at_our_place && self.name.starts_with(OURS)
     }
 
-    /// Who has its slot, if it has a program in it. One that cannot be looked at has one.
+    /// The program that it runs; `None`: its slot is empty. A slot that cannot be read counts as occupied.
     fn occupant(&self) -> Option<AttachedProgram> {
         let id = self.id.unwrap_or_default();
-        let slot = sys::maps_of_program(id).map(|maps| maps.first().copied());
-        let map = match slot {
-            Ok(Some(map)) if sys::is_empty_slot(map).is_ok_and(|empty| empty) => return None,
-            // It has gone meanwhile.
+        let map = match sys::maps_of_program(id) {
+            // The filter has gone meanwhile.
             Err(e) if e.raw_os_error() == Some(libc::ENOENT) => return None,
-            Ok(map) => map,
-            Err(_) => None,
+            maps => maps.ok().and_then(|maps| maps.first().copied()),
         };
+        if map.is_some_and(|map| sys::is_empty_slot(map).unwrap_or(false)) {
+            return None;
+        }
         let holder = map.and_then(holder_of_map);
         Some(AttachedProgram { mode: None, id, name: Some(SLOT.into()), holder })
     }
@@ -155,12 +155,12 @@ fn ours(index: u32, hook: Hook) -> io::Result<Option<Listed>> {
     Ok(list(index, hook)?.into_iter().find(Listed::is_ours))
 }
 
-/// Who has the place at a hook.
+/// The program that occupies the place at a hook.
 pub(super) fn occupant(index: u32, hook: Hook) -> io::Result<Option<AttachedProgram>> {
     Ok(ours(index, hook)?.and_then(|filter| filter.occupant()))
 }
 
-/// Attaches a program; the inner error is who has the place.
+/// Attaches a program. The inner error is the program that occupies the place.
 pub(super) fn attach(
     program: BorrowedFd<'_>,
     index: u32,
