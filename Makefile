@@ -12,7 +12,7 @@ CAPTURE_SECONDS ?= 60
 ATTACK_SECONDS ?= 10
 ATTACK_BOUND_MS ?= 50
 MUTANTS_SHARD ?= 0/20
-MUTANTS_CRATES ?= flow filter vnet kring region drivers file packet xdp vale
+MUTANTS_CRATES ?= flow filter vnet kring region ring file packet xdp vale
 RINGWAY_KILLS ?= 10000
 RINGWAY_WRITES ?= 1000000000
 
@@ -116,7 +116,7 @@ lint:
 # The tests of what touches shared memory, or reads what others have made, under AddressSanitizer (needs a
 # nightly). Then the programs that check the rules of the foreign APIs, under it and the sanitizer of undefined
 # behaviour, on the libraries as they are.
-ASAN_CRATES = region kring mirror drivers xdp packet file vale vnet flow ipc portspec proto capture tpacket4 pfring queues usdpaa
+ASAN_CRATES = region kring mirror ring xdp packet file vale vnet flow ipc portspec proto live-capture tpacket4 pfring qbman usdpaa
 ASAN_PROGRAMS = pfring tpacket4 usdpaa usdpaa_interfaces
 asan:
 	@scripts/need build test

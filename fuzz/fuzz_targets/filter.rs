@@ -3,7 +3,7 @@
 //! not asked.
 #![no_main]
 
-#[path = "../../filter/tests/machines/mod.rs"]
+#[path = "../../crates/packets/filter/tests/machines/mod.rs"]
 mod machines;
 
 use libfuzzer_sys::fuzz_target;

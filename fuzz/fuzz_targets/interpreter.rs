@@ -2,7 +2,7 @@
 //! interpreter returns is what libpcap's `bpf_filter` returns, and the classic machine as its rules say.
 #![no_main]
 
-#[path = "../../filter/tests/machines/mod.rs"]
+#[path = "../../crates/packets/filter/tests/machines/mod.rs"]
 mod machines;
 
 use libfuzzer_sys::fuzz_target;

@@ -10,7 +10,7 @@
 mod memory;
 #[path = "options/model.rs"]
 mod model;
-#[path = "../../personalities/netmap/src/request"]
+#[path = "../../crates/personalities/netmap/src/request"]
 #[allow(dead_code)]
 mod request {
     pub mod ctrl;

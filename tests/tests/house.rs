@@ -25,11 +25,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ringway-region", &["abi"]),
     ("ringway-kring", &["abi", "region"]),
     ("ringway-mirror", &["abi", "kring", "region"]),
-    ("ringway-bridge-port", &["abi", "kring", "mirror", "region"]),
-    ("ringway-vale", &["abi", "bridge-port", "flow", "kring", "mirror", "region", "vnet"]),
-    ("ringway-drivers", &["abi", "kring", "region"]),
-    ("ringway-xdp", &["abi", "bridge-port", "kring", "region", "vnet"]),
-    ("ringway-packet", &["abi", "bridge-port", "kring", "region", "vnet"]),
+    ("ringway-switch-port", &["abi", "kring", "mirror", "region"]),
+    ("ringway-vale", &["abi", "switch-port", "flow", "kring", "mirror", "region", "vnet"]),
+    ("ringway-ring", &["abi", "kring", "region"]),
+    ("ringway-xdp", &["abi", "switch-port", "kring", "region", "vnet"]),
+    ("ringway-packet", &["abi", "switch-port", "kring", "region", "vnet"]),
     ("ringway-file", &["abi", "kring", "region"]),
     ("ringway-nic-setup", &["action", "filter", "flow", "packet", "region", "xdp"]),
     ("ringway-proto", &["abi", "filter", "flow", "kring", "mirror", "region"]),
@@ -40,8 +40,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "abi",
             "action",
-            "bridge-port",
-            "drivers",
+            "switch-port",
+            "ring",
             "filter",
             "kring",
             "mirror",
@@ -59,7 +59,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "abi",
             "action",
-            "drivers",
+            "ring",
             "environment",
             "file",
             "filter",
@@ -74,10 +74,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "xdp",
         ],
     ),
-    ("ringway-capture", &["abi", "filter", "packet", "region", ""]),
+    ("ringway-live-capture", &["abi", "filter", "packet", "region", ""]),
     ("ringway-balance", &[""]),
     ("ringway-helper-thread", &[]),
-    ("ringway-queues", &[]),
+    ("ringway-qbman", &[]),
     ("ringway-interpose", &["kring"]),
     ("ringway-netmap", &["abi", "environment", "errno", "interpose", "ipc", "kring", "proto", ""]),
     (
@@ -86,14 +86,23 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("ringway-preload", &["interpose", "netmap", "tpacket4"]),
     ("ringway-libnetmap", &["abi", "portspec"]),
-    ("ringway-pcap", &["capture", "environment", "filter", ""]),
+    ("ringway-pcap", &["live-capture", "environment", "filter", ""]),
     (
         "ringway-pfring",
-        &["balance", "capture", "environment", "filter", "flow", "helper-thread", "packet", ""],
+        &[
+            "balance",
+            "live-capture",
+            "environment",
+            "filter",
+            "flow",
+            "helper-thread",
+            "packet",
+            "",
+        ],
     ),
     ("ringway-libpfring", &["pfring"]),
-    ("ringway-usdpaa", &["abi", "environment", "helper-thread", "queues", "region", ""]),
-    ("ringway-cli", &["balance", "capture", "errno", "file", "filter", ""]),
+    ("ringway-usdpaa", &["abi", "environment", "helper-thread", "qbman", "region", ""]),
+    ("ringway-cli", &["balance", "live-capture", "errno", "file", "filter", ""]),
     ("ringway-doc", &["registry", ""]),
     ("ringway-demo", &[]),
     ("ringway-testkit", &["abi", "kring"]),
@@ -177,6 +186,25 @@ fn dependencies_run_one_way() {
     }
 }
 
+/// The root shows the architecture: few folders, and each group of crates says what it is.
+#[test]
+fn the_root_has_few_folders_and_each_group_a_readme() {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("it is in the project");
+    let folders = |path: &Path| -> Vec<PathBuf> {
+        let entries = fs::read_dir(path).expect("a folder");
+        let paths = entries.map(|entry| entry.expect("an entry").path());
+        paths.filter(|path| path.is_dir()).collect()
+    };
+    let name = |path: &PathBuf| path.file_name().expect("a name").to_string_lossy().into_owned();
+    let mut names: Vec<String> = folders(project).iter().map(name).collect();
+    names.retain(|name| !name.starts_with('.') && name != "target");
+    assert!(names.len() <= 16, "{names:?}");
+    for group in folders(&project.join("crates")) {
+        let readme = fs::read_to_string(group.join("README.md")).unwrap_or_default();
+        assert!(readme.lines().count() >= 10, "{}", group.display());
+    }
+}
+
 /// What every preloaded process carries is neither the registry, nor the switch, nor a BPF loader.
 #[test]
 fn the_preload_library_carries_no_registry_no_switch_and_no_bpf_loader() {
@@ -225,13 +253,13 @@ fn the_preload_library_is_small() {
 /// Files that have unsafe code and lie outside `sys`: those of the crate that is about shared memory itself.
 /// Its `lib.rs` has the rules that they keep.
 const OF_SHARED_MEMORY: [&str; 7] = [
-    "region/src/buf.rs",
-    "region/src/holders.rs",
-    "region/src/huge_pages.rs",
-    "region/src/lost_pages.rs",
-    "region/src/mapping.rs",
-    "region/src/region.rs",
-    "region/src/shared.rs",
+    "crates/memory/region/src/buf.rs",
+    "crates/memory/region/src/holders.rs",
+    "crates/memory/region/src/huge_pages.rs",
+    "crates/memory/region/src/lost_pages.rs",
+    "crates/memory/region/src/mapping.rs",
+    "crates/memory/region/src/region.rs",
+    "crates/memory/region/src/shared.rs",
 ];
 
 /// All files of Rust below a folder.

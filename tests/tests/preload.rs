@@ -87,7 +87,10 @@ fn it_asks_for_nothing_that_a_program_may_have_of_its_own() {
     let mut asked = symbols(&home.library(), "--undefined-only");
     // The unwinder is libgcc's, and has names that are nothing else's.
     asked.retain(|name| !name.starts_with("_Unwind_") && !ALLOWED.contains(&name.as_str()));
-    assert!(asked.is_empty(), "add to interpose/src/raw/wrapped.rs, or argue: {asked:?}");
+    assert!(
+        asked.is_empty(),
+        "add to crates/personalities/interpose/src/raw/wrapped.rs, or argue: {asked:?}"
+    );
 }
 
 /// Names of libc's functions that are system calls by another name: a number at the end, or an
@@ -111,7 +114,8 @@ fn system_calls() -> BTreeSet<String> {
 /// The functions of libc that the library replaces for itself.
 fn wrapped() -> Vec<String> {
     let text =
-        fs::read_to_string(project().join("interpose/src/raw/names.rs")).expect("it is there");
+        fs::read_to_string(project().join("crates/personalities/interpose/src/raw/names.rs"))
+            .expect("it is there");
     let names = text.lines().filter_map(|line| line.trim().strip_prefix('"')?.strip_suffix("\","));
     names.map(str::to_string).collect()
 }

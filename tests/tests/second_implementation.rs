@@ -18,7 +18,7 @@ fn python(program: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("python").join(program)
 }
 
-/// What it takes for bytes is what the document has for examples; `proto/tests/document.rs` asks the
+/// What it takes for bytes is what the document has for examples; `crates/service/proto/tests/document.rs` asks the
 /// same of this implementation.
 #[test]
 fn it_reads_and_writes_the_examples_of_the_document() {

@@ -7,9 +7,9 @@ use std::sync::{
 };
 
 use ringway_abi::Dir;
-use ringway_drivers::{PipeRx, PipeTx, Sink, WorkerServed};
 use ringway_kring::{Doorbell, Driver, Kring, Outcome};
 use ringway_region::{Layout, Region, RingInit, Sizes};
+use ringway_ring::{PipeRx, PipeTx, Sink, WorkerServed};
 use ringway_vale::{Clock, Forwarding, PortConfig, RingPort, RxSide, SteppedBridge, TxSide};
 use ringway_xdp::{RX_HEADROOM, RingSizes, fake::FakeKernel};
 

@@ -4,9 +4,9 @@
 use std::thread;
 
 use ringway_abi::Dir;
-use ringway_capture::{Live, Reading, Settings, Signals};
 use ringway_doc::open;
 use ringway_filter::Insn;
+use ringway_live_capture::{Live, Reading, Settings, Signals};
 
 use crate::{cases::PACKETS, counted};
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use ringway::Port;
 use ringway_balance::{Balancer, Output, Share};
-use ringway_capture::{Live, Settings};
 use ringway_doc::{open, options};
+use ringway_live_capture::{Live, Settings};
 use ringway_pfring::stepped::{Header, Ring, by_flow};
 
 use crate::{cases::PACKETS, counted, pcap::frame};

@@ -1,7 +1,7 @@
 //! Frames on their way through the queue manager: from an interface into queues, by a portal into the queue of another
 //! interface, which drains it.
 
-use ringway_queues::{Command, Consume, Entry, Frame, Manager, Schedule, Settings};
+use ringway_qbman::{Command, Consume, Entry, Frame, Manager, Schedule, Settings};
 
 use crate::{cases::PACKETS, counted};
 

@@ -1,0 +1,267 @@
+//! An interface as a port of a bridge: what it receives goes into the bridge, and the other way round.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use ringway_region::Buf;
+use ringway_switch_port::{
+    Backpressure, Burst, Configure, CopyMirrors, Delivered, Drops, Frame, Mirrored, PacketIo,
+    PortMirrors, TxStall, Wake, WakeSource,
+};
+use rustix::net::sockopt::socket_error;
+
+use crate::block::BlockCursor;
+use crate::blocks::{Blocks, Captured, Found};
+use crate::finish::{ROOM, finish};
+use crate::tx_queue::TxQueue;
+use crate::{Geometry, SHORTEST, sys};
+
+/// Frames looked at before other ports have their turn.
+const BURST: usize = 128;
+
+/// Bytes of what finished frames leave of their memory: of a burst, some of the largest, or all of
+/// those that are as long as a wire takes them.
+const ARENA: usize = 2 * ROOM;
+
+/// An interface that a bridge has by AF_PACKET. It only listens: what attaches it keeps from the
+/// stack what it hears.
+///
+/// Frames come as on a wire: with their VLAN tags, with checksums, and no longer than the interface
+/// sends them.
+pub struct PacketPort {
+    // In the order in which to let go: the mapping before its socket.
+    blocks: Blocks,
+    rx: OwnedFd,
+    geometry: Geometry,
+    place: BlockCursor,
+    /// Blocks whose frames are on their way through the bridge, or have gone it.
+    done: Vec<BlockCursor>,
+    /// Where frames are finished.
+    arena: Vec<u8>,
+    tx_queue: TxQueue,
+    /// Something was put there since the last flush.
+    staged: bool,
+    stall: Option<TxStall>,
+    wake_source: WakeSource,
+    /// Bytes of the longest frame that is sent; four more with a tag.
+    max_frame: u32,
+    mirrors: CopyMirrors,
+}
+
+impl PacketPort {
+    /// A port with a socket that receives into a ring of blocks, and one that sends. `max_frame`: bytes
+    /// of the longest frame without a VLAN tag.
+    ///
+    /// # Errors
+    /// The process is out of memory or descriptors.
+    pub fn new(
+        rx: OwnedFd,
+        geometry: Geometry,
+        tx: OwnedFd,
+        max_frame: u32,
+    ) -> io::Result<PacketPort> {
+        let blocks = Blocks::map(rx.as_fd(), geometry)?;
+        let wake_source = WakeSource::new()?;
+        wake_source.listen(&rx)?;
+        Ok(PacketPort {
+            place: blocks.place(0),
+            done: Vec::with_capacity(geometry.blocks as usize),
+            blocks,
+            rx,
+            geometry,
+            arena: vec![0; ARENA],
+            tx_queue: TxQueue::new(tx, max_frame + TAG),
+            staged: false,
+            stall: None,
+            wake_source,
+            max_frame,
+            mirrors: CopyMirrors::default(),
+        })
+    }
+
+    /// The socket that receives.
+    pub fn rx_socket(&self) -> BorrowedFd<'_> {
+        self.rx.as_fd()
+    }
+
+    fn send(&mut self, idle: bool) {
+        if self.staged || (idle && self.stall.is_some()) {
+            self.staged = false;
+            self.stall = self.tx_queue.flush().map(TxStall::new);
+        }
+    }
+}
+
+/// Bytes of a VLAN tag.
+const TAG: u32 = 4;
+
+/// Adds a frame, or those that it consists of, to a burst; how many. `None`, with nothing done, if
+/// `arena` has no room left to finish it in.
+#[inline]
+fn take<'a>(
+    frame: &Captured<'a>,
+    arena: &mut &'a mut [u8],
+    burst: &mut Burst<'a>,
+    drops: &mut Drops,
+) -> Option<usize> {
+    if !frame.whole {
+        drops.too_long += 1;
+        return Some(0);
+    }
+    if frame.tag.is_none() && frame.header.is_plain() {
+        burst.push_in_pieces(frame.data);
+        burst.end_frame();
+        return Some(1);
+    }
+    if arena.len() < ROOM {
+        return None;
+    }
+    let Some((frames, rest)) = finish(frame, std::mem::take(arena)) else {
+        drops.too_long += 1;
+        return Some(0);
+    };
+    *arena = rest;
+    let count = frames.len();
+    for frame in frames {
+        burst.push_in_pieces(Buf::of(frame));
+        burst.end_frame();
+    }
+    Some(count)
+}
+
+impl PacketIo for PacketPort {
+    fn collect<'a>(&'a mut self, _ring: usize, burst: &mut Burst<'a>, drops: &mut Drops) -> u32 {
+        if self.stall.as_mut().is_some_and(TxStall::turn) {
+            self.stall = self.tx_queue.flush().map(TxStall::new);
+        }
+        drops.ring_full += self.tx_queue.take_lost();
+        let (blocks, mut arena) = (&self.blocks, &mut self.arena[..]);
+        let (mut looked, mut frames, mut losing) = (0, 0, false);
+        // What is not given back yet looks like what the kernel has filled: one block stays with it.
+        let mut bytes = 0;
+        while frames < BURST
+            && bytes < burst.limit
+            && self.done.len() + 1 < self.geometry.blocks as usize
+        {
+            match blocks.look(&mut self.place, &mut losing) {
+                Found::Nothing => break,
+                Found::End => {
+                    self.done.push(self.place);
+                    self.place = blocks.next_block(self.place);
+                }
+                Found::Frame(frame) => {
+                    bytes += frame.data.size();
+                    let Some(taken) = take(&frame, &mut arena, burst, drops) else {
+                        break;
+                    };
+                    frames += taken;
+                    self.place = blocks.behind(self.place, frame.next);
+                }
+            }
+            looked += 1;
+        }
+        if losing {
+            drops.ring_full += drops_of(&self.rx);
+        }
+        looked
+    }
+
+    fn release(&mut self, _ring: usize) {
+        self.done.drain(..).for_each(|place| self.blocks.give_back(place));
+    }
+
+    fn tx_rings(&self) -> usize {
+        1
+    }
+
+    fn receives(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn deliver(
+        &mut self,
+        _ring: usize,
+        frames: &[Frame],
+        burst: &Burst<'_>,
+        drops: &mut Drops,
+    ) -> Delivered {
+        let mut delivered = Delivered::default();
+        for frame in frames {
+            // A packet whose data could not be read is empty.
+            if frame.len > self.max_frame.saturating_add(TAG) || frame.len < SHORTEST {
+                drops.too_long += 1;
+                continue;
+            }
+            let mut room = self.tx_queue.add(frame.len);
+            if room.is_none() && self.stall.is_none() {
+                self.send(false);
+                room = self.tx_queue.add(frame.len);
+            }
+            match room {
+                Some(room) => {
+                    burst.gather(frame, Buf::of(room));
+                    self.staged = true;
+                    delivered.add(frame.len);
+                    self.mirrors.note_received(frame, burst);
+                }
+                None => drops.ring_full += 1,
+            }
+        }
+        self.mirrors.show_received(0);
+        delivered
+    }
+
+    fn flush(&mut self, idle: bool) {
+        self.send(idle);
+        self.mirrors.wake(idle);
+    }
+
+    fn complete(&mut self, idle: bool) {
+        self.mirrors.wake(idle);
+    }
+
+    fn count_lost(&mut self, drops: &mut Drops) {
+        drops.ring_full += self.tx_queue.take_lost() + drops_of(&self.rx);
+    }
+}
+
+impl Backpressure for PacketPort {}
+
+impl Configure for PacketPort {
+    fn set_max_frame(&mut self, bytes: u32) {
+        self.max_frame = bytes;
+    }
+}
+
+impl Mirrored for PacketPort {
+    fn set_mirrors(&mut self, mirrors: PortMirrors) {
+        self.mirrors.set(mirrors);
+    }
+
+    fn show_sent(&mut self, ring: usize, bytes: &[u8], slots: &[(u32, u16)]) {
+        self.mirrors.show_sent(ring, bytes, slots);
+    }
+}
+
+impl Wake for PacketPort {
+    fn arm(&mut self) {
+        self.wake_source.arm(self.stall.into_iter());
+    }
+
+    fn doorbell(&self) -> BorrowedFd<'_> {
+        self.wake_source.as_fd()
+    }
+
+    fn drain(&self) {
+        self.wake_source.drain();
+        // That the interface has gone down is told until it is heard, also when it is up again.
+        let _ = socket_error(&self.rx);
+    }
+}
+
+/// Frames that found all blocks full since the last call.
+fn drops_of(rx: &OwnedFd) -> u64 {
+    // It fails for a broken descriptor alone, by which nothing is received either.
+    sys::take_drops(rx.as_fd()).unwrap_or(0).into()
+}

@@ -1,0 +1,277 @@
+//! A NIC as a port of a bridge: what it receives goes into the bridge, and the other way round.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use ringway_region::Buf;
+use ringway_switch_port::{
+    Backpressure, Burst, Configure, CopyMirrors, Delivered, Drops, Frame, Mirrored, PacketIo,
+    PortMirrors, StallReason, TxStall, Wake, WakeSource,
+};
+
+use crate::partial_csum::finish;
+use crate::{FrameQueue, KickOutcome, Lost, RX_HEADROOM, VLAN_TAG};
+
+/// Frames looked at before other ports have their turn: their first lines fit the L1 cache.
+const BURST: u32 = 128;
+
+/// Bytes of a chunk, by which a burst's limit is reckoned.
+const CHUNK: u32 = 2048;
+
+/// More chunks than a frame has: it is taken whole. The kernel's have up to 18.
+const PARTS: u32 = 32;
+
+/// An interface as a port. `H` is what keeps its traffic coming, for as long as the port lives.
+pub struct NicPort<H> {
+    // In the order in which to let go: first of the traffic, then of the rings.
+    held: H,
+    queues: Vec<Queue>,
+    /// Listens to all queues.
+    wake_source: WakeSource,
+    /// Frames beyond are not sent: bytes, Ethernet header and VLAN tag included.
+    max_frame: u32,
+    /// Whether a frame may have several chunks.
+    in_parts: bool,
+    /// Where a frame that no chunk holds is put together.
+    assembly: Vec<u8>,
+    /// Received checksums may be left to hardware that is not there.
+    partial_csum: bool,
+    mirrors: CopyMirrors,
+}
+
+/// What a [`NicPort`] has to know of its interface.
+#[derive(Clone, Copy, Debug)]
+pub struct NicPortConfig {
+    /// Bytes of the longest frame without a VLAN tag.
+    pub max_frame: u32,
+    /// Whether a frame may have several chunks.
+    pub in_parts: bool,
+    /// Whether TCP and UDP checksums of received frames may be partial, and are to be completed.
+    pub partial_csum: bool,
+}
+
+struct Queue {
+    frames: FrameQueue,
+    /// Something was staged since the last flush.
+    staged: bool,
+    /// What the last flush met, while frames wait for the next.
+    stall: Option<TxStall>,
+    /// What was lost that is counted already: by kicks, and as the kernel tells.
+    lost_tx: u64,
+    lost: Lost,
+}
+
+impl<H> NicPort<H> {
+    /// A port with these queues.
+    ///
+    /// # Errors
+    /// The process is out of descriptors.
+    pub fn new(held: H, queues: Vec<FrameQueue>, config: NicPortConfig) -> io::Result<NicPort<H>> {
+        let wake_source = WakeSource::new()?;
+        queues.iter().try_for_each(|frames| wake_source.listen(frames))?;
+        let max_frame = config.max_frame.saturating_add(VLAN_TAG);
+        let fits = |frames: &FrameQueue| max_frame <= frames.max_tx_frame() - RX_HEADROOM;
+        let assembly = if queues.iter().all(fits) { 0 } else { max_frame };
+        let queue = |frames| Queue {
+            frames,
+            staged: false,
+            stall: None,
+            lost_tx: 0,
+            lost: Lost::default(),
+        };
+        Ok(NicPort {
+            held,
+            queues: queues.into_iter().map(queue).collect(),
+            wake_source,
+            max_frame,
+            in_parts: config.in_parts,
+            assembly: vec![0; assembly as usize],
+            partial_csum: config.partial_csum,
+            mirrors: CopyMirrors::default(),
+        })
+    }
+
+    /// What keeps its traffic coming.
+    pub fn held(&self) -> &H {
+        &self.held
+    }
+
+    /// Tries again to send what the kernel did not take, soon enough and not too often.
+    fn retry(&mut self, ring: usize) {
+        let Some(queue) = self.queues.get_mut(ring) else { return };
+        if queue.stall.as_mut().is_some_and(TxStall::turn) {
+            queue.flush();
+        }
+    }
+}
+
+impl Queue {
+    fn flush(&mut self) {
+        self.staged = false;
+        self.stall = match self.frames.flush() {
+            Ok(KickOutcome::Again) => Some(TxStall::new(StallReason::Full)),
+            Ok(KickOutcome::LinkDown) => Some(TxStall::new(StallReason::Link)),
+            // Sent, or never to be.
+            _ => None,
+        };
+    }
+}
+
+/// Stages a frame that no chunk holds. It is copied twice: where its pieces end is the sender's
+/// choice, and where the chunks do is not.
+#[cold]
+fn send_parts(queue: &mut Queue, assembly: &mut [u8], frame: &Frame, burst: &Burst<'_>) -> bool {
+    burst.gather(frame, Buf::of(assembly));
+    let mut rest = &*assembly;
+    queue.frames.send_parts(frame.len, |data| {
+        let (part, behind) = rest.split_at((data.size() as usize).min(rest.len()));
+        data.write(0, part);
+        rest = behind;
+    })
+}
+
+impl<H> NicPort<H> {
+    /// Stages one packet on queue `ring`.
+    fn send(&mut self, ring: usize, frame: &Frame, burst: &Burst<'_>, drops: &mut Drops) -> bool {
+        // A packet whose data could not be read is empty.
+        if frame.len > self.max_frame || frame.len == 0 {
+            drops.too_long += 1;
+            return false;
+        }
+        let sent = self.queues.get_mut(ring).is_some_and(|queue| {
+            queue.staged = true;
+            if frame.len > queue.frames.max_tx_frame() {
+                return send_parts(queue, &mut self.assembly, frame, burst);
+            }
+            queue.frames.send(frame.len).is_some_and(|data| {
+                burst.gather(frame, data);
+                true
+            })
+        });
+        drops.ring_full += u64::from(!sent);
+        sent
+    }
+}
+
+impl<H> PacketIo for NicPort<H> {
+    fn collect<'a>(&'a mut self, ring: usize, burst: &mut Burst<'a>, drops: &mut Drops) -> u32 {
+        self.retry(ring);
+        let Some(queue) = self.queues.get_mut(ring) else { return 0 };
+        let lost = queue.frames.counters().tx_lost;
+        drops.ring_full += lost - queue.lost_tx;
+        queue.lost_tx = lost;
+        let partial_csum = self.partial_csum;
+        let least = if self.in_parts { PARTS } else { 1 };
+        let most = (burst.limit / CHUNK).clamp(least, BURST);
+        let taken = queue.frames.take(most, |frame| {
+            burst.push_in_pieces(frame.data);
+            if !frame.goes_on {
+                burst.end_frame();
+            }
+            if partial_csum {
+                frame.data.prefetch();
+            }
+        });
+        if partial_csum {
+            for frame in burst.frames() {
+                finish(burst.pieces(frame).iter().map(|&(piece, _)| piece));
+            }
+        }
+        taken
+    }
+
+    fn release(&mut self, ring: usize) {
+        if let Some(queue) = self.queues.get_mut(ring) {
+            queue.frames.give_back();
+        }
+    }
+
+    fn tx_rings(&self) -> usize {
+        self.queues.len()
+    }
+
+    fn receives(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn deliver(
+        &mut self,
+        ring: usize,
+        frames: &[Frame],
+        burst: &Burst<'_>,
+        drops: &mut Drops,
+    ) -> Delivered {
+        let ring = if ring < self.queues.len() { ring } else { ring % self.queues.len().max(1) };
+        let mut delivered = Delivered::default();
+        for frame in frames {
+            if self.send(ring, frame, burst, drops) {
+                delivered.add(frame.len);
+                self.mirrors.note_received(frame, burst);
+            }
+        }
+        self.mirrors.show_received(ring);
+        delivered
+    }
+
+    fn flush(&mut self, idle: bool) {
+        for queue in &mut self.queues {
+            if queue.staged || (idle && queue.stall.is_some()) {
+                queue.flush();
+            }
+        }
+        self.mirrors.wake(idle);
+    }
+
+    fn complete(&mut self, idle: bool) {
+        self.mirrors.wake(idle);
+    }
+
+    fn count_lost(&mut self, drops: &mut Drops) {
+        for queue in &mut self.queues {
+            let socket = queue.frames.socket();
+            let lost = Lost::receiving(&socket.fd, socket.frags) + Lost::sending(&socket.fd);
+            let before = std::mem::replace(&mut queue.lost, lost);
+            drops.too_long += lost.too_long.saturating_sub(before.too_long);
+            drops.ring_full += lost.ring_full.saturating_sub(before.ring_full);
+            drops.bad_slot += lost.bad_slot.saturating_sub(before.bad_slot);
+        }
+    }
+}
+
+impl<H> Backpressure for NicPort<H> {}
+
+impl<H> Configure for NicPort<H> {
+    fn set_max_frame(&mut self, bytes: u32) {
+        let chunk = self.queues.iter().map(|queue| queue.frames.max_tx_frame()).min().unwrap_or(0);
+        let most = if self.in_parts { u32::MAX } else { chunk };
+        self.max_frame = bytes.saturating_add(VLAN_TAG).min(most);
+        if self.max_frame > chunk && self.max_frame as usize > self.assembly.len() {
+            self.assembly.resize(self.max_frame as usize, 0);
+        }
+    }
+}
+
+impl<H> Mirrored for NicPort<H> {
+    fn set_mirrors(&mut self, mirrors: PortMirrors) {
+        self.mirrors.set(mirrors);
+    }
+
+    fn show_sent(&mut self, ring: usize, bytes: &[u8], slots: &[(u32, u16)]) {
+        self.mirrors.show_sent(ring, bytes, slots);
+    }
+}
+
+impl<H> Wake for NicPort<H> {
+    fn arm(&mut self) {
+        self.wake_source.arm(self.queues.iter().filter_map(|queue| queue.stall));
+    }
+
+    fn doorbell(&self) -> BorrowedFd<'_> {
+        self.wake_source.as_fd()
+    }
+
+    fn drain(&self) {
+        self.wake_source.drain();
+    }
+}

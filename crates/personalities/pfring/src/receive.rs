@@ -1,0 +1,321 @@
+//! Packets for the program: one by one, where they lie, or to its function.
+//!
+//! One device is read by its own wait, several by one wait for all. A break ends the wait that is under way.
+
+use std::{cell::Cell, ffi::c_int, sync::atomic::Ordering::Relaxed};
+
+use ringway_live_capture::{End, Reading};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, epoll, poll},
+    fd::{AsRawFd, OwnedFd},
+    io::Errno,
+    net::sockopt::socket_error,
+};
+
+use crate::{
+    abi::*,
+    admission::{Place, Reader},
+    ring::{Ring, lock},
+    source::Source,
+};
+
+/// What came of a read.
+pub enum Got {
+    /// A packet: it has the reader's header.
+    Packet(Place),
+    Nothing,
+    /// A break, while it waited.
+    Broken,
+    Failed,
+}
+
+/// Packets that are read in one go to a program's function; then other devices have their turn.
+const TURN: u32 = 1024;
+
+impl Ring {
+    /// Hands out the next packet, which stays where it is until the next is read. `None` while another read is
+    /// under way, which only rings for several threads may have.
+    pub fn next(&self, wait: bool, hand_out: impl FnOnce(&mut Reader, Place)) -> Option<Got> {
+        self.set_program_receives();
+        if self.is_reentrant() {
+            return Some(self.next_of_many(wait, hand_out));
+        }
+        let mut reader = self.reader.try_lock().ok()?;
+        let got = self.next_alone(&mut reader, wait);
+        if let Got::Packet(place) = got {
+            hand_out(&mut reader, place);
+        }
+        Some(got)
+    }
+
+    /// One read, or one wait for all devices after another.
+    fn next_alone(&self, reader: &mut Reader, wait: bool) -> Got {
+        if let Some(place) = reader.kept.take() {
+            return Got::Packet(place);
+        }
+        if let [source] = &self.sources[..] {
+            return self.read_one(reader, source, wait);
+        }
+        loop {
+            match self.look(reader) {
+                Got::Nothing if wait => {}
+                got => return got,
+            }
+            if let Some(end) = self.wait_for_any() {
+                return end;
+            }
+        }
+    }
+
+    /// For several threads: none of them holds the lock while it waits.
+    fn next_of_many(&self, wait: bool, hand_out: impl FnOnce(&mut Reader, Place)) -> Got {
+        loop {
+            {
+                let mut reader = lock(&self.reader);
+                let got = match reader.kept.take() {
+                    Some(place) => Got::Packet(place),
+                    None => self.look(&mut reader),
+                };
+                match got {
+                    Got::Packet(place) => {
+                        hand_out(&mut reader, place);
+                        return got;
+                    }
+                    Got::Nothing if wait => {}
+                    got => return got,
+                }
+            }
+            if let Some(end) = self.wait_for_any() {
+                return end;
+            }
+        }
+    }
+
+    /// What there is now, of any device. A device whose packets are all unwanted takes no more than
+    /// a turn.
+    pub fn look(&self, reader: &mut Reader) -> Got {
+        let mut may_have_more = true;
+        while std::mem::take(&mut may_have_more) {
+            for _ in 0..self.sources.len() {
+                reader.turn = (reader.turn + 1) % self.sources.len();
+                let source = &self.sources[reader.turn];
+                match self.read_turn(reader, source, || false) {
+                    (Got::Nothing, has_ended) => may_have_more |= has_ended,
+                    (got, _) => return got,
+                }
+            }
+        }
+        Got::Nothing
+    }
+
+    /// Reads one, without a wait, of a turn's packets; and whether the turn has ended before there
+    /// was one.
+    pub fn read_turn(
+        &self,
+        reader: &mut Reader,
+        source: &Source,
+        stops: impl Fn() -> bool,
+    ) -> (Got, bool) {
+        let left = Cell::new(TURN);
+        let got = self.read_until(reader, source, false, || {
+            left.set(left.get() - 1);
+            left.get() == 0 || stops()
+        });
+        (got, left.get() == 0)
+    }
+
+    #[inline]
+    fn read_one(&self, reader: &mut Reader, source: &Source, wait: bool) -> Got {
+        self.read_until(reader, source, wait, || false)
+    }
+
+    /// Reads one, or none if it is to stop looking.
+    #[inline]
+    pub fn read_until(
+        &self,
+        reader: &mut Reader,
+        source: &Source,
+        wait: bool,
+        stops: impl Fn() -> bool,
+    ) -> Got {
+        let reading =
+            Reading { signals: &source.signals, most: Some(1), nonblocking: !wait, keeps: true };
+        reader.last = None;
+        loop {
+            let (mut found, mut packets) = (None, 0);
+            let result = source.opened.read(reading, |header, data, metadata| {
+                packets += 1;
+                if self.admit(reader, source, header, data, metadata) {
+                    found = Some(Place(data));
+                }
+            });
+            match (result, found) {
+                (_, Some(place)) => return Got::Packet(place),
+                (Err(End::Broken), _) => return Got::Broken,
+                (Err(End::Failed(_)), _) => return Got::Failed,
+                (Ok(_), None) if packets == 0 && !wait || stops() => return Got::Nothing,
+                (Ok(_), None) => {}
+            }
+        }
+    }
+
+    /// Waits for as long as one wait takes; how the read ends, if it does.
+    fn wait_for_any(&self) -> Option<Got> {
+        let duration = self.poll_duration.load(Relaxed);
+        match self.poll(duration) {
+            Err(Errno::INTR) | Ok(_) => {}
+            Err(_) => return Some(Got::Failed),
+        }
+        // Each thread that waits is to hear of it: the next receive forgets it.
+        (self.wake.any() || self.closing.load(Relaxed)).then_some(Got::Broken)
+    }
+
+    /// The program is going to watch descriptors.
+    pub fn watch(&self) {
+        for source in &self.sources {
+            source.opened.watch();
+        }
+    }
+
+    /// Waits for packets, or a break; the number of devices that may have some.
+    pub fn poll(&self, milliseconds: u32) -> Result<usize, Errno> {
+        let timeout = Timespec {
+            tv_sec: i64::from(milliseconds / 1000),
+            tv_nsec: i64::from(milliseconds % 1000) * 1_000_000,
+        };
+        let fds = self.sources.iter().map(Source::watch);
+        let mut fds: Vec<PollFd<'_>> = fds
+            .chain(self.wake.wake_fd())
+            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+            .collect();
+        poll(&mut fds, Some(&timeout))?;
+        let devices = &fds[..self.sources.len()];
+        // One of several: the others go on, and this one tells it once.
+        if devices.len() > 1 {
+            take_error(devices);
+        }
+        Ok(devices.iter().filter(|fd| !fd.revents().is_empty()).count())
+    }
+
+    /// Gives packets to the program's function until a break, or a failure.
+    pub fn each(&self, wait: bool, mut give: impl FnMut(&pfring_pkthdr, *const u8)) -> c_int {
+        if let [source] = &self.sources[..]
+            && !self.is_reentrant()
+        {
+            return self.each_of_one(source, wait, give);
+        }
+        loop {
+            let got = self.next(wait, |reader, place| {
+                self.received.fetch_add(1, Relaxed);
+                give(&reader.header, place.0);
+            });
+            match got {
+                Some(Got::Packet(_) | Got::Nothing) => {}
+                Some(Got::Broken) => return 0,
+                Some(Got::Failed) | None => return ERROR_GENERIC,
+            }
+            if self.wake.any() || self.closing.load(Relaxed) {
+                return 0;
+            }
+        }
+    }
+
+    /// Where they lie, in one go.
+    fn each_of_one(
+        &self,
+        source: &Source,
+        wait: bool,
+        mut give: impl FnMut(&pfring_pkthdr, *const u8),
+    ) -> c_int {
+        self.set_program_receives();
+        let Ok(mut reader) = self.reader.try_lock() else { return ERROR_GENERIC };
+        if let Some(place) = reader.kept.take() {
+            self.received.fetch_add(1, Relaxed);
+            give(&reader.header, place.0);
+        }
+        let reading = Reading {
+            signals: &source.signals,
+            most: Some(TURN),
+            nonblocking: !wait,
+            keeps: false,
+        };
+        loop {
+            let mut packets = 0;
+            let result = source.opened.read(reading, |header, data, metadata| {
+                if self.admit(&mut reader, source, header, data, metadata) {
+                    packets += 1;
+                    give(&reader.header, data);
+                }
+            });
+            self.received.fetch_add(packets, Relaxed);
+            match result {
+                Ok(_) => {}
+                Err(End::Broken) => return 0,
+                Err(End::Failed(_)) => return ERROR_GENERIC,
+            }
+            if self.closing.load(Relaxed) {
+                return 0;
+            }
+        }
+    }
+
+    /// Looks at the next packet, which stays.
+    pub fn peek(&self) -> Option<pfring_pkthdr> {
+        self.set_program_receives();
+        let mut reader = self.reader.try_lock().ok()?;
+        if reader.kept.is_none()
+            && let Got::Packet(place) = self.look(&mut reader)
+        {
+            reader.kept = Some(place);
+        }
+        reader.kept.map(|_| reader.header)
+    }
+
+    /// Throws away what there is now.
+    pub fn discard(&self) {
+        let Ok(mut reader) = self.reader.try_lock() else { return };
+        (reader.kept, reader.last) = (None, None);
+        for source in &self.sources {
+            let reading =
+                Reading { signals: &source.signals, most: None, nonblocking: true, keeps: false };
+            // A file is there to be read.
+            if !source.is_file() {
+                let _ = source.opened.read(reading, |_, _, _| {});
+            }
+            source.forget_lost();
+        }
+    }
+
+    /// The descriptor that is readable while there are packets; -1 without devices.
+    pub fn fd(&self) -> c_int {
+        match &self.sources[..] {
+            [] => -1,
+            [source] => source.opened.watch(),
+            _ => self.set.get_or_init(|| self.all().ok()).as_ref().map_or(-1, AsRawFd::as_raw_fd),
+        }
+    }
+
+    /// One for several devices.
+    fn all(&self) -> rustix::io::Result<OwnedFd> {
+        let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        for source in &self.sources {
+            epoll::add(&set, source.watch(), epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+        }
+        Ok(set)
+    }
+}
+
+/// Whether a descriptor says that it has failed; what it says is forgotten, as far as it is a socket.
+pub fn take_error(fds: &[PollFd<'_>]) -> bool {
+    let mut has_failed = false;
+    for fd in fds {
+        if fd.revents().intersects(PollFlags::ERR | PollFlags::HUP) {
+            let _ = socket_error(fd);
+            has_failed = true;
+        }
+    }
+    has_failed
+}
+
+#[cfg(test)]
+mod tests;

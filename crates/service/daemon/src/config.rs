@@ -1,0 +1,447 @@
+//! A daemon's configuration: a TOML file, every key optional.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read},
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use ringway_environment::{has_more_rights, variable};
+use ringway_ipc::{GROUPS, USERS, home_of, id_of};
+use ringway_region::{LayoutError, Sizes};
+use ringway_registry::{Accounts, NamePattern, Settings, UidRange};
+use rustix::process::{Resource, getrlimit, getuid};
+use serde::Deserialize;
+
+use crate::{reservations::Reservation, uid_ranges};
+
+pub const DEFAULT_PATH: &str = "/etc/ringway/ringwayd.toml";
+
+/// Of a private daemon's configuration, in the user's configuration directory.
+const PRIVATE_NAME: &str = "ringway/ringwayd.toml";
+
+/// Keys that say who may use a daemon, and where it is found.
+const SYSTEM_KEYS: [&str; 11] = [
+    "socket",
+    "group",
+    "mode",
+    "nic_users",
+    "grant",
+    "reserve",
+    "switches_per_user",
+    "switch_ports_per_user",
+    "lossless_users",
+    "subuid",
+    "uid_ranges",
+];
+
+/// Ports that a user may have on a bridge: a quarter of them.
+const SWITCH_PORTS: usize = 63;
+
+/// What the administrator may set, or the user of a private daemon.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// The socket's path; its directory is made if missing.
+    pub socket: String,
+    /// Group that owns the socket: its members may open ports. A name or a number.
+    pub group: Option<String>,
+    /// Permissions of the socket, in octal.
+    pub mode: String,
+    /// Users who may open network interfaces, besides root: names or numbers.
+    pub nic_users: Vec<String>,
+    /// Interfaces that some users may open by name.
+    pub grant: Vec<Grant>,
+    /// Names of switches and ports that only some users may take; the first that stands for a name
+    /// decides.
+    pub reserve: Vec<Reserve>,
+    /// Bridges at most.
+    pub max_bridges: usize,
+    /// Bridges of one user at most. Without it: a quarter of all.
+    pub switches_per_user: Option<usize>,
+    /// Ports of one user on a bridge at most. Without it: a quarter of what a bridge has.
+    pub switch_ports_per_user: Option<usize>,
+    /// Users whose ports of switches may be lossless, besides root: names or numbers. Without it: all.
+    pub lossless_users: Option<Vec<String>>,
+    /// Whether ids that `/etc/subuid` gives to a user count as that user.
+    pub subuid: bool,
+    /// Other ids that count as a user, as lines of that file: `alice:100000:65536`.
+    pub uid_ranges: Vec<String>,
+    /// Slots of the rings of NIC ports.
+    pub nic_slots: u32,
+    /// Whether receive rings are stamped with the time at every sync.
+    pub timestamps: bool,
+    /// Megabytes (2^20) of rings and buffers that the programs of one user ask for at most, together.
+    pub memory_per_user: u64,
+    /// Descriptors of the daemon that one user takes up at most. Without it: a quarter of those
+    /// that the daemon may have.
+    pub descriptors_per_user: Option<usize>,
+    /// Pools of each user's global region, from the daemon's start on (S-MEM-6).
+    pub global_region: Sizes,
+}
+
+/// An interface of the daemon's own network namespace, and those who may open it from wherever they
+/// are: a container, say, with a network namespace of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Grant {
+    pub interface: String,
+    /// Names or numbers.
+    pub users: Vec<String>,
+}
+
+/// Names of switches, or of their ports, that these users alone may take, and root.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reserve {
+    /// `vale_prod*`, say, or `vale0:db`.
+    pub name: String,
+    /// Names or numbers.
+    #[serde(default)]
+    pub users: Vec<String>,
+    #[serde(default)]
+    pub groups: Vec<String>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let settings = Settings::default();
+        Config {
+            socket: "/run/ringway/ringwayd.sock".into(),
+            group: None,
+            mode: "0660".into(),
+            nic_users: Vec::new(),
+            grant: Vec::new(),
+            reserve: Vec::new(),
+            max_bridges: settings.max_bridges,
+            switches_per_user: None,
+            switch_ports_per_user: None,
+            lossless_users: None,
+            subuid: true,
+            uid_ranges: Vec::new(),
+            nic_slots: settings.nic_slots,
+            timestamps: settings.timestamps,
+            memory_per_user: settings.memory_per_user >> 20,
+            descriptors_per_user: None,
+            global_region: settings.global_region,
+        }
+    }
+}
+
+/// Why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{path}: {source}")]
+    Read { path: String, source: io::Error },
+    #[error("{path}: line {line}: {problem}; correct the file, or remove it to have the defaults")]
+    Parse { path: String, line: usize, problem: String },
+    #[error("{key}: {value} {problem}")]
+    Value { key: &'static str, value: String, problem: &'static str },
+    #[error(
+        "{path}: `{key}` is for the system daemon: who may use a private one, and where it is, \
+         follows from who starts it; remove the line"
+    )]
+    System { path: String, key: &'static str },
+    #[error("{path}: {source}; correct the file, or remove it to have the defaults")]
+    Private { path: String, source: Box<Error> },
+    #[error("global_region: {0}")]
+    Region(#[from] LayoutError),
+}
+
+impl Error {
+    fn parse(path: &str, text: &str, error: &toml::de::Error) -> Error {
+        let at = error.span().map_or(0, |span| span.start);
+        let line = 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
+        let problem = error.message().replace('\n', ", ");
+        Error::Parse { path: path.into(), line, problem }
+    }
+}
+
+impl Config {
+    /// A private daemon's, from the file in the user's configuration directory, if there is one.
+    pub fn private() -> Result<Config, Error> {
+        let home = home_of(getuid().as_raw(), USERS);
+        let path = match has_more_rights() {
+            true => home.map(|home| Path::new(&home).join(".config").join(PRIVATE_NAME)),
+            false => private_path(|name| variable(name).map(PathBuf::from)),
+        };
+        path.map_or_else(|| Ok(Config::default()), |path| Config::private_at(&path))
+    }
+
+    fn private_at(path: &Path) -> Result<Config, Error> {
+        let text = match read_of_user(path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Config::default()),
+            // The directory is another user's: `su` and `setpriv` leave HOME as it was.
+            Err(_) if fs::metadata(path).is_err() => return Ok(Config::default()),
+            Err(source) => return Err(Error::Read { path: path.display().to_string(), source }),
+        };
+        let path = || path.display().to_string();
+        let keys: toml::Table =
+            toml::from_str(&text).map_err(|error| Error::parse(&path(), &text, &error))?;
+        if let Some(key) = SYSTEM_KEYS.into_iter().find(|key| keys.contains_key(*key)) {
+            return Err(Error::System { path: path(), key });
+        }
+        Config::parse(&path(), &text).map_err(|error| match error {
+            Error::Parse { .. } => error,
+            other => Error::Private { path: path(), source: Box::new(other) },
+        })
+    }
+
+    /// Reads the system daemon's file. The default file may be missing; any other must be there.
+    pub fn read(path: &Path) -> Result<Config, Error> {
+        let shown = path.display().to_string();
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == io::ErrorKind::NotFound && path == Path::new(DEFAULT_PATH) => {
+                String::new()
+            }
+            Err(source) => return Err(Error::Read { path: shown, source }),
+        };
+        Config::parse(&shown, &text)
+    }
+
+    /// Parses and checks the text of the file at `path`.
+    fn parse(path: &str, text: &str) -> Result<Config, Error> {
+        let config: Config =
+            toml::from_str(text).map_err(|error| Error::parse(path, text, &error))?;
+        config.mode()?;
+        config.gid()?;
+        config.nic_uids()?;
+        config.lossless_uids()?;
+        config.grants()?;
+        config.reservations()?;
+        config.uid_ranges()?;
+        if !(3..=32768).contains(&config.nic_slots) {
+            let value = config.nic_slots.to_string();
+            return Err(Error::Value { key: "nic_slots", value, problem: "is not in 3..=32768" });
+        }
+        config.settings(false).check()?;
+        Ok(config)
+    }
+
+    /// The socket's permission bits.
+    pub fn mode(&self) -> Result<u32, Error> {
+        u32::from_str_radix(&self.mode, 8).ok().filter(|mode| *mode <= 0o777).ok_or_else(|| {
+            let value = self.mode.clone();
+            Error::Value { key: "mode", value, problem: "is not an octal mode such as 0660" }
+        })
+    }
+
+    /// The socket's group.
+    pub fn gid(&self) -> Result<Option<u32>, Error> {
+        let Some(group) = &self.group else { return Ok(None) };
+        id_of(group, GROUPS).map(Some).ok_or_else(|| Error::Value {
+            key: "group",
+            value: group.clone(),
+            problem: "is no group here; `groupadd --system` makes one",
+        })
+    }
+
+    /// Users who may open network interfaces.
+    pub fn nic_uids(&self) -> Result<Vec<u32>, Error> {
+        uids("nic_users", &self.nic_users)
+    }
+
+    /// Users whose ports may be lossless.
+    fn lossless_uids(&self) -> Result<Option<Vec<u32>>, Error> {
+        self.lossless_users.as_ref().map(|users| uids("lossless_users", users)).transpose()
+    }
+
+    /// Interfaces, each with the users who may open it by name.
+    pub fn grants(&self) -> Result<Vec<(String, Vec<u32>)>, Error> {
+        let grant =
+            |grant: &Grant| Ok((grant.interface.clone(), uids("grant.users", &grant.users)?));
+        self.grant.iter().map(grant).collect()
+    }
+
+    /// Reserved names, each with the users and groups that may take it.
+    pub fn reservations(&self) -> Result<Vec<Reservation>, Error> {
+        let reservation = |reserve: &Reserve| {
+            let pattern = NamePattern::parse(&reserve.name).ok_or_else(|| Error::Value {
+                key: "reserve.name",
+                value: reserve.name.clone(),
+                problem: "stands for no switch and no port: write vale<id> or vale<id>:<port>, with * for \
+                          any characters",
+            })?;
+            let uids = uids("reserve.users", &reserve.users)?;
+            let gid = |group: &String| {
+                id_of(group, GROUPS).ok_or_else(|| Error::Value {
+                    key: "reserve.groups",
+                    value: group.clone(),
+                    problem: "is no group here",
+                })
+            };
+            let gids = reserve.groups.iter().map(gid).collect::<Result<Vec<_>, _>>()?;
+            Ok(Reservation::new(pattern, uids, gids))
+        };
+        self.reserve.iter().map(reservation).collect()
+    }
+
+    /// Ids that count as other users.
+    fn uid_ranges(&self) -> Result<Vec<UidRange>, Error> {
+        let range = |line: &String| {
+            uid_ranges::parse(line, |name| id_of(name, USERS)).ok_or_else(|| Error::Value {
+                key: "uid_ranges",
+                value: line.clone(),
+                problem: "is not USER:FIRST:COUNT with a user who is here, as in subuid(5)",
+            })
+        };
+        self.uid_ranges.iter().map(range).collect()
+    }
+
+    /// What the registry is to know of it. The user of a private daemon shares it with nobody.
+    pub fn settings(&self, is_private: bool) -> Settings {
+        let quarter = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / 4;
+        let share = if is_private { 3 * quarter } else { quarter };
+        let (switches_per_user, switch_ports_per_user, ranges) = if is_private {
+            (usize::MAX, usize::MAX, Vec::new())
+        } else {
+            let mut ranges = if self.subuid { uid_ranges::of_machine() } else { Vec::new() };
+            // They were read before: there are none that are wrong.
+            ranges.extend(self.uid_ranges().unwrap_or_default());
+            let switches = self.switches_per_user.unwrap_or((self.max_bridges / 4).max(1));
+            (switches, self.switch_ports_per_user.unwrap_or(SWITCH_PORTS), ranges)
+        };
+        Settings {
+            max_bridges: self.max_bridges,
+            switches_per_user,
+            switch_ports_per_user,
+            // They were read before.
+            lossless_users: self.lossless_uids().unwrap_or_default(),
+            accounts: Arc::new(Accounts::new(ranges)),
+            timestamps: self.timestamps,
+            nic_slots: self.nic_slots,
+            global_region: self.global_region,
+            memory_per_user: self.memory_per_user.saturating_mul(1 << 20),
+            descriptors_per_user: self.descriptors_per_user.unwrap_or(share as usize),
+        }
+    }
+}
+
+/// Where a private daemon's configuration is, by the environment of the program that started it:
+/// `$XDG_CONFIG_HOME/ringway/ringwayd.toml`, or in `~/.config`.
+fn private_path(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    // As the XDG Base Directory Specification has it, what is not absolute counts as not set.
+    let absolute = |name| variable(name).filter(|path| path.is_absolute());
+    let folder = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
+    Some(folder.join(PRIVATE_NAME))
+}
+
+/// The text of a file that the user has chosen. A daemon with file capabilities may read what its
+/// user may not, and says what is wrong in a file.
+fn read_of_user(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    if has_more_rights() && file.metadata()?.uid() != getuid().as_raw() {
+        let problem = "belongs to another user, and this daemon has more rights than its own";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn uids(key: &'static str, users: &[String]) -> Result<Vec<u32>, Error> {
+    let uid = |user: &String| {
+        let missing = || Error::Value { key, value: user.clone(), problem: "is no user here" };
+        id_of(user, USERS).ok_or_else(missing)
+    };
+    users.iter().map(uid).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+    use super::*;
+
+    fn parse(text: &str) -> Result<Config, String> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("ringwayd-{}-{}.toml", std::process::id(), NEXT.fetch_add(1, Relaxed));
+        let path = std::env::temp_dir().join(name);
+        fs::write(&path, text).unwrap();
+        let config = Config::read(&path).map_err(|e| e.to_string());
+        fs::remove_file(&path).unwrap();
+        config
+    }
+
+    #[test]
+    fn the_example_shows_the_defaults() {
+        let example = parse(include_str!("../../../../dist/ringwayd.toml")).unwrap();
+        assert_eq!(example, Config::default());
+    }
+
+    #[test]
+    fn a_private_daemon_reads_its_users_file() {
+        let at = |config: Option<&str>, home: Option<&str>| {
+            private_path(|name| if name == "HOME" { home } else { config }.map(PathBuf::from))
+        };
+        let path = |text: &str| Some(PathBuf::from(text));
+        assert_eq!(at(Some("/c"), Some("/h")), path("/c/ringway/ringwayd.toml"));
+        assert_eq!(at(Some("c"), Some("/h")), path("/h/.config/ringway/ringwayd.toml"));
+        assert_eq!(at(None, None), None);
+
+        let file =
+            std::env::temp_dir().join(format!("ringwayd-private-{}.toml", std::process::id()));
+        assert_eq!(Config::private_at(&file).unwrap(), Config::default());
+        let read = |text: &str| {
+            fs::write(&file, text).unwrap();
+            Config::private_at(&file).map_err(|error| error.to_string())
+        };
+        assert_eq!(read("nic_slots = 512").unwrap().nic_slots, 512);
+        for (text, word) in [
+            ("group = 'x'", "`group` is for the system daemon"),
+            ("[[grant]]\ninterface = 'e'\nusers = []", "`grant` is for the system daemon"),
+            ("[[reserve]]\nname = 'vale0'", "`reserve` is for the system daemon"),
+            ("nic_slots = 1", "remove it to have the defaults"),
+            ("nic_slots = 'many'", "remove it to have the defaults"),
+            ("nic_slots =", "remove it to have the defaults"),
+            ("timestamps = true\nslots = 5", "line 2: unknown field"),
+        ] {
+            let said = read(text).unwrap_err();
+            assert!(said.contains(word) && said.contains("ringwayd-private"), "{text}: {said}");
+        }
+        fs::remove_file(&file).unwrap();
+
+        // A directory that the user cannot search holds no configuration of the user's; a file that is
+        // there and cannot be read is an error.
+        assert_eq!(Config::private_at(Path::new("/dev/null/x.toml")).unwrap(), Config::default());
+        assert!(Config::private_at(&std::env::temp_dir()).is_err());
+    }
+
+    #[test]
+    fn reads_what_is_set_and_defaults_the_rest() {
+        let config = parse("group = 'root'\nmode = '0600'\nnic_users = ['root', '1234']").unwrap();
+        assert_eq!(config.gid().unwrap(), Some(0));
+        assert_eq!(config.mode().unwrap(), 0o600);
+        assert_eq!(config.nic_uids().unwrap(), [0, 1234]);
+        assert_eq!(config.socket, Config::default().socket);
+
+        let text = "[[grant]]\ninterface = 'eth7'\nusers = ['root', '7']";
+        assert_eq!(parse(text).unwrap().grants().unwrap(), [("eth7".into(), vec![0, 7])]);
+
+        let text = "[[reserve]]\nname = 'vale0:db*'\nusers = ['7']\ngroups = ['root']";
+        let reserved = parse(text).unwrap().reservations().unwrap();
+        assert!(reserved.len() == 1 && reserved[0].pattern().to_string() == "vale0:db*");
+
+        for (text, word) in [
+            ("[[grant]]\ninterface = 'eth7'\nusers = ['nobody at all']", "grant.users"),
+            ("[[reserve]]\nname = 'eth0'", "any characters"),
+            ("[[reserve]]\nname = 'vale0'\nusers = ['nobody at all']", "reserve.users"),
+            ("[[reserve]]\nname = 'vale0'\ngroups = ['nobody at all']", "reserve.groups"),
+            ("[[reserve]]\nnames = 'vale0'", "unknown field"),
+            ("grup = 'x'", "grup"),
+            ("mode = '999'", "octal"),
+            ("group = 'no such group'", "groupadd"),
+            ("nic_slots = 1", "nic_slots"),
+            ("uid_ranges = ['root']", "subuid(5)"),
+            ("lossless_users = ['nobody at all']", "lossless_users"),
+            ("[global_region]\nbuf_size = 32", "buffer size"),
+            ("[global_region]\nbufs = 32", "bufs"),
+        ] {
+            assert!(parse(text).unwrap_err().contains(word), "{text}");
+        }
+    }
+}

@@ -1,0 +1,609 @@
+//! The book of bridges.
+
+use std::{collections::BTreeMap, io, sync::Arc};
+
+use ringway_abi::Dir;
+use ringway_kring::{Doorbell, Offsets};
+use ringway_proto::{Cause, Error, Forwarding, Result};
+use ringway_switch_port::{Port as BridgePort, PortIndex, PortMirrors};
+use ringway_vale::{Bridge, Draining, PortConfig, PortCounters, Remainder, SourceAddresses};
+
+use crate::{accounts::Accounts, lasting::LastingSettings, registry::Settings};
+
+mod addresses;
+mod forwarding;
+mod info;
+mod lasting;
+
+/// Ports of a bridge at most, besides two spare places (S-VALE-2).
+pub(crate) const MAX_ACTIVE: usize = 252;
+
+/// Begins the names of bridges that no user sees.
+pub(crate) const HIDDEN_PREFIX: &str = "limbo ";
+
+/// Where a port is attached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BridgePortRef {
+    pub bridge: String,
+    pub index: PortIndex,
+}
+
+impl BridgePortRef {
+    /// Whether the port is on no bridge that a user knows of.
+    pub fn is_hidden(&self) -> bool {
+        self.bridge.starts_with(HIDDEN_PREFIX)
+    }
+}
+
+struct PortEntry {
+    index: PortIndex,
+    /// Whose it is.
+    uid: u32,
+    /// Full name, `valeX:port`.
+    name: String,
+    counters: Arc<PortCounters>,
+    config: PortConfig,
+    /// How many addresses had moved to it when that was last reported.
+    reported: u64,
+    /// The port with which it was said to be in a loop.
+    reported_loop: Option<PortIndex>,
+}
+
+struct BridgeEntry {
+    name: String,
+    worker: Bridge,
+    ports: Vec<PortEntry>,
+    forwarding: Forwarding,
+    /// The user who asked for it by name: it stays without ports.
+    keeper: Option<u32>,
+    /// Ports of programs that join it may send with one address only.
+    one_address: bool,
+    /// The ports that want it to poll, and on which processors.
+    polled: BTreeMap<PortIndex, Vec<usize>>,
+    /// The user who configured it while no user kept it.
+    configured_by: Option<u32>,
+    /// Full names of ports that are to come back, and whose they are.
+    expected: Vec<(String, u32)>,
+    /// What ports have again when they come back.
+    settings: Vec<LastingSettings>,
+}
+
+impl BridgeEntry {
+    /// Has it poll on the processors of all ports that want it, or sleep where none does.
+    fn apply_polling(&self) {
+        self.worker.poll(self.polled.values().flatten().copied().collect());
+    }
+
+    /// The user whose share it is: the one who made it to stay, or who has the first of its ports.
+    fn user(&self) -> Option<u32> {
+        let first = self.ports.first().map(|port| port.uid);
+        self.keeper.or(first).or_else(|| self.expected.first().map(|(_, uid)| *uid))
+    }
+
+    /// The port of that index.
+    fn port(&self, index: PortIndex) -> Option<&PortEntry> {
+        self.ports.iter().find(|port| port.index == index)
+    }
+
+    fn is_visible(&self) -> bool {
+        !self.name.starts_with(HIDDEN_PREFIX)
+    }
+}
+
+/// All bridges. Their indices are stable while they exist (S-VALE-18).
+pub(crate) struct Bridges {
+    entries: Vec<Option<BridgeEntry>>,
+    max: usize,
+    /// What each user may have of them, and on each.
+    share: usize,
+    ports_share: usize,
+    accounts: Arc<Accounts>,
+    lossless_users: Option<Vec<u32>>,
+    /// Whether what is to outlive the daemon may have changed.
+    pub lasting_changed: bool,
+    /// Rung by a worker that has lost ports. Only where something listens to events.
+    doorbell: Option<Arc<Doorbell>>,
+}
+
+impl Bridges {
+    pub fn new(settings: &Settings) -> Bridges {
+        Bridges {
+            entries: Vec::new(),
+            max: settings.max_bridges,
+            share: settings.switches_per_user,
+            ports_share: settings.switch_ports_per_user,
+            accounts: settings.accounts.clone(),
+            lossless_users: settings.lossless_users.clone(),
+            lasting_changed: false,
+            doorbell: None,
+        }
+    }
+
+    /// From now on `doorbell` is rung when a worker has lost ports.
+    pub fn report_to(&mut self, doorbell: Arc<Doorbell>) {
+        let workers = self.entries.iter().flatten().map(|entry| &entry.worker);
+        workers.for_each(|worker| worker.report_to(doorbell.clone()));
+        self.doorbell = Some(doorbell);
+    }
+
+    /// The ports that workers have lost by panics, with their names. Each is to be detached. A worker that has
+    /// ended is started anew, without ports.
+    ///
+    /// `stays` says whose a port is that comes back: the bridge is there until then.
+    pub fn take_lost(
+        &mut self,
+        stays: impl Fn(&str) -> Option<u32>,
+    ) -> Vec<(BridgePortRef, String)> {
+        let mut lost = Vec::new();
+        for place in &mut self.entries {
+            let Some(entry) = place else { continue };
+            let from_worker = entry.worker.take_lost();
+            if from_worker.is_nothing() {
+                continue;
+            }
+            let bridge = entry.name.clone();
+            let is_lost =
+                |port: &&PortEntry| from_worker.all || from_worker.ports.contains(&port.index);
+            let told = |port: &PortEntry| {
+                (BridgePortRef { bridge: bridge.clone(), index: port.index }, port.name.clone())
+            };
+            lost.extend(entry.ports.iter().filter(is_lost).map(told));
+            for port in entry.ports.iter().filter(is_lost) {
+                // Its stack is behind it.
+                let name = port.name.trim_end_matches('^');
+                let expected = |(it, _): &(String, u32)| it == name;
+                if let Some(uid) = stays(name).filter(|_| !entry.expected.iter().any(expected)) {
+                    entry.expected.push((name.into(), uid));
+                }
+            }
+            if !from_worker.all {
+                continue;
+            }
+            match start(&bridge, self.doorbell.as_ref()) {
+                Ok(worker) => {
+                    entry.worker = worker;
+                    entry.polled.clear();
+                    for gone in std::mem::take(&mut entry.ports) {
+                        entry.keep_settings(gone);
+                    }
+                    entry.apply_forwarding();
+                }
+                // The next port to join makes a new one.
+                Err(_) => *place = None,
+            }
+        }
+        self.reap();
+        lost
+    }
+
+    /// ENOMEM if there are as many bridges as there can be, or as user `uid` may have.
+    fn check_share(&self, bridge: &str, uid: u32) -> Result<()> {
+        let visible = || self.entries.iter().flatten().filter(|e| e.is_visible());
+        if visible().count() >= self.max {
+            let problem =
+                format!("there are {} switches already, the most that this daemon runs", self.max);
+            return Err(Error::no_memory(problem)
+                .at(bridge)
+                .remedy("delete one or raise max_bridges in its configuration"));
+        }
+        let account = self.accounts.of(uid);
+        let theirs = |e: &&BridgeEntry| e.user().is_some_and(|u| self.accounts.of(u) == account);
+        if uid != 0 && visible().filter(theirs).count() >= self.share {
+            let whose = self.accounts.name(uid);
+            let problem =
+                format!("{whose} has {} switches already, the most that each may have", self.share);
+            return Err(Error::no_memory(problem).at(bridge).remedy(
+                "use one of those, or raise switches_per_user in the daemon's configuration",
+            ));
+        }
+        Ok(())
+    }
+
+    /// ENOMEM if user `uid` may not have so many ports more on a bridge, or there is no room for them: to be
+    /// asked before anything is opened for them.
+    pub fn check_room(&self, bridge: &str, uid: u32, ports: usize) -> Result<()> {
+        let there = self.entries.iter().flatten().find(|entry| entry.name == bridge);
+        match there {
+            None if !bridge.starts_with(HIDDEN_PREFIX) => self.check_share(bridge, uid)?,
+            Some(entry) if entry.ports.len() + ports > MAX_ACTIVE => return Err(no_place(bridge)),
+            _ => {}
+        }
+        self.check_ports_share(bridge, uid, ports)
+    }
+
+    /// ENOMEM if user `uid` has as many ports on a bridge as each may have, or would with so many more.
+    fn check_ports_share(&self, bridge: &str, uid: u32, ports: usize) -> Result<()> {
+        let (accounts, share) = (&self.accounts, self.ports_share);
+        let there = self.entries.iter().flatten().find(|entry| entry.name == bridge);
+        let Some(entry) = there else {
+            return if uid == 0 || ports <= share.max(1) || bridge.starts_with(HIDDEN_PREFIX) {
+                Ok(())
+            } else {
+                Err(self.no_share(bridge, uid))
+            };
+        };
+        let account = accounts.of(uid);
+        let theirs = entry.ports.iter().filter(|port| accounts.of(port.uid) == account).count();
+        let is_keeper = entry.keeper.is_some_and(|keeper| accounts.of(keeper) == account);
+        if uid == 0 || is_keeper || !entry.is_visible() || theirs + ports <= share {
+            return Ok(());
+        }
+        Err(self.no_share(bridge, uid))
+    }
+
+    fn no_share(&self, bridge: &str, uid: u32) -> Error {
+        let (whose, share) = (self.accounts.name(uid), self.ports_share);
+        let problem = format!("{whose} may have no more than {share} ports there, as each user");
+        Error::no_memory(problem).at(bridge).remedy(
+            "close some, make a switch of your own with `ringway switch new`, or raise \
+             switch_ports_per_user in the daemon's configuration",
+        )
+    }
+
+    fn find(&mut self, bridge: &str) -> Option<&mut BridgeEntry> {
+        self.entries.iter_mut().flatten().find(|e| e.name == bridge)
+    }
+
+    fn find_or_start(&mut self, bridge: &str, uid: u32) -> Result<&mut BridgeEntry> {
+        let known = self.entries.iter().position(|e| e.as_ref().is_some_and(|e| e.name == bridge));
+        if known.is_none() && !bridge.starts_with(HIDDEN_PREFIX) {
+            self.check_share(bridge, uid)?;
+        }
+        let free = self.entries.iter().position(Option::is_none);
+        let at = known.or(free).unwrap_or(self.entries.len());
+        if at == self.entries.len() {
+            self.entries.push(None);
+        }
+        #[expect(clippy::indexing_slicing, reason = "it was found, or made just before")]
+        let slot = &mut self.entries[at];
+        if slot.is_none() {
+            let worker = start(bridge, self.doorbell.as_ref())
+                .map_err(|e| Error::io(&format!("{bridge}: cannot start a worker"), e))
+                .map_err(|e| {
+                    e.remedy(
+                        "raise the daemon's limit of tasks (TasksMax= of its unit, RLIMIT_NPROC), or of \
+                         open files",
+                    )
+                })?;
+            *slot = Some(BridgeEntry {
+                name: bridge.into(),
+                worker,
+                ports: Vec::new(),
+                forwarding: Forwarding::default(),
+                keeper: None,
+                one_address: false,
+                polled: BTreeMap::new(),
+                configured_by: None,
+                expected: Vec::new(),
+                settings: Vec::new(),
+            });
+        }
+        slot.as_mut().ok_or_else(|| no_bridge(bridge))
+    }
+
+    /// Makes a bridge that stays, for user `uid`; if `one_address`, ports of programs that join it may
+    /// send with one address only.
+    pub fn create(&mut self, bridge: &str, uid: u32, one_address: bool) -> Result<()> {
+        let entry = self.find_or_start(bridge, uid)?;
+        if entry.keeper.is_some() {
+            return Err(Error::new(Cause::Exists, "there is such a switch").at(bridge));
+        }
+        (entry.keeper, entry.one_address) = (Some(uid), one_address);
+        self.lasting_changed = true;
+        Ok(())
+    }
+
+    /// What source addresses a program's port may send with that joins the bridge.
+    pub fn sources_of_new(&mut self, bridge: &str) -> SourceAddresses {
+        self.find(bridge).map_or(SourceAddresses::Any, |entry| entry.default_sources())
+    }
+
+    /// The user who made the bridge to stay, if one did. Fails if there is no such bridge.
+    pub fn keeper(&mut self, bridge: &str) -> Result<Option<u32>> {
+        Ok(self.find(bridge).ok_or_else(|| no_bridge(bridge))?.keeper)
+    }
+
+    /// The user whose the bridge is: the one who made it to stay, or who has the first of its
+    /// ports.
+    pub fn owner(&self, bridge: &str) -> Option<u32> {
+        let entry = self.entries.iter().flatten().find(|entry| entry.name == bridge)?;
+        entry.is_visible().then(|| entry.user())?
+    }
+
+    /// Notes that a user has configured a bridge, or a port of it.
+    pub fn note_configured_by(&mut self, bridge: &str, uid: u32) {
+        if let Some(entry) = self.find(bridge).filter(|e| e.keeper.is_none() && uid != 0) {
+            entry.configured_by = Some(uid);
+            self.lasting_changed = true;
+        }
+    }
+
+    /// The user who has configured the bridge, if no user keeps it.
+    pub fn configured_by(&mut self, bridge: &str) -> Option<u32> {
+        self.find(bridge).filter(|e| e.keeper.is_none())?.configured_by
+    }
+
+    /// Has a function of a test's decide where frames go.
+    #[cfg(feature = "faults")]
+    pub fn set_function(&mut self, bridge: &str, function: Box<dyn ringway_vale::Forward>) {
+        if let Some(entry) = self.find(bridge) {
+            entry.worker.set_function(function);
+        }
+    }
+
+    /// Lets a bridge go with its last port. Fails if there is none of that name.
+    pub fn release(&mut self, bridge: &str) -> Result<()> {
+        let entry = self.find(bridge).ok_or_else(|| no_bridge(bridge))?;
+        entry.keeper = None;
+        self.lasting_changed = true;
+        self.reap();
+        Ok(())
+    }
+
+    /// Whether any bridge stays without ports: then so must the daemon.
+    pub fn any_kept(&self) -> bool {
+        self.entries.iter().flatten().any(|e| e.keeper.is_some())
+    }
+
+    /// How many bridges stay without ports for some users.
+    pub fn kept_by(&self, users: impl Fn(u32) -> bool) -> usize {
+        self.entries.iter().flatten().filter(|entry| entry.keeper.is_some_and(&users)).count()
+    }
+
+    /// Attaches a port of user `uid`, called `name`, to `bridge`, which comes into being if need be.
+    pub fn attach(
+        &mut self,
+        uid: u32,
+        bridge: &str,
+        name: &str,
+        port: Box<dyn BridgePort>,
+        mut config: PortConfig,
+    ) -> Result<BridgePortRef> {
+        crate::fault::step();
+        self.check_ports_share(bridge, uid, 1)?;
+        let may_be_lossless = self.may_be_lossless(uid);
+        let entry = self.find_or_start(bridge, uid)?;
+        entry.settle(name, uid, &mut config);
+        config.lossless = config.lossless.filter(|_| may_be_lossless);
+        let counters = Arc::new(PortCounters::default());
+        let attached = if entry.ports.len() >= MAX_ACTIVE {
+            None
+        } else {
+            entry.worker.attach(port, config.clone(), counters.clone())
+        };
+        let Some(index) = attached else {
+            self.reap();
+            return Err(no_place(bridge));
+        };
+        entry.ports.push(PortEntry {
+            index,
+            uid,
+            name: name.into(),
+            counters,
+            config,
+            reported: 0,
+            reported_loop: None,
+        });
+        entry.forget_settings(name, uid);
+        entry.ports_changed(name);
+        Ok(BridgePortRef { bridge: bridge.into(), index })
+    }
+
+    /// Changes the settings of a port.
+    pub fn change(&mut self, bridge: &str, index: PortIndex, f: impl FnOnce(&mut PortConfig)) {
+        let Some(entry) = self.find(bridge) else { return };
+        if let Some(port) = entry.ports.iter_mut().find(|m| m.index == index) {
+            let before = port.config.clone();
+            f(&mut port.config);
+            if port.config != before {
+                entry.worker.configure(index, port.config.clone());
+                self.lasting_changed = true;
+            }
+        }
+    }
+
+    /// Sets the offsets of a ring of a port.
+    pub fn set_offsets(
+        &mut self,
+        bridge_port: &BridgePortRef,
+        dir: Dir,
+        ring: usize,
+        offsets: Offsets,
+    ) {
+        if let Some(entry) = self.find(&bridge_port.bridge) {
+            entry.worker.set_offsets(bridge_port.index, dir, ring, Some(offsets));
+        }
+    }
+
+    /// Puts `port`, which has the same doorbell, in the place of another. When this returns the rings
+    /// of that one are not touched any more: what it had sent is lost as far as it is more than can be
+    /// forwarded in some milliseconds.
+    pub fn replace(&mut self, bridge_port: &BridgePortRef, port: Box<dyn BridgePort>) {
+        crate::fault::step();
+        if let Some(entry) = self.find(&bridge_port.bridge) {
+            entry.worker.leave(bridge_port.index, Some(port), Remainder::Drop, None);
+        }
+    }
+
+    /// As [`replace`](Self::replace), but what the old one has sent is all forwarded: the worker touches its
+    /// rings as long as the answer says, and rings `doorbell` when it has done with them.
+    pub fn begin_replace(
+        &mut self,
+        bridge_port: &BridgePortRef,
+        port: Box<dyn BridgePort>,
+        doorbell: Option<Arc<Doorbell>>,
+    ) -> Option<Draining> {
+        crate::fault::step();
+        let entry = self.find(&bridge_port.bridge)?;
+        entry.worker.leave(bridge_port.index, Some(port), Remainder::Forward, doorbell)
+    }
+
+    /// Takes a port off its bridge, as [`replace`](Self::replace).
+    pub fn detach(&mut self, bridge_port: &BridgePortRef) {
+        self.take_off(bridge_port, Remainder::Drop, None);
+    }
+
+    /// Takes a port off its bridge. The worker touches its rings as long as the answer says, to forward
+    /// what it has sent, and rings `doorbell` when it has done with them.
+    pub fn begin_detach(
+        &mut self,
+        bridge_port: &BridgePortRef,
+        doorbell: Option<Arc<Doorbell>>,
+    ) -> Option<Draining> {
+        self.take_off(bridge_port, Remainder::Forward, doorbell)
+    }
+
+    fn take_off(
+        &mut self,
+        bridge_port: &BridgePortRef,
+        remainder: Remainder,
+        doorbell: Option<Arc<Doorbell>>,
+    ) -> Option<Draining> {
+        crate::fault::step();
+        let (mut draining, mut was_set) = (None, false);
+        if let Some(entry) = self.find(&bridge_port.bridge) {
+            draining = entry.worker.leave(bridge_port.index, None, remainder, doorbell);
+            let gone = entry.ports.extract_if(.., |m| m.index == bridge_port.index).next();
+            if let Some(gone) = gone {
+                was_set = entry.is_set(&gone.config);
+                entry.ports_changed(&gone.name);
+                entry.keep_settings(gone);
+            }
+            if entry.polled.remove(&bridge_port.index).is_some() {
+                entry.apply_polling();
+            }
+        }
+        self.lasting_changed |= was_set;
+        self.reap();
+        draining
+    }
+
+    /// Has the bridge of a port poll for it on `cpus`, or not for it.
+    pub fn poll(&mut self, bridge_port: &BridgePortRef, cpus: Option<Vec<usize>>) {
+        self.lasting_changed = true;
+        let Some(entry) = self.find(&bridge_port.bridge) else { return };
+        let changed = match cpus {
+            Some(cpus) => entry.polled.insert(bridge_port.index, cpus.clone()) != Some(cpus),
+            None => entry.polled.remove(&bridge_port.index).is_some(),
+        };
+        if changed {
+            entry.apply_polling();
+        }
+    }
+
+    /// Has what a port's rings carry shown to these monitors. When this returns, the old ones
+    /// are not touched any more.
+    pub fn set_mirrors(&mut self, bridge_port: &BridgePortRef, mirrors: PortMirrors) {
+        if let Some(entry) = self.find(&bridge_port.bridge) {
+            entry.worker.set_mirrors(bridge_port.index, mirrors);
+        }
+    }
+
+    /// Ends the bridges that nothing needs.
+    pub fn reap(&mut self) {
+        for entry in &mut self.entries {
+            entry.take_if(|e| e.ports.is_empty() && e.keeper.is_none() && e.expected.is_empty());
+        }
+    }
+
+    /// Full names of the ports of a bridge.
+    pub fn port_names(&mut self, bridge: &str) -> Result<Vec<String>> {
+        let entry = self.find(bridge).ok_or_else(|| no_bridge(bridge))?;
+        Ok(entry.ports.iter().map(|m| m.name.clone()).collect())
+    }
+
+    /// Indices of a bridge and of a port on it, if it is there.
+    pub fn locate(&self, bridge: &str, name: &str) -> Option<(usize, Option<PortIndex>)> {
+        let at = self.entries.iter().position(|e| e.as_ref().is_some_and(|e| e.name == bridge))?;
+        let ports = &self.entries.get(at)?.as_ref()?.ports;
+        Some((at, ports.iter().find(|m| m.name == name).map(|m| m.index)))
+    }
+
+    /// The places of all ports.
+    pub fn places(&self) -> impl Iterator<Item = BridgePortRef> {
+        let entries = self.entries.iter().flatten();
+        entries.flat_map(|entry| {
+            let place =
+                |port: &PortEntry| BridgePortRef { bridge: entry.name.clone(), index: port.index };
+            entry.ports.iter().map(place)
+        })
+    }
+
+    /// Whether a port of that name is on the bridge.
+    pub fn has(&self, bridge: &str, name: &str) -> bool {
+        self.locate(bridge, name).is_some_and(|(_, port)| port.is_some())
+    }
+
+    /// Whether a port is a network interface.
+    pub fn is_interface(&mut self, bridge: &str, index: PortIndex) -> bool {
+        let port = self.find(bridge).and_then(|entry| entry.port(index));
+        port.is_some_and(|port| port.config.is_interface)
+    }
+
+    /// Whether ports of user `uid` may have others wait.
+    fn may_be_lossless(&self, uid: u32) -> bool {
+        let Some(users) = &self.lossless_users else { return true };
+        uid == 0 || users.iter().any(|user| self.accounts.of(*user) == self.accounts.of(uid))
+    }
+
+    /// EPERM if a port must not be lossless, by the operator's configuration: for it is a user's who may not
+    /// have others wait, or such a user asks for it.
+    pub fn check_lossless(&mut self, caller: u32, bridge: &str, index: PortIndex) -> Result<()> {
+        let owner = self.find(bridge).and_then(|entry| entry.port(index)).map(|port| port.uid);
+        let users = [Some(caller), owner];
+        match users.into_iter().flatten().find(|uid| !self.may_be_lossless(*uid)) {
+            None => Ok(()),
+            Some(uid) => {
+                let problem = format!("user {uid} may not have other users' programs wait");
+                let remedy = "add the user to lossless_users in the daemon's configuration";
+                Err(Error::new(Cause::Denied, problem).remedy(remedy))
+            }
+        }
+    }
+
+    /// The ports that were blocked since the last call, each with the other end of its loop.
+    pub fn loops(&mut self) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        for entry in self.entries.iter_mut().flatten() {
+            let names: BTreeMap<_, _> =
+                entry.ports.iter().map(|port| (port.index, port.name.clone())).collect();
+            for port in &mut entry.ports {
+                let now = port.counters.state().loops_with;
+                if std::mem::replace(&mut port.reported_loop, now) != now
+                    && let Some(other) = now.and_then(|other| names.get(&other))
+                {
+                    found.push((port.name.clone(), other.clone()));
+                }
+            }
+        }
+        found
+    }
+
+    /// The ports to which addresses of others have moved since the last call, and how many.
+    pub fn moves(&mut self) -> Vec<(String, u64)> {
+        let ports = self.entries.iter_mut().flatten().flat_map(|entry| &mut entry.ports);
+        let moved = ports.filter_map(|port| {
+            let now = port.counters.totals().moved;
+            let before = std::mem::replace(&mut port.reported, now);
+            (now > before).then(|| (port.name.clone(), now - before))
+        });
+        moved.collect()
+    }
+}
+
+/// A worker, which rings `doorbell` when it has lost ports.
+fn start(bridge: &str, doorbell: Option<&Arc<Doorbell>>) -> io::Result<Bridge> {
+    let worker = Bridge::start(bridge)?;
+    doorbell.into_iter().for_each(|doorbell| worker.report_to(doorbell.clone()));
+    Ok(worker)
+}
+
+fn no_place(bridge: &str) -> Error {
+    Error::no_memory("no room for another port").at(bridge).remedy("use a second switch")
+}
+
+fn no_bridge(bridge: &str) -> Error {
+    Error::new(Cause::NotFound, "there is no such switch")
+        .at(bridge)
+        .remedy("`ringway switch list` shows those there are")
+}

@@ -1,0 +1,69 @@
+//! The forwarding function of a bridge, whose ports come and go.
+//!
+//! Users name ports; the worker knows their places. A port that is not there has no place, so that
+//! nothing goes to a port that has got its place since; and it has its part again when it is back.
+
+use ringway_proto::{Forwarding, Result};
+use ringway_switch_port::PortIndex;
+
+use super::{BridgeEntry, Bridges, no_bridge};
+
+/// No port has this place.
+const ABSENT: PortIndex = PortIndex::MAX;
+
+/// The full name of a port that a forwarding function of `bridge` names.
+pub(super) fn full_name(bridge: &str, port: &str) -> String {
+    match port.contains(':') {
+        true => port.to_string(),
+        false => format!("{bridge}:{port}"),
+    }
+}
+
+impl Bridges {
+    /// Has a bridge forward by `forwarding`.
+    pub fn forward(&mut self, bridge: &str, forwarding: Forwarding) -> Result<()> {
+        let entry = self.find(bridge).ok_or_else(|| no_bridge(bridge))?;
+        entry.forwarding = forwarding;
+        entry.apply_forwarding();
+        self.lasting_changed = true;
+        Ok(())
+    }
+}
+
+impl BridgeEntry {
+    fn index(&self, port: &str) -> PortIndex {
+        let full = full_name(&self.name, port);
+        self.ports.iter().find(|entry| entry.name == full).map_or(ABSENT, |entry| entry.index)
+    }
+
+    pub(super) fn apply_forwarding(&self) {
+        let index = |port: &String| self.index(port);
+        self.worker.set_forwarding(&match &self.forwarding {
+            Forwarding::Learning { ageing_seconds } => {
+                ringway_vale::Forwarding::Learning { ageing_seconds: *ageing_seconds }
+            }
+            Forwarding::Static { addresses, flood_unknown } => ringway_vale::Forwarding::Static {
+                addresses: addresses.iter().map(|(mac, port)| (*mac, index(port))).collect(),
+                flood_unknown: *flood_unknown,
+            },
+            Forwarding::Hash { over, back } => ringway_vale::Forwarding::Hash {
+                over: over.iter().map(index).collect(),
+                back: back.as_ref().map(index),
+            },
+            Forwarding::Flood => ringway_vale::Forwarding::Flood,
+        });
+    }
+
+    /// A port has come, or gone.
+    pub(super) fn ports_changed(&self, full: &str) {
+        let is_it = |port: &String| full_name(&self.name, port) == full;
+        let named = match &self.forwarding {
+            Forwarding::Learning { .. } | Forwarding::Flood => false,
+            Forwarding::Static { addresses, .. } => addresses.iter().any(|(_, port)| is_it(port)),
+            Forwarding::Hash { over, back } => over.iter().chain(back).any(is_it),
+        };
+        if named {
+            self.apply_forwarding();
+        }
+    }
+}

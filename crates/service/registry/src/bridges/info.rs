@@ -1,0 +1,163 @@
+//! What users see of bridges.
+
+use std::time::{Duration, Instant};
+
+use ringway_proto::{
+    BridgeInfo, BridgePortInfo, Cause, Error, PortTotals, Result, SwitchPosition, Vlan,
+};
+use ringway_switch_port::PortIndex;
+use ringway_vale::PortState;
+
+use super::{BridgeEntry, Bridges, PortEntry};
+use crate::{
+    page::{page, switch_bytes, switch_port_bytes},
+    switch_config::{shown_lossless, shown_sources, shown_totals, shown_vlan},
+};
+
+/// The first index that no port has: those that are to come back are shown there.
+const FIRST_ABSENT: u32 = 256;
+
+/// How long all workers together may take to bring their counters up to date.
+const COUNTING: Duration = Duration::from_millis(40);
+
+impl Bridges {
+    /// What users see of the bridges from a position on, as far as it fits a page, and where the next
+    /// one begins. `mode` says how the interface of that name is driven.
+    pub fn info(
+        &self,
+        from: SwitchPosition,
+        mode: impl Fn(&str) -> Option<String>,
+    ) -> (Vec<BridgeInfo>, Option<SwitchPosition>) {
+        let visible = || {
+            let all = self.entries.iter().enumerate().skip(from.switch.into());
+            all.filter_map(|(at, entry)| {
+                Some((at as u16, entry.as_ref().filter(|e| e.is_visible())?))
+            })
+        };
+        // All workers bring their counters up to date at the same time. The counters of one that
+        // does not come to it are a little older.
+        let counts: Vec<_> = visible().map(|(_, entry)| entry.worker.begin_count()).collect();
+        let end = Instant::now() + COUNTING;
+        for count in counts {
+            let _ = count.recv_timeout(end.saturating_duration_since(Instant::now()));
+        }
+        // A bridge, then its ports.
+        let items = visible().flat_map(|(at, entry)| {
+            let from = if at == from.switch { from.port } else { 0 };
+            let mut ports: Vec<_> = entry.ports.iter().collect();
+            ports.sort_by_key(|port| port.index);
+            let ports = ports.into_iter().filter(move |port| u32::from(port.index) >= from);
+            let shown = ports.map(|port| (port.index.into(), Shown::Port(port.info(entry, &mode))));
+            let absent = (FIRST_ABSENT..).zip(&entry.expected).filter(move |(at, _)| *at >= from);
+            let absent =
+                absent.map(|(at, (name, _))| (at, Shown::Port(absent_info(name, at, &mode))));
+            let shown = shown.chain(absent);
+            let begin = (from, Shown::Bridge(entry.info()));
+            let position = move |(port, shown)| (SwitchPosition { switch: at, port }, shown);
+            std::iter::once(begin).chain(shown).map(position)
+        });
+        let (page, next) = page(items, Shown::bytes);
+        let mut bridges: Vec<BridgeInfo> = Vec::new();
+        for shown in page {
+            match shown {
+                Shown::Bridge(bridge) => bridges.push(bridge),
+                Shown::Port(port) => {
+                    bridges
+                        .last_mut()
+                        .into_iter()
+                        .for_each(|bridge| bridge.ports.push(port.clone()));
+                }
+            }
+        }
+        (bridges, next)
+    }
+
+    /// Where a port is among the bridges (S-VALE-18); without a name, the first one at or after `from`.
+    pub fn position(&self, name: &str, from: SwitchPosition) -> Result<(String, SwitchPosition)> {
+        let at = |switch: usize, port: u32| SwitchPosition { switch: switch as u16, port };
+        if name.is_empty() {
+            let first = self.first_from(from.switch.into(), from.port);
+            let (bridge, port, name) = first.ok_or_else(|| {
+                Error::new(Cause::NotFound, "there are no more ports on any switch")
+            })?;
+            return Ok((name, at(bridge, port.into())));
+        }
+        if !name.starts_with("vale") {
+            return Err(Error::invalid("a switch is named vale<id>").at(name));
+        }
+        let bridge = name.split_once(':').map(|(bridge, _)| bridge);
+        let found = bridge.and_then(|bridge| self.locate(bridge, name));
+        let (bridge, port) =
+            found.ok_or_else(|| Error::new(Cause::NotFound, "there is no such switch").at(name))?;
+        Ok((name.into(), at(bridge, port.map_or(255, u32::from))))
+    }
+
+    /// The first port at or after the given indices, in their order.
+    fn first_from(&self, bridge: usize, port: u32) -> Option<(usize, PortIndex, String)> {
+        (bridge..self.entries.len()).find_map(|at| {
+            let least = if at == bridge { port } else { 0 };
+            let entry = self.entries.get(at)?.as_ref().filter(|e| e.is_visible())?;
+            let next = entry.ports.iter().filter(|m| u32::from(m.index) >= least);
+            next.min_by_key(|m| m.index).map(|m| (at, m.index, m.name.clone()))
+        })
+    }
+}
+
+impl BridgeEntry {
+    /// As users see it, without its ports.
+    fn info(&self) -> BridgeInfo {
+        let (name, forwarding) = (self.name.clone(), self.forwarding.clone());
+        BridgeInfo { name, forwarding, ports: Vec::new(), owner: self.user() }
+    }
+}
+
+impl PortEntry {
+    /// As users see it, on that bridge.
+    fn info(&self, bridge: &BridgeEntry, mode: impl Fn(&str) -> Option<String>) -> BridgePortInfo {
+        let PortState { waits_for, loops_with } = self.counters.state();
+        let name_of = |index: PortIndex| bridge.port(index).map(|port| port.name.clone());
+        BridgePortInfo {
+            name: self.name.clone(),
+            index: self.index.into(),
+            totals: shown_totals(self.counters.totals()),
+            vlan: shown_vlan(&self.config.vlan),
+            sources: shown_sources(&self.config.sources),
+            lossless: self.config.lossless.map(shown_lossless),
+            group_forward: self.config.group_forward,
+            waits_for: waits_for.and_then(name_of),
+            loops_with: loops_with.and_then(name_of),
+            mode: mode(&self.name),
+        }
+    }
+}
+
+/// A port that is to come back, as users see it.
+fn absent_info(name: &str, index: u32, mode: impl Fn(&str) -> Option<String>) -> BridgePortInfo {
+    BridgePortInfo {
+        name: name.into(),
+        index,
+        totals: PortTotals::default(),
+        vlan: Vlan::default(),
+        sources: ringway_proto::SourceAddresses::default(),
+        lossless: None,
+        group_forward: 0,
+        waits_for: None,
+        loops_with: None,
+        mode: mode(name),
+    }
+}
+
+/// What pages are made of.
+enum Shown {
+    Bridge(BridgeInfo),
+    Port(BridgePortInfo),
+}
+
+impl Shown {
+    fn bytes(&self) -> usize {
+        match self {
+            Shown::Bridge(bridge) => switch_bytes(bridge),
+            Shown::Port(port) => switch_port_bytes(port),
+        }
+    }
+}

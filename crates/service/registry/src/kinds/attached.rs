@@ -1,0 +1,300 @@
+//! A NIC on a bridge (S-VALE-16): its rings are the kernel's, and the bridge has them.
+
+use ringway_nic_setup::{
+    EgressRedirect, HostEnd, Interface, Link, LinkState, LinkWatch, PortAttachment,
+    STACK_PORT_MEMORY, longest_frame, nic_port_memory, open_nic_port,
+};
+use ringway_proto::{Cause, Error, NicMode, PortKind, Result, RingBackend};
+use ringway_switch_port::Port as BridgePort;
+use ringway_vale::PortConfig;
+use ringway_xdp::NicPort;
+
+use crate::{
+    bind_reply::Fds,
+    bridged_nic::{BridgedNic, Held},
+    bridges::{BridgePortRef, Bridges},
+    charge::Charge,
+    deferred::Subject,
+    descriptors::{BRIDGED, EGRESS_REDIRECT, HOST_END, WATCH, tc_filters},
+    interfaces::{OpenNetns, allowed_attach, look_up, nic_error, nic_key},
+    kinds::{KindInfo, PortBackend, RingAt, RingUse, monitor::Monitor, persistent::stack_name},
+    lasting::LastingNetns,
+    link_events::watch,
+    name::plain_key,
+    nic_mode::ModeRequest,
+    port::{Port, PortId, Shape},
+    registry::{Caller, Registry, Settings},
+    shared_nic::NicKey,
+    switch_ports::Attach,
+};
+
+/// A NIC on a bridge.
+pub(crate) struct Attached {
+    pub bridge_port: BridgePortRef,
+    /// The interface.
+    key: NicKey,
+    /// The processors on which the bridge looks for its packets without sleep, as long as it is up.
+    pub polling: Option<Vec<usize>>,
+    pub link: Link,
+    pub rings: u32,
+    pub netns: LastingNetns,
+    /// The mode that its user asked for.
+    pub asked_mode: Option<NicMode>,
+    attachment: Attachment,
+}
+
+impl PortBackend for Attached {
+    fn display_kind(&self) -> Option<PortKind> {
+        Some(PortKind::Nic)
+    }
+
+    fn link(&self, at: &RingAt<'_>, _fds: &mut Fds) -> Result<RingBackend> {
+        self.check_bind(at.port).map(|()| RingBackend::Null)
+    }
+
+    fn shape(&self, settings: &Settings, _port: &Port) -> Shape {
+        Shape { rings: [self.rings; 2], slots: [settings.nic_slots; 2] }
+    }
+
+    fn info(&self, _registry: &Registry, _port: &Port) -> KindInfo {
+        let mode = Some(self.mode().into());
+        KindInfo { mode, mtu: Some(self.link.mtu), ..KindInfo::default() }
+    }
+
+    fn descriptors(&self, _registry: &Registry, _port: &Port) -> usize {
+        let stack = if self.attachment.stack.is_some() { HOST_END + BRIDGED } else { 0 };
+        let nic = BRIDGED + self.attachment.nic.descriptors;
+        WATCH + nic + EGRESS_REDIRECT + tc_filters() + stack
+    }
+
+    fn closes_slowly(&self, _port: &Port) -> Option<Subject> {
+        Some(self.key.into())
+    }
+
+    fn check_bind(&self, port: &Port) -> Result<()> {
+        Err(Error::busy("attached to a switch").at(&port.name).remedy("detach it first"))
+    }
+
+    fn bridge_ports(&self) -> Vec<BridgePortRef> {
+        self.places().cloned().collect()
+    }
+
+    fn is_set_up(&self) -> bool {
+        true
+    }
+
+    fn is_switchs_own(&self) -> bool {
+        true
+    }
+
+    /// Its rings are the kernel's.
+    fn ring_use(&self, _port: &Port) -> RingUse {
+        RingUse::NoRings
+    }
+
+    fn mirrors_changed(registry: &mut Registry, id: PortId, _generation: u32) {
+        let Some(nic) = registry.ports.get(id).and_then(|port| port.get::<Attached>()) else {
+            return;
+        };
+        let mirrors = Monitor::queue_mirrors(registry, id, nic.rings);
+        registry.bridges.set_mirrors(&nic.bridge_port, mirrors);
+    }
+
+    fn link_changed(registry: &mut Registry, id: PortId, link: Link) {
+        if link.state == LinkState::Gone {
+            return Attached::detach(registry, id);
+        }
+        if let Some(nic) = registry.ports.port_mut(id).get_mut::<Attached>() {
+            nic.link = link;
+            nic.apply_polling(&mut registry.bridges);
+            nic.apply_mtu(&mut registry.bridges);
+        }
+    }
+}
+
+/// What keeps a NIC and its stack apart.
+struct Attachment {
+    /// The way to the stack, where that is on the bridge; and its port there.
+    host: Option<HostEnd>,
+    stack: Option<BridgePortRef>,
+    egress_redirect: EgressRedirect,
+    nic: Held,
+    /// The memory of both.
+    _charge: Charge,
+}
+
+impl Attachment {
+    /// Puts the NIC on a bridge, and the stack behind it: both or none. `place`: the user whose they are, the
+    /// bridge, and the NIC's full name.
+    fn join(
+        &mut self,
+        bridges: &mut Bridges,
+        (uid, bridge, full): (u32, &str, &str),
+        port: Box<dyn BridgePort>,
+        host_port: Option<NicPort<PortAttachment>>,
+        config: PortConfig,
+    ) -> Result<BridgePortRef> {
+        let of_nic = PortConfig { is_interface: true, ..config.clone() };
+        let bridge_port = bridges.attach(uid, bridge, full, port, of_nic)?;
+        let Some(port) = host_port else { return Ok(bridge_port) };
+        let of_stack = PortConfig { leads_on: true, ..config };
+        let redirected = self.egress_redirect.redirect(self.host.as_ref(), None);
+        let attached = redirected.map_err(nic_error).and_then(|()| {
+            bridges.attach(uid, bridge, &stack_name(full), Box::new(port), of_stack)
+        });
+        self.stack = Some(attached.inspect_err(|_| bridges.detach(&bridge_port))?);
+        Ok(bridge_port)
+    }
+}
+
+impl Attached {
+    /// The mode that the NIC is in, and why it is no better one.
+    pub fn mode(&self) -> &str {
+        &self.attachment.nic.mode
+    }
+
+    pub fn has_stack(&self) -> bool {
+        self.attachment.stack.is_some()
+    }
+
+    /// Its places on the bridge: its own, and its stack's.
+    fn places(&self) -> impl Iterator<Item = &BridgePortRef> {
+        self.attachment.stack.iter().chain([&self.bridge_port])
+    }
+}
+
+impl Attached {
+    /// A NIC joins a bridge, with or without the stack behind it as a second port; in `mode` and no
+    /// other, or in the best there is.
+    pub(crate) fn attach(
+        registry: &mut Registry,
+        caller: &Caller,
+        bridge: &str,
+        ifname: &str,
+        full: &str,
+        how: &Attach,
+    ) -> Result<BridgePortRef> {
+        let interface =
+            look_up(ifname, caller).map_err(|e| Error { cause: Cause::Invalid, ..e })?;
+        allowed_attach(caller, ifname)?;
+        if !interface.ethernet {
+            // A loopback would give back what it is sent, to be sent round for ever.
+            return Err(Error::invalid("no Ethernet interface, so it cannot be on a switch")
+                .at(ifname)
+                .remedy("attach one that `ip link` shows as link/ether"));
+        }
+        if !how.all_rings {
+            return Err(Error::invalid("a NIC is attached with all its rings").at(full));
+        }
+        let key = plain_key(&interface.name, caller);
+        if registry.ports.named(&key).is_some() {
+            return Err(Error::busy("open, or attached to a switch already")
+                .at(ifname)
+                .remedy("close or detach it first"));
+        }
+        // Its sockets stay in this process.
+        let request = ModeRequest { mode: how.mode, timestamps: None, may_have_packet: true };
+        let subject = Subject::from(nic_key(caller, &interface));
+        let stack_memory = if how.stack { STACK_PORT_MEMORY } else { 0 };
+        // Before it is opened; and once more before the result is taken, which is undone elsewhere then.
+        registry.bridges.check_room(bridge, caller.uid, 1 + usize::from(how.stack))?;
+        if !registry.deferred.is_done(&subject) {
+            let most = nic_port_memory(&interface).saturating_add(stack_memory);
+            registry.regions.check_asked(caller.uid, most).map_err(|e| e.at(full))?;
+        }
+        let netns = OpenNetns::of(&caller.netns)?;
+        let (wanted, stack) = (interface.clone(), how.stack);
+        let open = move || netns.inside(|| open(&wanted, request, stack)).flatten();
+        let opened = registry.deferred.off_loop(subject.clone(), open)??;
+        let memory = opened.nic.held.memory.saturating_add(stack_memory);
+        let charge = match registry.regions.charge(caller.uid, memory) {
+            Ok(charge) => charge,
+            Err(error) => {
+                registry.deferred.close_off_loop(subject, opened);
+                return Err(error.at(full));
+            }
+        };
+        let Opened { watch, nic: BridgedNic { port, held, .. }, egress_redirect, host } = opened;
+        let (host, host_port) = host.unzip();
+        let mut attachment =
+            Attachment { host, stack: None, egress_redirect, nic: held, _charge: charge };
+        // Who sends longer frames with headers has them cut to what fits the interface.
+        let config = PortConfig { max_frame: interface.longest_frame(), ..PortConfig::default() };
+        let place = (caller.uid, bridge, full);
+        let joined = registry.regions.global(caller.uid).and_then(|region| {
+            let joined = attachment.join(&mut registry.bridges, place, port, host_port, config);
+            let joined = joined.inspect_err(|_| registry.regions.drop_unused(region));
+            joined.map(|bridge_port| (region, bridge_port))
+        });
+        let (region, bridge_port) = match joined {
+            Ok(joined) => joined,
+            Err(error) => {
+                registry.deferred.close_off_loop(subject, (watch, attachment));
+                return Err(error);
+            }
+        };
+        let backend = Attached {
+            bridge_port: bridge_port.clone(),
+            key: nic_key(caller, &interface),
+            polling: None,
+            link: Link { state: LinkState::Up, mtu: interface.mtu },
+            rings: interface.queues(),
+            netns: LastingNetns::of(&caller.netns),
+            asked_mode: how.mode,
+            attachment,
+        };
+        let id = registry.add_port(full, Some(key), caller.uid, region, backend);
+        registry.ports.name(full, id);
+        if let Err(error) = registry.watches.add(id, full, watch) {
+            Attached::detach(registry, id);
+            return Err(error);
+        }
+        Ok(bridge_port)
+    }
+
+    /// What the bridge sends to a NIC, and to the stack behind it, may be as long as the MTU allows
+    /// now.
+    fn apply_mtu(&self, bridges: &mut Bridges) {
+        let max_frame = longest_frame(self.link.mtu);
+        for bridge_port in self.places() {
+            bridges.change(&bridge_port.bridge, bridge_port.index, |config| {
+                config.max_frame = max_frame
+            });
+        }
+    }
+
+    /// Gives a NIC on a bridge back to the stack.
+    pub(crate) fn detach(registry: &mut Registry, id: PortId) {
+        Monitor::end_all(registry, id);
+        let Some(nic) = registry.ports.get(id).and_then(|port| port.get::<Attached>()) else {
+            return;
+        };
+        for bridge_port in nic.places() {
+            registry.bridges.detach(bridge_port);
+        }
+        registry.remove(id);
+    }
+}
+
+/// The NIC, and the stack behind it, as ports of a bridge.
+struct Opened {
+    watch: LinkWatch,
+    nic: BridgedNic,
+    egress_redirect: EgressRedirect,
+    host: Option<(HostEnd, NicPort<PortAttachment>)>,
+}
+
+/// Opens them for the calling thread's network namespace.
+fn open(interface: &Interface, request: ModeRequest, with_stack: bool) -> Result<Opened> {
+    let watch = watch(interface)?;
+    let nic = BridgedNic::open(interface, request, with_stack)?;
+    let egress_redirect = EgressRedirect::begin(interface).map_err(nic_error)?;
+    let host = with_stack.then(|| {
+        let mut end = HostEnd::new(interface, 1)?;
+        end.set_inject_mark(nic.inject_mark);
+        let stack = end.inside(open_nic_port)?;
+        Ok((end, stack))
+    });
+    let host = host.transpose().map_err(nic_error)?;
+    Ok(Opened { watch, nic, egress_redirect, host })
+}

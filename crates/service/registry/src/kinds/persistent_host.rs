@@ -1,0 +1,50 @@
+//! The host rings of a persistent port: a switch of two ports, the rings and the stack behind the device.
+
+use std::sync::{Arc, atomic::AtomicBool};
+
+use ringway_abi::Dir;
+use ringway_kring::Doorbell;
+use ringway_nic_setup::PortAttachment;
+use ringway_proto::{Error, Result};
+use ringway_switch_port::PortIndex;
+use ringway_vale::{Bridge, Forwarding, PortConfig};
+use ringway_xdp::NicPort;
+
+use crate::{kinds::vale::bridge_side, port::Port};
+
+/// The host rings of a persistent port at work: a bridge of two ports, the rings and the stack.
+pub(crate) struct HostSwitch {
+    /// What the worker sleeps on.
+    pub(super) worker: Arc<Doorbell>,
+    pub(super) bridge: Bridge,
+    /// Index of the rings on it.
+    pub(super) rings: PortIndex,
+}
+
+impl HostSwitch {
+    /// Its worker rings `lost` when it has lost one of the two.
+    pub(super) fn start(
+        port: &Port,
+        stack: NicPort<PortAttachment>,
+        lost: Option<Arc<Doorbell>>,
+    ) -> Result<HostSwitch> {
+        let failed = |e| Error::io(&format!("{}: its host rings cannot be served", port.name), e);
+        let worker = Arc::new(Doorbell::new().map_err(failed)?);
+        let (tx, rx) = (port.host_rings(Dir::Tx), port.host_rings(Dir::Rx));
+        // There is no point in host rings that nobody has: they are freed.
+        let receives = Arc::new(AtomicBool::new(true));
+        let rings = bridge_side(tx, rx, worker.clone(), receives);
+        let bridge = Bridge::start("host rings").map_err(failed)?;
+        lost.into_iter().for_each(|doorbell| bridge.report_to(doorbell));
+        // A wire learns nothing: what goes in at the one end comes out at the other.
+        bridge.set_forwarding(&Forwarding::Flood);
+        let attach = |end| {
+            bridge.attach(end, PortConfig::default(), Arc::default()).ok_or_else(|| {
+                Error::no_memory(format!("{}: too many open descriptors", port.name))
+            })
+        };
+        let rings = attach(Box::new(rings))?;
+        attach(Box::new(stack))?;
+        Ok(HostSwitch { worker, bridge, rings })
+    }
+}

@@ -1,0 +1,278 @@
+//! What a user may choose for a bridge: its forwarding function, and how its ports take part.
+//!
+//! A setting decides over the packets of every port on the bridge. So root may change it, the user who
+//! made the bridge to stay, or, where no user did, one who owns all of its ports.
+//!
+//! A user who joins a bridge that stays accepts the settings of its maker, and those of root. The
+//! settings of the sole owner of a bridge's ports bind nobody else: from then on the ports of other
+//! users are refused, until the bridge goes with its last port.
+
+use ringway_proto::{Cause, Error, Forwarding, PortSettings, Result, SourceAddresses, Vlan};
+use ringway_switch_port::PortIndex;
+
+use crate::{
+    bridges::Bridges,
+    kinds::{attached::Attached, persistent::Persistent},
+    name::PortName,
+    ports::Ports,
+    registry::{Caller, Registry},
+    switch_config::{lossless_of, sources_of, vlan_of},
+};
+
+/// A sender waits this long at most for a lossless port of another user.
+const MAX_LOSSLESS_WAIT_MS: u32 = 60_000;
+/// Source addresses of a port at most: a lookup for each packet.
+const MAX_SOURCES: usize = 64;
+/// Addresses of a static forwarding function at most.
+const MAX_ADDRESSES: usize = 512;
+/// Ports of a hashing one at most: as many as a switch has.
+const MAX_OVER: usize = 252;
+const VIDS: std::ops::RangeInclusive<u16> = 1..=4094;
+
+/// Takes interfaces and persistent ports off a bridge, and lets it go. Refused if any of
+/// it is another user's.
+pub(crate) fn delete(registry: &mut Registry, caller: &Caller, bridge: &str) -> Result<()> {
+    let Registry { ports, bridges, expected, .. } = registry;
+    check_bridge_name(bridge)?;
+    if let Some(keeper) = bridges.keeper(bridge)?
+        && ![keeper, 0].contains(&caller.uid)
+    {
+        return Err(Error::busy(format!("made by user {keeper}, who alone can delete it"))
+            .at(bridge)
+            .remedy("use another switch"));
+    }
+    let absent = bridges.expected_on(bridge);
+    absent.iter().try_for_each(|(name, _)| expected.check_not_expected(caller, name))?;
+    let (mut attached, mut persistent) = (Vec::new(), Vec::new());
+    for name in bridges.port_names(bridge)? {
+        if let Some(id) = ports.find::<Attached>(&name) {
+            attached.push(ports.managed(id, caller)?);
+        } else if let Some(id) = ports.find::<Persistent>(&name) {
+            let port = ports.port(ports.managed(id, caller)?).get::<Persistent>();
+            port.map_or(Ok(()), |port| port.check_detach(bridge, &name))?;
+            persistent.push((id, name));
+        }
+    }
+    for (id, name) in persistent {
+        Persistent::detach(registry, id, bridge, &name)?;
+    }
+    for id in attached {
+        Attached::detach(registry, id);
+    }
+    let Registry { bridges, expected, .. } = registry;
+    for (name, _) in &absent {
+        expected.give_up_attachment(caller, name, bridges).transpose()?;
+    }
+    // The bridge may have gone with its last NIC.
+    match bridges.release(bridge) {
+        Err(error) if error.cause == Cause::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// What users ask for, each with the rights that the user has; `ports` are all there are.
+impl Bridges {
+    /// Makes a bridge that stays although it has no ports. One that is there already and stays for
+    /// no user becomes the caller's, unless others have ports there: the caller would decide over these.
+    pub fn keep(
+        &mut self,
+        caller: &Caller,
+        bridge: &str,
+        one_address: bool,
+        ports: &Ports,
+    ) -> Result<()> {
+        check_bridge_name(bridge)?;
+        if let Ok(None) = self.keeper(bridge) {
+            self.check_may_configure(caller, bridge, ports)?;
+        }
+        self.create(bridge, caller.uid, one_address)
+    }
+
+    /// Chooses the forwarding function of a bridge.
+    pub fn choose_forwarding(
+        &mut self,
+        caller: &Caller,
+        bridge: &str,
+        forwarding: Forwarding,
+        ports: &Ports,
+    ) -> Result<()> {
+        self.check_may_configure(caller, bridge, ports)?;
+        check_forwarding(bridge, &forwarding)?;
+        // Each is there now; what becomes of one that goes and comes back is the bridge's affair.
+        let named: Vec<&String> = match &forwarding {
+            Forwarding::Learning { .. } | Forwarding::Flood => Vec::new(),
+            Forwarding::Static { addresses, .. } => {
+                addresses.iter().map(|(_, port)| port).collect()
+            }
+            Forwarding::Hash { over, back } => over.iter().chain(back).collect(),
+        };
+        named.into_iter().try_for_each(|port| self.port_index(bridge, port).map(drop))?;
+        self.forward(bridge, forwarding)?;
+        self.note_configured_by(bridge, caller.uid);
+        Ok(())
+    }
+
+    /// Changes how a port of a bridge takes part.
+    pub fn configure_port(
+        &mut self,
+        caller: &Caller,
+        name: &str,
+        settings: PortSettings,
+        ports: &Ports,
+    ) -> Result<()> {
+        let PortName::Vale { bridge, .. } = PortName::parse(name, Cause::Invalid)? else {
+            return Err(Error::invalid("name a port of a switch, vale0:a").at(name));
+        };
+        self.check_may_configure(caller, bridge, ports)?;
+        check_settings(name, &settings)?;
+        let index = self.port_index(bridge, name)?;
+        if let Some(Some(_)) = settings.lossless {
+            self.check_lossless(caller.uid, bridge, index).map_err(|e| e.at(name))?;
+        }
+        if settings.group_forward.is_some() && !self.is_interface(bridge, index) {
+            return Err(Error::invalid(
+                "a program's port gets link-local groups, and sends them on",
+            )
+            .at(name)
+            .remedy("the setting is for attached interfaces"));
+        }
+        self.note_configured_by(bridge, caller.uid);
+        self.change(bridge, index, |config| {
+            if let Some(vlan) = settings.vlan {
+                config.vlan = vlan_of(&vlan);
+            }
+            if let Some(sources) = settings.sources {
+                config.sources = sources_of(&sources);
+            }
+            if let Some(lossless) = settings.lossless {
+                config.lossless = lossless.map(lossless_of);
+            }
+            config.group_forward = settings.group_forward.unwrap_or(config.group_forward);
+            config.unblocked += u32::from(settings.unblock);
+        });
+        Ok(())
+    }
+
+    /// EBUSY if another user has configured the bridge for ports of its own.
+    pub fn check_may_join(&mut self, caller: &Caller, bridge: &str) -> Result<()> {
+        match self.configured_by(bridge) {
+            Some(configured_by) if ![configured_by, 0].contains(&caller.uid) => {
+                let problem =
+                    format!("user {configured_by} has changed its settings for ports of his own");
+                let remedy = format!(
+                    "use another switch, or have that user make it for all: \
+                     `ringway switch new {bridge}`"
+                );
+                Err(Error::busy(problem).at(bridge).remedy(remedy))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// EBUSY if the bridge is others' too; ENOENT if there is none.
+    fn check_may_configure(&mut self, caller: &Caller, bridge: &str, ports: &Ports) -> Result<()> {
+        match self.keeper(bridge)? {
+            Some(keeper) if keeper == caller.uid || caller.uid == 0 => Ok(()),
+            Some(keeper) => {
+                Err(Error::busy(format!("made by user {keeper}, who alone can change it"))
+                    .at(bridge)
+                    .remedy("use another switch"))
+            }
+            None if self
+                .expected_on(bridge)
+                .iter()
+                .any(|(_, uid)| ![*uid, 0].contains(&caller.uid)) =>
+            {
+                Err(Error::busy("another user's interface is to come back there")
+                    .at(bridge)
+                    .remedy("make one of your own: `ringway switch new`"))
+            }
+            None => self.port_names(bridge)?.iter().try_for_each(|name| {
+                let id = ports.named(name.trim_end_matches('^'));
+                let owned = id.map_or(Ok(()), |id| ports.managed(id, caller).map(drop));
+                owned.map_err(|_| {
+                    Error::busy(format!(
+                        "{name} is another user's, and who changes a switch has all of its ports"
+                    ))
+                    .at(bridge)
+                    .remedy("make one of your own: `ringway switch new`")
+                })
+            }),
+        }
+    }
+
+    /// The index of a port on a bridge, by its full name or by what follows the colon.
+    fn port_index(&self, bridge: &str, port: &str) -> Result<PortIndex> {
+        let full = match port.contains(':') {
+            true => port.to_string(),
+            false => format!("{bridge}:{port}"),
+        };
+        let found = self.locate(bridge, &full).and_then(|(_, index)| index);
+        found.ok_or_else(|| {
+            Error::absent("there is no such port")
+                .at(full)
+                .remedy("`ringway switch list` shows those there are")
+        })
+    }
+}
+
+/// What the worker does for each packet, and what senders wait, have an end.
+pub(crate) fn check_settings(name: &str, settings: &PortSettings) -> Result<()> {
+    if let Some(vlan) = &settings.vlan {
+        check_vlan(name, vlan)?;
+    }
+    if let Some(SourceAddresses::Only(macs)) = &settings.sources
+        && macs.len() > MAX_SOURCES
+    {
+        return Err(Error::invalid(format!(
+            "{name}: {} source addresses; {MAX_SOURCES} is the most",
+            macs.len()
+        )));
+    }
+    if let Some(Some(lossless)) = settings.lossless
+        && lossless.patience_ms > MAX_LOSSLESS_WAIT_MS
+    {
+        let problem = format!("senders would wait up to {} ms", lossless.patience_ms);
+        return Err(Error::invalid(problem)
+            .at(name)
+            .remedy(format!("{MAX_LOSSLESS_WAIT_MS} is the most")));
+    }
+    Ok(())
+}
+
+/// A forwarding function is told to all who list the switches: it has an end.
+pub(crate) fn check_forwarding(bridge: &str, forwarding: &Forwarding) -> Result<()> {
+    let (count, most, what) = match forwarding {
+        Forwarding::Learning { .. } | Forwarding::Flood => return Ok(()),
+        Forwarding::Static { addresses, .. } => (addresses.len(), MAX_ADDRESSES, "addresses"),
+        Forwarding::Hash { over, .. } => (over.len(), MAX_OVER, "ports to spread flows over"),
+    };
+    match count > most {
+        true => Err(Error::invalid(format!("{count} {what}; {most} is the most")).at(bridge)),
+        false => Ok(()),
+    }
+}
+
+fn check_vlan(name: &str, vlan: &Vlan) -> Result<()> {
+    let wrong = |vid: &u16| {
+        Err(Error::invalid(format!("there is no VLAN {vid}")).at(name).remedy(format!(
+            "they have numbers from {} to {}",
+            VIDS.start(),
+            VIDS.end()
+        )))
+    };
+    let mut vids: Box<dyn Iterator<Item = &u16>> = match vlan {
+        Vlan::Unaware => Box::new(std::iter::empty()),
+        Vlan::Access(vid) => Box::new(std::iter::once(vid)),
+        Vlan::Trunk { allowed, native } => Box::new(allowed.iter().chain(native)),
+    };
+    vids.find(|vid| !VIDS.contains(vid)).map_or(Ok(()), wrong)
+}
+
+pub(crate) fn check_bridge_name(bridge: &str) -> Result<()> {
+    match PortName::parse(&format!("{bridge}:x"), Cause::Invalid) {
+        Ok(PortName::Vale { .. }) => Ok(()),
+        _ => Err(Error::invalid("a switch is named vale<id>, at most 15 letters, digits and _")
+            .at(bridge)),
+    }
+}

@@ -1,0 +1,140 @@
+//! What the bridge counts for each of its ports.
+
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
+
+use ringway_switch_port::{Drops, PortIndex};
+use serde::{Deserialize, Serialize};
+
+/// What went through a port of a bridge, in packets and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// From the port into the bridge.
+    pub sent_packets: u64,
+    pub sent_bytes: u64,
+    /// From the bridge to the port.
+    pub received_packets: u64,
+    pub received_bytes: u64,
+    /// Addresses that are behind the port by now, as far as they were learned.
+    pub known: u64,
+    /// Addresses that were behind another port until this one sent with them: a machine has moved,
+    /// or the port claims to be its neighbour.
+    pub moved: u64,
+    /// Packets whose source was not learned, because the port has too many addresses: what is sent to
+    /// these is flooded.
+    pub unlearned: u64,
+    pub drops: Drops,
+}
+
+/// How a port stands at the moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortState {
+    /// The lossless port that what it has sent waits for.
+    pub waits_for: Option<PortIndex>,
+    /// It is blocked: what had left the bridge by this port came back by it.
+    pub loops_with: Option<PortIndex>,
+}
+
+/// Either is 0, or a port's index + 1.
+#[derive(Debug, Default)]
+struct SharedState {
+    waits_for: AtomicU16,
+    loops_with: AtomicU16,
+}
+
+impl PortCounters {
+    /// Replaces the state. For the worker only.
+    pub(crate) fn store_state(&self, state: PortState) {
+        let number = |port: Option<PortIndex>| port.map_or(0, |port| u16::from(port) + 1);
+        self.state.waits_for.store(number(state.waits_for), Relaxed);
+        self.state.loops_with.store(number(state.loops_with), Relaxed);
+    }
+
+    /// How the port stood when the worker last told.
+    pub fn state(&self) -> PortState {
+        let port = |number: &AtomicU16| number.load(Relaxed).checked_sub(1).map(|n| n as PortIndex);
+        let SharedState { waits_for, loops_with } = &self.state;
+        PortState { waits_for: port(waits_for), loops_with: port(loops_with) }
+    }
+}
+
+macro_rules! counters {
+    ($($field:ident $(. $sub:ident)?),* $(,)?) => {
+        /// [`Totals`] that one thread adds to and others read.
+        #[derive(Debug, Default)]
+        pub struct PortCounters {
+            values: [AtomicU64; [$(stringify!($field)),*].len()],
+            state: SharedState,
+        }
+
+        impl PortCounters {
+            /// Replaces the totals. For the worker only.
+            pub(crate) fn store(&self, t: &Totals) {
+                let new = [$(t.$field $(. $sub)?),*];
+                for (value, new) in self.values.iter().zip(new) {
+                    value.store(new, Relaxed);
+                }
+            }
+
+            /// The totals as the worker last stored them.
+            pub fn totals(&self) -> Totals {
+                let mut t = Totals::default();
+                let mut values = self.values.iter().map(|v| v.load(Relaxed));
+                $(t.$field $(. $sub)? = values.next().unwrap_or(0);)*
+                t
+            }
+        }
+    };
+}
+
+counters!(
+    sent_packets,
+    sent_bytes,
+    received_packets,
+    received_bytes,
+    known,
+    moved,
+    unlearned,
+    drops.no_destination,
+    drops.bad_slot,
+    drops.too_short,
+    drops.bad_index,
+    drops.filtered,
+    drops.bad_offload,
+    drops.vlan,
+    drops.spoofed,
+    drops.ring_full,
+    drops.too_long,
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_keep_every_field() {
+        let totals = Totals {
+            sent_packets: 1,
+            sent_bytes: 2,
+            received_packets: 3,
+            received_bytes: 4,
+            known: 17,
+            moved: 14,
+            unlearned: 15,
+            drops: Drops {
+                no_destination: 5,
+                bad_slot: 6,
+                too_short: 7,
+                bad_index: 8,
+                filtered: 9,
+                bad_offload: 10,
+                vlan: 13,
+                spoofed: 16,
+                ring_full: 11,
+                too_long: 12,
+            },
+        };
+        let counters = PortCounters::default();
+        counters.store(&totals);
+        assert_eq!(counters.totals(), totals);
+    }
+}

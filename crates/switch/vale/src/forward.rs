@@ -1,0 +1,633 @@
+//! Where packets go: the forwarding function decides, the others receive.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "runs of a burst lie within it, `admit` takes no more frames than it is given, and rings of a lossless port are remainders of their number"
+)]
+
+use std::cell::Cell;
+
+use crate::{
+    budget::Budget,
+    clock::Millis,
+    config::PortConfig,
+    counters::{PortState, Totals},
+    function::{Forward, LearningCounters, Packet, Verdict},
+    loop_probe::{is_probe, left_by, probe_source},
+    lossless_queue::{Held, LosslessQueue, PortSet, Sender, Stall},
+    sources::SourceGuard,
+    vlan::{PortVlans, vlan_of},
+    vnet::{Converter, most_slots},
+    worker::leaving::Leaving,
+};
+use ringway_mirror::Mirrors;
+use ringway_switch_port::{
+    Burst, Delivered, Drops, Frame, FrameStatus, Port, PortIndex, PortMirrors, Room, link_local,
+};
+
+/// A port with what the bridge knows of it.
+pub(crate) struct BridgePort {
+    pub port: Box<dyn Port>,
+    pub config: PortConfig,
+    pub totals: Totals,
+    /// What its program knows of it: packets that found no room, and that were too long.
+    told: [u64; 2],
+    /// Something was delivered, or freed, since the last flush.
+    pub dirty: bool,
+    /// As much in an earlier round: a program that waits for it may not have been woken yet.
+    pub notify_next_round: bool,
+    pub vlans: PortVlans,
+    /// If it may not send with any address.
+    pub guard: Option<SourceGuard>,
+    /// For each receive ring, if it is lossless.
+    pub lossless_queues: Vec<LosslessQueue>,
+    /// For each sending ring: what keeps its next packet, if it has gone a part of its way.
+    pub held: Vec<Option<Held>>,
+    /// The ring that its next turn begins with.
+    pub next_ring: usize,
+    /// How often a packet is copied that it gets: for itself, and for its monitors.
+    pub copies: u64,
+    /// How often one that it sends is, for its monitors.
+    pub shown: u64,
+    /// Whether its last burst had frames for all.
+    pub floods: bool,
+    /// If it is one end of a loop: the port that is the other. It sends and receives nothing.
+    pub loops_with: Option<PortIndex>,
+    /// If it goes.
+    pub leaving: Option<Leaving>,
+    /// The worker is at it: a panic meanwhile is over this port.
+    pub in_hand: bool,
+}
+
+impl BridgePort {
+    pub fn new(port: Box<dyn Port>, config: PortConfig) -> BridgePort {
+        let mut member = BridgePort {
+            held: vec![None; port.tx_rings()],
+            lossless_queues: Vec::new(),
+            vlans: PortVlans::new(&config.vlan),
+            guard: None,
+            port,
+            config: PortConfig::default(),
+            totals: Totals::default(),
+            told: [0; 2],
+            dirty: false,
+            notify_next_round: false,
+            next_ring: 0,
+            copies: 1,
+            shown: 0,
+            floods: false,
+            loops_with: None,
+            leaving: None,
+            in_hand: false,
+        };
+        member.configure(config);
+        member
+    }
+
+    /// Goes on counting where another port has stopped, of whose losses its program has been told.
+    pub fn go_on_from(&mut self, totals: Totals) {
+        (self.totals, self.told) = (totals, [totals.drops.ring_full, totals.drops.too_long]);
+    }
+
+    pub fn configure(&mut self, config: PortConfig) {
+        let rings = 0..config.lossless.map_or(0, |_| self.port.rx_rings());
+        let patience = config.lossless.unwrap_or_default().patience_ms.into();
+        self.lossless_queues = rings.clone().map(|_| LosslessQueue::new(patience)).collect();
+        // From now on its client looks whether a sender waits.
+        rings.for_each(|ring| self.port.await_room(ring));
+        self.vlans = PortVlans::new(&config.vlan);
+        // What it is bound to stays, whatever else changes.
+        if config.sources != self.config.sources {
+            self.guard = SourceGuard::new(&config.sources);
+        }
+        if config.unblocked != self.config.unblocked {
+            self.loops_with = None;
+        }
+        self.config = config;
+    }
+
+    /// What settings are for: the port, or what is to have its place.
+    pub fn newest(&mut self) -> &mut dyn Port {
+        let successor = self.leaving.as_mut().and_then(|leaving| leaving.successor.as_mut());
+        &mut **successor.unwrap_or(&mut self.port)
+    }
+
+    /// Whether anything is delivered to it.
+    pub fn receives(&self) -> bool {
+        self.leaving.is_none() && self.loops_with.is_none() && self.port.receives()
+    }
+
+    /// How it stands at the moment.
+    pub fn state(&self) -> PortState {
+        let waits_for =
+            self.held.iter().flatten().find_map(|held| held.stall).map(|stall| stall.to);
+        PortState { waits_for, loops_with: self.loops_with }
+    }
+
+    /// Has what its rings carry shown to these monitors.
+    pub fn set_mirrors(&mut self, mirrors: PortMirrors) {
+        let most = |rings: &[Mirrors]| rings.iter().map(Mirrors::len).max().unwrap_or(0) as u64;
+        (self.shown, self.copies) = (most(&mirrors.tx), 1 + most(&mirrors.rx));
+        self.newest().set_mirrors(mirrors);
+    }
+
+    /// Counts what the forwarding function has of it.
+    pub fn count_learning(&mut self, LearningCounters { moved, unlearned }: LearningCounters) {
+        self.totals.moved += moved;
+        self.totals.unlearned += unlearned;
+    }
+
+    /// Counts what was lost where the port does not look with every packet.
+    pub fn count_lost(&mut self) {
+        self.port.count_lost(&mut self.totals.drops);
+    }
+
+    /// Tells the port's program what was lost on the way to it.
+    pub fn tell_lost(&mut self) {
+        let now = [self.totals.drops.ring_full, self.totals.drops.too_long];
+        if now != self.told {
+            let before = std::mem::replace(&mut self.told, now);
+            self.port.tell_lost([now[0] - before[0], now[1] - before[1]]);
+        }
+    }
+
+    /// Makes deliveries visible; see [`PacketIo`](ringway_switch_port::PacketIo).
+    pub fn flush(&mut self, idle: bool) {
+        self.in_hand = true;
+        self.tell_lost();
+        self.port.flush(idle);
+        self.in_hand = false;
+    }
+
+    /// Makes freed slots visible.
+    pub fn complete(&mut self, idle: bool) {
+        self.in_hand = true;
+        self.port.complete(idle);
+        self.in_hand = false;
+    }
+
+    /// Announces that the worker is about to sleep.
+    pub fn arm(&mut self) {
+        self.in_hand = true;
+        self.port.arm();
+        for (ring, lossless) in self.lossless_queues.iter().enumerate() {
+            if lossless.deadline().is_some() {
+                self.port.await_room(ring);
+            }
+        }
+        self.in_hand = false;
+    }
+
+    /// What a lossless receive ring has room for.
+    fn room(&mut self, ring: usize) -> Room {
+        self.in_hand = true;
+        let room = self.port.room(ring);
+        self.in_hand = false;
+        room
+    }
+
+    /// How many of `frames` may be delivered on `ring`; their sender waits for the others, in the
+    /// queue if `queue`.
+    fn admit(
+        &mut self,
+        ring: usize,
+        frames: &[Frame],
+        burst: &Burst<'_>,
+        now: Millis,
+        queue: bool,
+    ) -> usize {
+        if self.lossless_queues.is_empty() {
+            return frames.len();
+        }
+        let lossless = self.lossless_queue_of(ring);
+        let room = self.room(lossless);
+        let most = most_slots(&self.config, burst, room);
+        self.lossless_queues[lossless].admit(sender(burst), frames, most, room, now, queue)
+    }
+
+    /// How many slots of receive ring `ring` a frame has to wait for.
+    fn needs(&mut self, ring: usize, frame: &Frame, burst: &Burst<'_>) -> u32 {
+        let room = self.room(ring);
+        most_slots(&self.config, burst, room)(frame)
+    }
+
+    /// Whether `sender` still has to wait, as `stall` says.
+    pub fn holds(&mut self, sender: Sender, stall: &Stall, now: Millis) -> bool {
+        if stall.ring >= self.lossless_queues.len() || !self.receives() {
+            return false;
+        }
+        let room = self.room(stall.ring);
+        self.lossless_queues[stall.ring].holds(sender, stall.count, room, now)
+    }
+
+    /// The receive ring that a packet for `ring` is for. The port is lossless.
+    fn lossless_queue_of(&self, ring: usize) -> usize {
+        ring % self.lossless_queues.len()
+    }
+}
+
+/// The members by index; the one whose packets are on their way is out of its place.
+pub(crate) type Members = [Option<Box<BridgePort>>];
+
+/// What else is looked at if the source is an interface.
+#[derive(Clone, Copy)]
+pub(crate) struct FromInterface {
+    /// The link-local groups that it passes on to others.
+    pub groups: u16,
+    /// The source of frames of the worker itself.
+    pub secret: Option<u64>,
+}
+
+/// Copies that a conversion costs about as much as: it reads, sums and writes.
+const CONVERSION: u64 = 4;
+
+/// A burst on its way through the bridge.
+pub(crate) struct ForwardCtx<'a> {
+    pub burst: &'a Burst<'a>,
+    pub others: &'a mut Members,
+    pub rewrite: TxRewrite<'a>,
+    /// Whether there are lossless ports, or were when the first packet began to wait, and the source
+    /// can wait for them.
+    pub waits: bool,
+    /// Whether the source keeps what it cannot send in this turn: also a packet that has reached some.
+    pub yields: bool,
+    /// Ports of the bridge.
+    pub attached: u64,
+    /// How often a packet is copied that goes to all of them and to their monitors.
+    pub flood_copies: u64,
+    /// If it comes from an interface.
+    pub interface: Option<FromInterface>,
+    /// Frames that were flooded.
+    pub flooded: u64,
+    /// The VLAN of the last of them, where they come from an interface.
+    pub flooded_in: u16,
+    /// The port by which a frame had left that has come back.
+    pub came_back: Option<PortIndex>,
+    /// The lowest source of frames of switches that look for loops, while this one does.
+    pub probe: Option<u64>,
+    /// What is left of the turn.
+    pub budget: &'a mut Budget,
+    pub now: Millis,
+    /// Those who have the first packet already.
+    pub reached: PortSet,
+    /// Whether other interfaces do not get the packets at hand.
+    pub kept_to_link: bool,
+}
+
+/// What it takes to give a receiver the frames as it is to have them.
+pub(crate) struct TxRewrite<'a> {
+    /// If any port is told about VLANs: room for frames with another tag, or none.
+    pub retagged: Option<&'a mut Vec<Frame>>,
+    pub converter: &'a mut Converter,
+    /// Of the source.
+    pub drops: &'a mut Drops,
+}
+
+/// In a [`RouteKey`]: not to other interfaces.
+const KEPT_TO_LINK: u64 = 4 << 32;
+
+/// The way of a frame and its VLAN, in a number: neighbours are compared by it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct RouteKey(u64);
+
+impl RouteKey {
+    /// The bridge does not take it.
+    const NONE: RouteKey = RouteKey(u64::MAX);
+
+    #[inline]
+    fn new(way: Verdict, vid: u16) -> RouteKey {
+        let way = match way {
+            Verdict::Port(port) => u64::from(port),
+            Verdict::Ring(port, ring) => 1 << 32 | u64::from(ring) << 8 | u64::from(port),
+            Verdict::Flood => 2 << 32,
+            Verdict::Drop => 3 << 32,
+        };
+        RouteKey(way | u64::from(vid) << 40)
+    }
+
+    /// Flooded, but not to other interfaces.
+    fn kept_to_link(self) -> RouteKey {
+        if self.way() == Some(Verdict::Flood) { RouteKey(self.0 | KEPT_TO_LINK) } else { self }
+    }
+
+    #[inline]
+    fn is_kept_to_link(self) -> bool {
+        self.0 & KEPT_TO_LINK != 0
+    }
+
+    #[inline]
+    fn way(self) -> Option<Verdict> {
+        let (port, ring) = (self.0 as PortIndex, (self.0 >> 8) as u16);
+        match self.0 >> 32 & 0xff {
+            0 => Some(Verdict::Port(port)),
+            1 => Some(Verdict::Ring(port, ring)),
+            2 | 6 => Some(Verdict::Flood),
+            3 => Some(Verdict::Drop),
+            _ => None,
+        }
+    }
+}
+
+/// What is found in the frames of an interface.
+struct InterfaceFrames {
+    of: FromInterface,
+    /// See [`ForwardCtx`].
+    came_back: Cell<Option<PortIndex>>,
+    probe: Cell<Option<u64>>,
+}
+
+impl InterfaceFrames {
+    fn of(of: FromInterface) -> InterfaceFrames {
+        InterfaceFrames { of, came_back: Cell::new(None), probe: Cell::new(None) }
+    }
+
+    /// The way of a frame: that of `decide`, unless it is the worker's own, and to other interfaces
+    /// only if it is not for its link alone.
+    #[inline(never)]
+    fn decide(&self, frame: &Frame, decide: impl FnOnce() -> RouteKey) -> RouteKey {
+        if let Some(secret) = self.of.secret {
+            if let Some(left) = left_by(frame.src(), secret) {
+                self.came_back.set(Some(left));
+                return RouteKey::new(Verdict::Drop, frame.vid);
+            }
+            if is_probe(frame.dst(), frame.src()) {
+                let lowest = self.probe.get().unwrap_or(u64::MAX);
+                self.probe.set(Some(lowest.min(probe_source(frame.src()))));
+            }
+        }
+        let is_kept = |last| self.of.groups >> last & 1 == 0;
+        let key = decide();
+        if link_local(frame.dst()).is_some_and(is_kept) { key.kept_to_link() } else { key }
+    }
+}
+
+/// Packets of the run that are done with, and what keeps the next.
+type Stop = (usize, Held);
+
+/// Sends the packets of a burst on their way. Returns how many are done with, and what keeps the
+/// next. If that is no more than that the turn is over, at least one has reached one port more.
+///
+/// Neighbours mostly go the same way, so they are handed over in runs: the decision is made for
+/// each packet, everything else once a run. The order of packets stays, per destination.
+pub(crate) fn forward(
+    function: &mut (impl Forward + ?Sized),
+    passage: &mut ForwardCtx<'_>,
+) -> (usize, Option<Held>) {
+    let burst = passage.burst;
+    let frames = &burst.frames[..];
+    let interface = passage.interface.map(InterfaceFrames::of);
+    let mut decide = |frame: &Frame| match frame.status {
+        FrameStatus::Fine => {
+            let mut decide = || RouteKey::new(function.decide(&Packet { frame, burst }), frame.vid);
+            match &interface {
+                None => decide(),
+                Some(interface) => interface.decide(frame, decide),
+            }
+        }
+        _ => RouteKey::NONE,
+    };
+    let mut begin = 0;
+    let mut next = frames.first().map(&mut decide);
+    while let Some(course) = next {
+        let mut end = begin + 1;
+        // A packet that has gone half its way goes the rest alone.
+        let alone = begin == 0 && !passage.reached.is_empty();
+        next = loop {
+            match frames.get(end).map(&mut decide) {
+                Some(same) if same == course && !alone => end += 1,
+                other => break other,
+            }
+        };
+        // What goes nowhere costs nothing, and where its slots begin is not known.
+        if let Some(way) = course.way() {
+            passage.kept_to_link = course.is_kept_to_link();
+            if begin > 0 && passage.yields && passage.budget.is_spent() {
+                return (begin, Some(Held::default()));
+            }
+            if let Err((sent, held)) = passage.dispatch(way, &frames[begin..end]) {
+                return (begin + sent, Some(held));
+            }
+        }
+        if alone {
+            passage.reached = PortSet::default();
+        }
+        begin = end;
+    }
+    if let Some(InterfaceFrames { came_back, probe, .. }) = &interface {
+        (passage.came_back, passage.probe) = (came_back.get(), probe.get());
+    }
+    (frames.len(), None)
+}
+
+impl ForwardCtx<'_> {
+    /// Hands a run of packets over. A receiver that is full counts what it loses.
+    fn dispatch(&mut self, way: Verdict, run: &[Frame]) -> Result<(), Stop> {
+        if way == Verdict::Flood {
+            self.flooded += run.len() as u64;
+            if let (Some(_), Some(last)) = (self.interface, run.last()) {
+                self.flooded_in = vlan_of(last);
+            }
+        }
+        match way {
+            Verdict::Port(port) => self.send_to(port, self.burst.source.ring, run),
+            Verdict::Ring(port, ring) => self.send_to(port, ring.into(), run),
+            Verdict::Flood if self.yields => {
+                let now = if self.waits || !self.reached.is_empty() {
+                    0
+                } else {
+                    self.affords(run, self.flood_copies)
+                };
+                let (run, rest) = run.split_at_checked(now).unwrap_or((run, &[]));
+                if !run.is_empty() {
+                    self.flood(run);
+                }
+                for (i, frame) in (run.len()..).zip(rest) {
+                    if i > 0 && self.budget.is_spent() {
+                        return Err((i, Held::default()));
+                    }
+                    self.flood_in_steps(frame).map_err(|held| (i, held))?;
+                }
+                Ok(())
+            }
+            Verdict::Flood => {
+                self.flood(run);
+                Ok(())
+            }
+            Verdict::Drop => {
+                self.rewrite.drops.filtered += run.len() as u64;
+                Ok(())
+            }
+        }
+    }
+
+    /// How many packets of a run may be delivered to so many ports, or to one and so many monitors.
+    /// What is converted costs more than its copy.
+    fn affords(&self, run: &[Frame], copies: u64) -> usize {
+        let conversion = if self.burst.source.header_len == 0 { 1 } else { CONVERSION };
+        self.budget.affords(run.iter().map(|frame| frame.len), copies * conversion)
+    }
+
+    fn flood(&mut self, run: &[Frame]) {
+        self.budget.charge_ports(self.attached);
+        let mut reached = false;
+        for to in self.others.iter_mut().flatten() {
+            if to.receives()
+                && !(self.kept_to_link && to.config.is_interface)
+                && carries(&self.rewrite.retagged, to, run)
+            {
+                deliver(to, 0, run, self.burst, &mut self.rewrite, self.budget);
+                reached = true;
+            }
+        }
+        self.count_unless(reached, run);
+    }
+
+    fn send_to(&mut self, port: PortIndex, ring: usize, run: &[Frame]) -> Result<(), Stop> {
+        let to = self.others.get_mut(usize::from(port)).and_then(Option::as_deref_mut);
+        let Some(to) = to.filter(|to| to.receives()) else {
+            self.count_unless(false, run);
+            return Ok(());
+        };
+        if !carries(&self.rewrite.retagged, to, run) {
+            to.totals.drops.vlan += run.len() as u64;
+            return Ok(());
+        }
+        // All of a burst may be copied once in a turn.
+        let copied_once = to.copies == 1 && to.config.header_len == self.burst.source.header_len;
+        if !self.waits && (copied_once || !self.yields) && self.reached.is_empty() {
+            deliver(to, ring, run, self.burst, &mut self.rewrite, self.budget);
+            return Ok(());
+        }
+        let reached = std::mem::take(&mut self.reached);
+        if reached.contains(port) {
+            return Ok(());
+        }
+        let copies = to.copies + u64::from(!copied_once) * CONVERSION;
+        let lengths = run.iter().map(|frame| frame.len);
+        let all = copied_once || !self.yields;
+        let afforded = if all { run.len() } else { self.budget.affords(lengths, copies).max(1) };
+        let now = &run[..afforded];
+        let fitting = to.admit(ring, now, self.burst, self.now, true);
+        deliver(to, ring, &now[..fitting], self.burst, &mut self.rewrite, self.budget);
+        let Some(frame) = run.get(fitting) else { return Ok(()) };
+        let stall = (fitting < now.len()).then(|| {
+            let ring = to.lossless_queue_of(ring);
+            Stall { to: port, ring, count: to.needs(ring, frame, self.burst) }
+        });
+        Err((fitting, Held { stall, reached }))
+    }
+
+    /// Floods a packet to those who have room, as far as the turn goes, and waits for the first that
+    /// has none.
+    fn flood_in_steps(&mut self, frame: &Frame) -> Result<(), Held> {
+        let mut reached = std::mem::take(&mut self.reached);
+        self.budget.charge_ports(self.attached);
+        let mut missing = None;
+        let mut done = false;
+        for (port, to) in (0..).zip(self.others.iter_mut()) {
+            let Some(to) = to.as_deref_mut().filter(|to| to.receives()) else { continue };
+            let frame = std::slice::from_ref(frame);
+            if reached.contains(port)
+                || self.kept_to_link && to.config.is_interface
+                || !carries(&self.rewrite.retagged, to, frame)
+            {
+                continue;
+            }
+            if done && self.budget.is_spent() {
+                // Who is queued is held, whatever else there is to do.
+                return Err(Held { stall: missing, reached });
+            }
+            let queue = missing.is_none();
+            if to.admit(0, frame, self.burst, self.now, queue) == 1 {
+                deliver(to, 0, frame, self.burst, &mut self.rewrite, self.budget);
+                reached.insert(port);
+                done = true;
+            } else {
+                self.budget.charge_offer(1, Delivered::default(), 0);
+                let ring = to.lossless_queue_of(0);
+                let count = to.needs(ring, &frame[0], self.burst);
+                missing = missing.or(Some(Stall { to: port, ring, count }));
+            }
+        }
+        self.count_unless(missing.is_some() || !reached.is_empty(), std::slice::from_ref(frame));
+        if missing.is_some() { Err(Held { stall: missing, reached }) } else { Ok(()) }
+    }
+
+    fn count_unless(&mut self, reached: bool, run: &[Frame]) {
+        if !reached && self.kept_to_link {
+            self.rewrite.drops.filtered += run.len() as u64;
+        } else if !reached {
+            self.rewrite.drops.no_destination += run.len() as u64;
+        }
+    }
+}
+
+fn sender(burst: &Burst<'_>) -> Sender {
+    (burst.source.port, burst.source.ring)
+}
+
+/// Whether the frames of `run`, if VLANs matter, belong to one that the port is in.
+fn carries(retagged: &Option<&mut Vec<Frame>>, to: &BridgePort, run: &[Frame]) -> bool {
+    retagged.is_none() || run.first().is_some_and(|frame| to.vlans.has(frame.vid))
+}
+
+fn deliver(
+    to: &mut BridgePort,
+    ring: usize,
+    run: &[Frame],
+    burst: &Burst<'_>,
+    rewrite: &mut TxRewrite<'_>,
+    budget: &mut Budget,
+) {
+    let TxRewrite { retagged, converter, drops } = rewrite;
+    to.in_hand = true;
+    let run = match retagged {
+        None => run,
+        Some(room) => {
+            to.vlans.retag(run, burst, room, &mut to.totals.drops);
+            &room[..]
+        }
+    };
+    let alike = to.config.header_len == burst.source.header_len && !burst.apart;
+    // Behind a header, a tag is for the converter to move.
+    let edited = burst.source.header_len != 0 && run.iter().any(|frame| frame.skip != 0);
+    let delivered = if alike && !edited {
+        to.port.deliver(ring, run, burst, &mut to.totals.drops)
+    } else {
+        converter.deliver(to, ring, run, burst, drops, budget)
+    };
+    budget.charge_offer(run.len(), delivered, to.copies);
+    let Delivered { packets, bytes } = delivered;
+    to.totals.received_packets += packets;
+    to.totals.received_bytes += bytes;
+    to.dirty |= packets > 0;
+    to.in_hand = false;
+}
+
+/// Counts what a port has sent, once its slots are given back.
+pub(crate) fn account(frames: &[Frame], totals: &mut Totals) {
+    let mut odd = false;
+    for frame in frames {
+        totals.sent_bytes += u64::from(frame.len);
+        odd |= frame.status != FrameStatus::Fine || frame.bad_slots != 0;
+    }
+    totals.sent_packets += frames.len() as u64;
+    if odd {
+        for frame in frames {
+            totals.drops.bad_slot += u64::from(frame.bad_slots);
+            match frame.status {
+                FrameStatus::Fine => {}
+                FrameStatus::TooShort => totals.drops.too_short += 1,
+                FrameStatus::Vlan => totals.drops.vlan += 1,
+                FrameStatus::Spoofed => totals.drops.spoofed += 1,
+                FrameStatus::BadSlot => {
+                    totals.drops.bad_slot += 1;
+                    totals.sent_packets -= 1;
+                }
+                FrameStatus::TooLong => {
+                    totals.drops.too_long += 1;
+                    totals.sent_packets -= 1;
+                }
+            }
+        }
+    }
+}

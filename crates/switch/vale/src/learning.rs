@@ -1,0 +1,95 @@
+//! The learning forwarding function (S-VALE-6, S-VALE-7), which forgets what was not seen for long.
+//!
+//! netmap's remembers the last address of each port, so that most packets need not touch the
+//! table. So does this one, and keeps that memory true: it holds for a second, so that an
+//! address in use does not age, and not at all once another port has taken the address, so that
+//! one that moves away and back is learned again.
+#![expect(clippy::indexing_slicing, reason = "256 entries, indexed by a port's number of 8 bits")]
+
+use crate::{
+    function::{Forward, LearningCounters, Packet, Verdict},
+    table::{Key, Learned, LearnedAddress, Table},
+};
+use ringway_switch_port::{PortIndex, is_group};
+
+const NOBODY: Key = Key::MAX;
+
+pub(crate) struct Learning {
+    table: Table,
+    /// The last address of each port, if the table has it there, seen within this second.
+    last: Box<[Key; 256]>,
+    counters: Box<[LearningCounters; 256]>,
+}
+
+impl Learning {
+    pub fn new(ageing_seconds: u32) -> Learning {
+        Learning {
+            table: Table::new(ageing_seconds),
+            last: Box::new([NOBODY; 256]),
+            counters: Box::new([LearningCounters::default(); 256]),
+        }
+    }
+
+    /// How many addresses are behind `port`.
+    pub fn known(&self, port: PortIndex) -> u16 {
+        self.table.known(port)
+    }
+
+    /// As [`Table::list`].
+    pub fn list(&self, from: usize, most: usize) -> (Vec<LearnedAddress>, Option<usize>) {
+        self.table.list(from, most)
+    }
+
+    #[inline(never)]
+    fn learn(&mut self, key: Key, port: PortIndex) {
+        let counters = &mut self.counters[usize::from(port)];
+        let lost = match self.table.learn(key, port) {
+            Learned::There => None,
+            Learned::Moved(old) => {
+                counters.moved += 1;
+                Some((key, old))
+            }
+            Learned::Instead(lost, old) => Some((lost, old)),
+            Learned::No => {
+                counters.unlearned += 1;
+                return;
+            }
+        };
+        if let Some((lost, old)) = lost {
+            let last = &mut self.last[usize::from(old)];
+            if *last == lost {
+                *last = NOBODY;
+            }
+        }
+        self.last[usize::from(port)] = key;
+    }
+}
+
+impl Forward for Learning {
+    #[inline]
+    fn decide(&mut self, packet: &Packet<'_>) -> Verdict {
+        let (frame, port) = (packet.frame, packet.source());
+        let vlan = u64::from(frame.vid) << 48;
+        let src = frame.src() | vlan;
+        if src != self.last[usize::from(port)] && !is_group(src) {
+            self.learn(src, port);
+        }
+        let dst = frame.dst() | vlan;
+        let known = if is_group(dst) { None } else { self.table.lookup(dst) };
+        known.map_or(Verdict::Flood, Verdict::Port)
+    }
+
+    fn forget(&mut self, port: PortIndex) {
+        self.table.purge(port);
+        self.last[usize::from(port)] = NOBODY;
+    }
+
+    fn tick(&mut self, seconds: u32) {
+        self.table.tick(seconds);
+        self.last.fill(NOBODY);
+    }
+
+    fn take_counters(&mut self, port: PortIndex) -> LearningCounters {
+        std::mem::take(&mut self.counters[usize::from(port)])
+    }
+}

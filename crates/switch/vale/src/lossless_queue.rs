@@ -1,0 +1,260 @@
+//! Waiting for a lossless port, in place of losing packets.
+//!
+//! A full receive ring of such a port has a queue of senders. A sender that waits keeps its
+//! packet, and all behind it, in its own ring, which fills up: that is how its program learns.
+//! Senders that have nothing for that ring are not concerned.
+//!
+//! - First come, first served: the first of the queue sends as much as there is room for, then
+//!   goes to its end. So a packet of many slots gets its room, however many short ones want it.
+//! - A sender waits in one queue at a time, and has no claim on any other ring meanwhile. A
+//!   flooded packet goes to all that have room at once, and waits for the others one by one.
+//! - Patience has an end. A receiver that frees nothing for a while is taken for dead, and loses
+//!   packets as others do until it frees a slot again. So the dead and the hostile hold up those
+//!   who send to them once; one that frees a slot now and then is slow, as far as one can tell.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "4 words, indexed by the upper 2 bits of a port's number; a ring that waits has its set"
+)]
+
+use std::collections::VecDeque;
+
+use crate::clock::Millis;
+use ringway_switch_port::{Frame, PortIndex, Room};
+
+/// A sending ring: port and number.
+pub(crate) type Sender = (PortIndex, usize);
+
+/// A receive ring of a lossless port.
+#[derive(Debug)]
+pub(crate) struct LosslessQueue {
+    patience: Millis,
+    queue: VecDeque<Sender>,
+    /// The same, by number of the sending ring: senders that wait look for themselves in each round.
+    waiting: Vec<PortSet>,
+    /// When the receiver last freed a slot, or the first of the queue came.
+    since: Millis,
+    /// Free slots that this has given, less those that were filled.
+    free: u32,
+    given_up: bool,
+}
+
+impl LosslessQueue {
+    pub fn new(patience: Millis) -> LosslessQueue {
+        LosslessQueue {
+            patience,
+            queue: VecDeque::new(),
+            waiting: Vec::new(),
+            since: 0,
+            free: 0,
+            given_up: false,
+        }
+    }
+
+    /// How many of `frames`, which need so many slots as `slots` says, `sender` is to deliver now,
+    /// in their order. If `queue`, it is queued for the rest.
+    pub fn admit(
+        &mut self,
+        sender: Sender,
+        frames: &[Frame],
+        slots: impl Fn(&Frame) -> u32,
+        room: Room,
+        now: Millis,
+        queue: bool,
+    ) -> usize {
+        self.look(room, now);
+        let mut left = room.free;
+        let fits = |frame: &&Frame| {
+            let count = slots(frame);
+            // What never fits is lost, and not waited for.
+            let fits = count <= left || count > room.slots;
+            left -= if count <= left { count } else { 0 };
+            fits
+        };
+        let turn = self.queue.front().is_none_or(|first| *first == sender);
+        let fitting = if turn { frames.iter().take_while(fits).count() } else { 0 };
+        if self.given_up {
+            self.free = left;
+            return frames.len();
+        }
+        if self.queue.is_empty() || fitting > 0 {
+            (self.since, self.free) = (now, left);
+        }
+        if fitting > 0 {
+            self.leave(sender);
+        }
+        if fitting < frames.len() && queue && !self.has(sender) {
+            self.queue.push_back(sender);
+            let (port, ring) = sender;
+            if ring >= self.waiting.len() {
+                self.waiting.resize_with(ring + 1, PortSet::default);
+            }
+            self.waiting[ring].insert(port);
+        }
+        fitting
+    }
+
+    /// Whether `sender`, whose next packet has `count` slots, still waits.
+    pub fn holds(&mut self, sender: Sender, count: u32, room: Room, now: Millis) -> bool {
+        if !self.has(sender) {
+            return false;
+        }
+        self.look(room, now);
+        !self.given_up && (self.queue.front() != Some(&sender) || count > room.free)
+    }
+
+    /// Whether `sender` is in the queue.
+    fn has(&self, (port, ring): Sender) -> bool {
+        self.waiting.get(ring).is_some_and(|ports| ports.contains(port))
+    }
+
+    /// `sender` does not wait any more.
+    pub fn leave(&mut self, sender: Sender) {
+        if !self.has(sender) {
+            return;
+        }
+        let (port, ring) = sender;
+        self.waiting[ring].remove(port);
+        if self.queue.front() == Some(&sender) {
+            self.queue.pop_front();
+        } else {
+            self.queue.retain(|waiting| *waiting != sender);
+        }
+    }
+
+    /// `port` sends nothing any more.
+    pub fn forget(&mut self, port: PortIndex) {
+        self.queue.retain(|(waiting, _)| *waiting != port);
+        self.waiting.iter_mut().for_each(|ports| ports.remove(port));
+    }
+
+    /// When patience ends, if a sender waits.
+    pub fn deadline(&self) -> Option<Millis> {
+        (!self.queue.is_empty()).then_some(self.since + self.patience)
+    }
+
+    fn look(&mut self, room: Room, now: Millis) {
+        if room.free > self.free {
+            (self.free, self.since, self.given_up) = (room.free, now, false);
+        } else if self.given_up {
+            self.free = room.free;
+        } else if self.deadline().is_some_and(|end| end <= now) {
+            self.given_up = true;
+            self.queue.clear();
+            self.waiting.clear();
+        }
+    }
+}
+
+/// A sending ring whose next packet waits for a lossless port.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stall {
+    pub to: PortIndex,
+    pub ring: usize,
+    /// Slots of the packet.
+    pub count: u32,
+}
+
+/// A sending ring whose next packet does not go on now.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Held {
+    /// What it waits for; `None`: its port's turn is over.
+    pub stall: Option<Stall>,
+    /// Ports that have the packet already.
+    pub reached: PortSet,
+}
+
+/// Some ports of a bridge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PortSet([u64; 4]);
+
+impl PortSet {
+    pub fn contains(&self, port: PortIndex) -> bool {
+        self.0[usize::from(port >> 6)] >> (port & 63) & 1 != 0
+    }
+
+    pub fn insert(&mut self, port: PortIndex) {
+        self.0[usize::from(port >> 6)] |= 1 << (port & 63);
+    }
+
+    pub fn remove(&mut self, port: PortIndex) {
+        self.0[usize::from(port >> 6)] &= !(1 << (port & 63));
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0 == [0; 4]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ringway_switch_port::Burst;
+
+    const A: Sender = (1, 0);
+    const B: Sender = (2, 0);
+
+    /// Frames of so many slots.
+    fn frames(counts: &[u8]) -> Vec<Frame> {
+        let mut burst = Burst::default();
+        counts.iter().for_each(|_| burst.end_frame());
+        let with = |(frame, count): (&Frame, &u8)| Frame { count: *count, ..*frame };
+        burst.frames.iter().zip(counts).map(with).collect()
+    }
+
+    fn slots(frame: &Frame) -> u32 {
+        frame.count.into()
+    }
+
+    fn room(free: u32) -> Room {
+        Room { free, slots: 15 }
+    }
+
+    #[test]
+    fn a_long_packet_is_not_overtaken_for_ever() {
+        let mut lossless = LosslessQueue::new(1000);
+        assert_eq!(lossless.admit(A, &frames(&[5]), slots, room(3), 0, true), 0);
+        assert_eq!(lossless.admit(B, &frames(&[1, 1]), slots, room(3), 0, true), 0, "A was first");
+        assert!(lossless.holds(A, 5, room(4), 10) && lossless.holds(B, 1, room(4), 10));
+        assert!(!lossless.holds(A, 5, room(5), 20));
+        assert_eq!(lossless.admit(A, &frames(&[5, 1]), slots, room(5), 20, true), 1);
+        assert!(lossless.holds(A, 1, room(1), 30), "it was its turn, and now it is B's");
+        assert!(!lossless.holds(B, 1, room(1), 30));
+    }
+
+    #[test]
+    fn patience_ends_when_nothing_is_freed_and_returns_when_something_is() {
+        let mut lossless = LosslessQueue::new(1000);
+        assert_eq!(lossless.admit(A, &frames(&[2]), slots, room(0), 0, true), 0);
+        assert!(lossless.holds(A, 2, room(1), 900), "one was freed");
+        assert_eq!(lossless.deadline(), Some(1900));
+        // A hostile one that takes it back and frees it again has freed nothing.
+        assert!(lossless.holds(A, 2, room(0), 1300) && lossless.holds(A, 2, room(1), 1600));
+        assert!(!lossless.holds(A, 2, room(1), 1900));
+        assert_eq!(
+            lossless.admit(A, &frames(&[2, 2]), slots, room(1), 1900, true),
+            2,
+            "to be lost"
+        );
+        assert_eq!(
+            lossless.admit(B, &frames(&[3]), slots, room(1), 5000, true),
+            1,
+            "to be lost at once"
+        );
+        assert_eq!(lossless.admit(B, &frames(&[3]), slots, room(2), 5001, true), 0, "it lives");
+    }
+
+    #[test]
+    fn what_never_fits_is_not_waited_for() {
+        let mut lossless = LosslessQueue::new(1000);
+        assert_eq!(lossless.admit(A, &frames(&[16, 3, 16, 3]), slots, room(4), 0, true), 3);
+    }
+
+    #[test]
+    fn a_sender_that_has_gone_holds_up_no_other() {
+        let mut lossless = LosslessQueue::new(1000);
+        lossless.admit(A, &frames(&[1]), slots, room(0), 0, true);
+        lossless.admit(B, &frames(&[1]), slots, room(0), 0, true);
+        lossless.forget(A.0);
+        assert!(!lossless.holds(B, 1, room(1), 1));
+    }
+}

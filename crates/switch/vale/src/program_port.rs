@@ -1,0 +1,222 @@
+//! A port of another bridge, whose program is this bridge: what the other bridge delivers to it is
+//! sent on here, and the other way round. So the two are connected (S-VALE-14).
+//!
+//! The rings are driven as their program would drive them, by the sync of their driver.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "the worker asks for rings below `tx_rings` and `rx_rings`, which count these vectors"
+)]
+
+use std::{io, sync::Arc};
+
+use ringway_abi::{NETMAP_MAX_FRAGS, NS_MOREFRAG};
+use ringway_kring::{Doorbell, Driver, Kring};
+use ringway_switch_port::{
+    Backpressure, Burst, Configure, Delivered, Drops, Frame, Mirrored, PacketIo, Wake,
+};
+use rustix::{
+    event::{Timespec, epoll},
+    fd::{AsFd, BorrowedFd, OwnedFd},
+};
+
+/// Slots looked at before other ports have their turn.
+const BURST: u32 = 128;
+
+/// Bytes in as much.
+const BURST_BYTES: u32 = 1 << 18;
+
+/// A receive ring and what its program sleeps on.
+struct Rx {
+    kring: Kring,
+    /// Kept as long as it is listened to.
+    _doorbell: Arc<Doorbell>,
+    head: u32,
+    collected: u32,
+}
+
+struct Tx {
+    kring: Kring,
+    head: u32,
+    staged: bool,
+}
+
+/// See the module.
+pub struct ProgramPort<D> {
+    rx: Vec<Rx>,
+    tx: Vec<Tx>,
+    driver: D,
+    /// Listens to the doorbells of all receive rings.
+    doorbell: OwnedFd,
+}
+
+impl<D: Driver> ProgramPort<D> {
+    /// Goes on where the last program of these rings stopped. `rx` are rings with what their program
+    /// sleeps on; `driver` is that of all of them. Nothing else may drive them meanwhile.
+    ///
+    /// Fails when the process is out of descriptors.
+    pub fn new(tx: Vec<Kring>, rx: Vec<(Kring, Arc<Doorbell>)>, driver: D) -> io::Result<Self> {
+        let doorbell = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        for (_, ring) in &rx {
+            let data = epoll::EventData::new_u64(0);
+            // By the edge: former programs of the rings may hold the doorbells still.
+            let edge = epoll::EventFlags::IN | epoll::EventFlags::ET;
+            epoll::add(&doorbell, ring.as_ref(), data, edge)?;
+        }
+        let head = |kring: &Kring| kring.bounded(kring.ring().head());
+        let tx = tx.into_iter().map(|kring| Tx { head: head(&kring), kring, staged: false });
+        let rx = rx.into_iter().map(|(kring, doorbell)| {
+            let head = head(&kring);
+            Rx { kring, _doorbell: doorbell, head, collected: head }
+        });
+        Ok(ProgramPort { rx: rx.collect(), tx: tx.collect(), driver, doorbell })
+    }
+}
+
+/// One sync with `head` in the ring; the head that the program has afterwards, which is another one
+/// when a client has scribbled over the ring.
+#[inline]
+fn sync(kring: &Kring, head: u32, driver: &impl Driver) -> u32 {
+    let ring = kring.ring();
+    ring.set_head(head);
+    ring.set_cur(head);
+    kring.sync(driver);
+    kring.bounded(ring.head())
+}
+
+impl Tx {
+    /// Whether `slots` are free, after a sync if need be.
+    #[inline]
+    fn has_room(&mut self, slots: u32, driver: &impl Driver) -> bool {
+        let free = |tx: &Tx| tx.kring.ring().distance(tx.head, tx.kring.hwtail());
+        if free(self) >= slots {
+            return true;
+        }
+        self.head = sync(&self.kring, self.head, driver);
+        free(self) >= slots
+    }
+
+    #[inline]
+    fn send(&mut self, frame: &Frame, burst: &Burst<'_>, drops: &mut Drops) -> bool {
+        let ring = self.kring.ring();
+        let pieces = burst.pieces(frame);
+        let mut at = self.head;
+        for (i, &(from, len)) in (1..).zip(pieces) {
+            let index = ring.slot(at).buf_idx;
+            let Some(to) = ring.buf(index) else {
+                drops.bad_slot += 1;
+                return false;
+            };
+            let begin = (i == 1).then_some(burst.source().header_len.into());
+            let Some(len) = frame.copy_piece(begin, &from, len, &to) else {
+                drops.too_long += 1;
+                return false;
+            };
+            let more = if i == pieces.len() { 0 } else { NS_MOREFRAG };
+            ring.set_slot(at, index, len as u16, more);
+            at = ring.next(at);
+        }
+        self.head = at;
+        self.staged = true;
+        true
+    }
+}
+
+impl<D: Driver + Send> PacketIo for ProgramPort<D> {
+    fn collect<'a>(&'a mut self, ring: usize, burst: &mut Burst<'a>, drops: &mut Drops) -> u32 {
+        let side = &mut self.rx[ring];
+        side.head = sync(&side.kring, side.head, &self.driver);
+        let (view, tail) = (side.kring.ring(), side.kring.hwtail());
+        let (mut at, mut found, mut pieces, mut lost) = (side.head, 0, 0, false);
+        let (mut bytes, most) = (0, burst.limit.min(BURST_BYTES));
+        // A bridge delivers whole packets only: the last one is looked at to its end.
+        while at != tail && (found < BURST && bytes < most || pieces > 0) {
+            let slot = view.slot(at);
+            bytes += u32::from(slot.len);
+            at = view.next(at);
+            found += 1;
+            pieces += 1;
+            lost |= pieces > NETMAP_MAX_FRAGS
+                || !view.buf(slot.buf_idx).is_some_and(|buf| burst.push(buf, slot.len.into()));
+            if slot.flags & NS_MOREFRAG != 0 && at != tail {
+                continue;
+            }
+            if std::mem::take(&mut lost) {
+                burst.abandon();
+                drops.bad_slot += 1;
+            } else {
+                burst.end_frame();
+            }
+            pieces = 0;
+        }
+        side.collected = at;
+        found
+    }
+
+    fn release(&mut self, ring: usize) {
+        let side = &mut self.rx[ring];
+        side.head = side.collected;
+    }
+
+    fn tx_rings(&self) -> usize {
+        self.rx.len()
+    }
+
+    fn receives(&self) -> bool {
+        true
+    }
+
+    fn deliver(
+        &mut self,
+        ring: usize,
+        frames: &[Frame],
+        burst: &Burst<'_>,
+        drops: &mut Drops,
+    ) -> Delivered {
+        let ring = if ring < self.tx.len() { ring } else { ring % self.tx.len() };
+        let tx = &mut self.tx[ring];
+        let mut delivered = Delivered::default();
+        // Each look at a full ring is a sync: one is enough for a burst.
+        let mut full = false;
+        for frame in frames {
+            let pieces = burst.pieces(frame).len() as u32;
+            if full || !tx.has_room(pieces, &self.driver) {
+                drops.ring_full += 1;
+                full |= pieces < tx.kring.ring().num_slots();
+            } else if tx.send(frame, burst, drops) {
+                delivered.add(frame.len);
+            }
+        }
+        delivered
+    }
+
+    fn flush(&mut self, _idle: bool) {
+        for tx in self.tx.iter_mut().filter(|tx| tx.staged) {
+            tx.staged = false;
+            tx.head = sync(&tx.kring, tx.head, &self.driver);
+        }
+    }
+}
+
+impl<D: Driver + Send> Backpressure for ProgramPort<D> {}
+
+impl<D: Driver + Send> Configure for ProgramPort<D> {}
+
+impl<D: Driver + Send> Mirrored for ProgramPort<D> {}
+
+impl<D: Driver + Send> Wake for ProgramPort<D> {
+    fn arm(&mut self) {
+        self.rx.iter().for_each(|side| side.kring.csb().app.arm());
+    }
+
+    fn doorbell(&self) -> BorrowedFd<'_> {
+        self.doorbell.as_fd()
+    }
+
+    fn drain(&self) {
+        let nothing =
+            epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        // If there are more, the worker does not sleep before it has heard them.
+        let _ = epoll::wait(&self.doorbell, &mut [nothing; 16], Some(&at_once));
+    }
+}

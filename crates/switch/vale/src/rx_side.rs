@@ -1,0 +1,332 @@
+//! An rx ring in a client's region, which the bridge fills.
+
+use std::{ops::Range, slice, sync::Arc};
+
+use ringway_abi::{NS_MOREFRAG, NS_PORT_SHIFT};
+use ringway_kring::{Doorbell, Kring, Offsets};
+use ringway_mirror::Mirrors;
+use ringway_region::Buf;
+
+use crate::offsets::place;
+use ringway_switch_port::{Burst, Delivered, Drops, Frame, Room};
+
+/// Released slots that go to monitors in one look.
+const SWAPS: u32 = 128;
+
+/// One rx ring of the port: the bridge fills it.
+#[derive(Debug)]
+pub struct RxSide {
+    kring: Kring,
+    client: Arc<Doorbell>,
+    hwtail: u32,
+    /// The client's `head` as last seen; what it has freed since does not count yet.
+    head: u32,
+    published: u32,
+    /// Bytes that the ring's readers have not been told of.
+    bytes: u64,
+    pending_notify: u32,
+    /// A `head` that was not believed, and how many those were.
+    bad_head: u32,
+    bad_heads: u64,
+    /// Serial of the burst that found it full: the rest of that is lost (S-VALE-10).
+    full: u64,
+    offsets: Option<Offsets>,
+    mirrors: Mirrors,
+    /// Whether any of them wants what the client releases, at once.
+    swaps: bool,
+}
+
+impl RxSide {
+    /// Serves `kring` from where it stands; `client` is what its program sleeps on.
+    pub fn new(kring: Kring, client: Arc<Doorbell>) -> RxSide {
+        let (head, hwtail) = (kring.hwcur(), kring.hwtail());
+        kring.csb().service.set_takes_back(false);
+        RxSide {
+            kring,
+            client,
+            hwtail,
+            head,
+            published: hwtail,
+            bytes: 0,
+            pending_notify: 0,
+            bad_head: u32::MAX,
+            bad_heads: 0,
+            full: 0,
+            mirrors: Mirrors::default(),
+            offsets: None,
+            swaps: false,
+        }
+    }
+
+    /// With data at offsets, if `Some`.
+    pub fn with_offsets(self, offsets: Option<Offsets>) -> RxSide {
+        RxSide { offsets, ..self }
+    }
+
+    /// Free slots: one always stays empty.
+    #[inline]
+    fn space(&mut self, wanted: u32) -> bool {
+        let ring = self.kring.ring();
+        if ring.distance(self.hwtail, ring.prev(self.head)) >= wanted {
+            return true;
+        }
+        self.take_back();
+        let ring = self.kring.ring();
+        ring.distance(self.hwtail, ring.prev(self.head)) >= wanted
+    }
+
+    /// Learns which slots the client has released. Returns whether there are new ones. Only what it was
+    /// told of can be released: a client that claims more has its claim ignored, until its `head` is
+    /// back among the slots that it holds.
+    pub(crate) fn take_back(&mut self) -> bool {
+        let (ring, head) = (self.kring.ring(), self.kring.csb().app.head());
+        if head == self.head {
+            return false;
+        }
+        let news = head < ring.num_slots()
+            && ring.distance(self.head, head) <= ring.distance(self.head, self.published);
+        if !news && self.bad_head != head {
+            self.bad_head = head;
+            self.bad_heads += 1;
+        }
+        if news {
+            // A ring may have thousands of slots, and monitors that want each: the rest is for the next look.
+            let far = self.swaps && ring.distance(self.head, head) > SWAPS;
+            let head = if far { ring.advance(self.head, SWAPS) } else { head };
+            self.mirrors.swap(ring, self.head, head);
+            self.head = head;
+            if self.swaps {
+                self.tell_taken_back();
+            }
+        }
+        news
+    }
+
+    /// Tells the client that the monitors have what it has released.
+    fn tell_taken_back(&self) {
+        let csb = self.kring.csb();
+        csb.service.publish(self.head, self.published);
+        csb.app.kick(&csb.service, || self.client.notify());
+    }
+
+    /// How many wrong claims there were since the last call.
+    pub(crate) fn take_bad_heads(&mut self) -> u64 {
+        std::mem::take(&mut self.bad_heads)
+    }
+
+    /// Tells the client how many packets found no room, and how many were too long.
+    pub(crate) fn tell_lost(&self, lost: [u64; 2]) {
+        self.kring.csb().service.count_lost(lost);
+    }
+
+    pub(crate) fn room(&mut self) -> Room {
+        self.take_back();
+        let ring = self.kring.ring();
+        let free = ring.distance(self.hwtail, ring.prev(self.head));
+        Room { free, slots: ring.num_slots() - 1 }
+    }
+
+    /// Whether there are `slots` free slots for a packet of this burst.
+    pub(crate) fn has_room(&mut self, slots: u32, burst: &Burst<'_>) -> bool {
+        let has = self.full != burst.serial && self.space(slots);
+        if !has {
+            self.ends(slots, burst);
+        }
+        has
+    }
+
+    /// Asks to be woken when the client releases slots.
+    pub(crate) fn arm(&self) {
+        self.kring.csb().service.arm();
+    }
+
+    /// Delivers as many leading packets as fit (S-VALE-10), and shows them to the monitors.
+    pub(crate) fn deliver(
+        &mut self,
+        frames: &[Frame],
+        burst: &Burst<'_>,
+        drops: &mut Drops,
+    ) -> Delivered {
+        let first = self.hwtail;
+        let delivered = match self.offsets {
+            None => self.deliver_run::<false>(frames, burst, drops),
+            Some(_) => self.deliver_run::<true>(frames, burst, drops),
+        };
+        self.bytes += delivered.bytes;
+        if !self.mirrors.is_empty() {
+            self.mirrors.copy(self.kring.ring(), first, self.hwtail);
+        }
+        delivered
+    }
+
+    #[inline]
+    fn deliver_run<const OFFSETS: bool>(
+        &mut self,
+        frames: &[Frame],
+        burst: &Burst<'_>,
+        drops: &mut Drops,
+    ) -> Delivered {
+        let mut delivered = Delivered::default();
+        if self.full == burst.serial {
+            drops.ring_full += frames.len() as u64;
+            return delivered;
+        }
+        let plain = !OFFSETS && burst.source.header_len == 0;
+        let mut rest = frames.iter();
+        loop {
+            if plain {
+                self.deliver_plain(&mut rest, burst, &mut delivered);
+            }
+            let Some(frame) = rest.next() else { break };
+            if self.space(frame.count.into()) {
+                if let Some(bytes) = self.deliver_pieces::<OFFSETS>(frame, burst, drops) {
+                    delivered.add(bytes);
+                }
+            } else if self.refuse(frame, burst, drops) {
+                drops.ring_full += rest.len() as u64;
+                break;
+            }
+        }
+        delivered
+    }
+
+    /// Counts a packet for which there is no room. True if there is none for those behind, either.
+    #[cold]
+    fn refuse(&mut self, frame: &Frame, burst: &Burst<'_>, drops: &mut Drops) -> bool {
+        drops.ring_full += 1;
+        self.ends(frame.count.into(), burst)
+    }
+
+    /// Notes that there is no room for `slots` slots; true if there is none for what is behind,
+    /// either.
+    #[cold]
+    fn ends(&mut self, slots: u32, burst: &Burst<'_>) -> bool {
+        // What exceeds the whole ring says nothing of the others.
+        let full = slots < self.kring.ring().num_slots();
+        if full {
+            self.full = burst.serial;
+        }
+        full
+    }
+
+    /// Delivers packets as nearly all are, of one piece that arrives as it was sent: up to the first that takes more than
+    /// a good slot which is known to be free.
+    #[inline]
+    fn deliver_plain(
+        &mut self,
+        rest: &mut slice::Iter<'_, Frame>,
+        burst: &Burst<'_>,
+        delivered: &mut Delivered,
+    ) {
+        let ring = self.kring.ring();
+        let (bufs, mut at) = (ring.bufs(), self.hwtail);
+        let mut free = ring.distance(at, ring.prev(self.head));
+        while free > 0
+            && let [frame, behind @ ..] = rest.as_slice()
+            && let ([(from, len)], 0) = (burst.pieces(frame), frame.skip)
+        {
+            let index = ring.plain_slot(at).buf_idx;
+            let Some(to) = bufs.get(index).filter(|to| *len <= to.size()) else { break };
+            to.copy_from(from, *len as usize);
+            // Whole even if the piece is shorter: the header is zero past its end.
+            to.store(0, frame.header());
+            ring.set_slot(at, index, *len as u16, 1 << NS_PORT_SHIFT);
+            at = ring.next(at);
+            free -= 1;
+            delivered.add(*len);
+            *rest = behind.iter();
+        }
+        self.hwtail = at;
+    }
+
+    /// Copies a packet for which there are slots; returns its bytes. One with a piece that does not
+    /// fit its slot's buffer is dropped (S-VALE-11).
+    #[inline(never)]
+    fn deliver_pieces<const OFFSETS: bool>(
+        &mut self,
+        frame: &Frame,
+        burst: &Burst<'_>,
+        drops: &mut Drops,
+    ) -> Option<u32> {
+        let ring = self.kring.ring();
+        let (mut at, mut bytes) = (self.hwtail, 0);
+        for (i, &(from, len)) in (1..).zip(burst.pieces(frame)) {
+            let index = ring.slot(at).buf_idx;
+            let Some(to) = ring.buf(index) else {
+                drops.bad_slot += 1;
+                return None;
+            };
+            let begin = (i == 1).then_some(burst.source.header_len.into());
+            let (to, ptr) = if OFFSETS {
+                let len = if begin.is_some() { frame.moved_len(len) } else { len };
+                self.place(at, &from, len, to)
+            } else {
+                (to, 0)
+            };
+            let Some(len) = frame.copy_piece(begin, &from, len, &to) else {
+                drops.too_long += 1;
+                return None;
+            };
+            bytes += len;
+            if OFFSETS {
+                ring.set_slot_ptr(at, ptr);
+            }
+            // S-FLAGS-NS_MOREFRAG, S-FLAGS-NS_RFRAGS: the number of slots is in each.
+            let more = if i == frame.count { 0 } else { NS_MOREFRAG };
+            ring.set_slot(at, index, len as u16, u16::from(frame.count) << NS_PORT_SHIFT | more);
+            at = ring.next(at);
+        }
+        self.hwtail = at;
+        Some(bytes)
+    }
+
+    /// The part of slot `at`'s buffer that the piece is to fill, and the `ptr` that tells the
+    /// program.
+    fn place<'a>(&self, at: u32, from: &Buf<'_>, len: u32, to: Buf<'a>) -> (Buf<'a>, u64) {
+        let ptr = self.kring.ring().slot(at).ptr;
+        let Some(offsets) = self.offsets else { return (to, ptr) };
+        let Range { start, end } = place(&offsets, ptr, from, len, &to);
+        let part = to.part(start, end.saturating_sub(start)).unwrap_or(to);
+        (part, offsets.write(ptr, start))
+    }
+
+    pub(crate) fn set_offsets(&mut self, offsets: Option<Offsets>) {
+        self.offsets = offsets;
+    }
+
+    pub(crate) fn set_mirrors(&mut self, mirrors: Mirrors) {
+        // What was released before is not for those who come now.
+        while self.take_back() {}
+        self.tell_taken_back();
+        self.swaps = mirrors.swaps();
+        self.kring.csb().service.set_takes_back(self.swaps);
+        self.mirrors = mirrors;
+    }
+
+    /// Whether any monitor wants what the client releases, at once.
+    pub(crate) fn swaps(&self) -> bool {
+        self.swaps
+    }
+
+    /// Makes visible what was delivered.
+    pub(crate) fn flush(&mut self, idle: bool) {
+        let ring = self.kring.ring();
+        // Other rings of the port may be busy for ever: the worker does not wait here for them to pause.
+        let quiet = self.hwtail == self.published;
+        self.mirrors.wake(idle || quiet);
+        if !quiet {
+            self.pending_notify += ring.distance(self.published, self.hwtail);
+            self.published = self.hwtail;
+            let csb = self.kring.csb();
+            csb.service.count_bytes(std::mem::take(&mut self.bytes));
+            csb.service.publish(self.head, self.hwtail);
+        }
+        if self.pending_notify != 0
+            && (idle || quiet || self.pending_notify >= ring.num_slots() / 4)
+        {
+            self.pending_notify = 0;
+            let csb = self.kring.csb();
+            csb.app.kick(&csb.service, || self.client.notify());
+        }
+    }
+}

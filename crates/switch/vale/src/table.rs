@@ -1,0 +1,395 @@
+//! The learning table (S-VALE-6): which address was last seen behind which port.
+//!
+//! Ports do not trust each other, so none decides what becomes of another's addresses. Where an address
+//! is kept is said by a hash with a random key, so a port cannot choose addresses that meet those of
+//! another. An address has four places to be in; where all are taken, it takes that of a port that has
+//! more addresses than its own, or of its own port, or none. So a port with a thousand addresses takes
+//! no place from one with ten.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "`set_of` is a remainder of the number of sets; there are 256 counts, indexed by a port's number of 8 bits"
+)]
+
+use std::hash::{BuildHasher, RandomState};
+
+use crate::function::Mac;
+use ringway_switch_port::PortIndex;
+
+const SETS: usize = 1024;
+const WAYS: usize = 4;
+
+/// Addresses of one port at most, but for those that move to it: as many as netmap's table has places,
+/// and a quarter of ours.
+const PER_PORT: u16 = 1024;
+
+/// An address in the lower 48 bits, its first byte lowest, and its VLAN in the upper 16.
+pub type Key = u64;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Table {
+    sets: Box<[Set; SETS]>,
+    /// Addresses of each port.
+    counts: Box<[u16; 256]>,
+    secret: [u64; 2],
+    /// Seconds for which an entry holds; 0: for ever.
+    ageing: u32,
+    now: u32,
+}
+
+/// A cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Set([Entry; WAYS]);
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    key: Key,
+    /// Second in which it was last seen.
+    seen: u32,
+    /// Port + 1; 0 is empty.
+    port: u32,
+}
+
+const _: () = assert!(size_of::<Set>() == 64);
+
+impl Entry {
+    /// Its key is no address that is learned: it names a group.
+    const EMPTY: Entry = Entry { key: Key::MAX, seen: 0, port: 0 };
+
+    fn port(&self) -> Option<PortIndex> {
+        self.port.checked_sub(1).map(|port| port as PortIndex)
+    }
+}
+
+/// An address that the table has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LearnedAddress {
+    pub mac: Mac,
+    /// The VLAN that it is in; 0: none.
+    pub vlan: u16,
+    /// The port that it is behind.
+    pub port: PortIndex,
+    /// Seconds since it was last seen.
+    pub age_seconds: u32,
+}
+
+/// What became of an address that was to be learned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Learned {
+    /// The table has it there, and had it there before or not at all.
+    There,
+    /// It was behind that port before.
+    Moved(PortIndex),
+    /// The table has it there, and does not know this address of that port any more.
+    Instead(Key, PortIndex),
+    /// There is no place for it.
+    No,
+}
+
+impl Table {
+    /// An empty table. What was not learned again for `ageing` seconds is not known any more;
+    /// 0: it stays.
+    pub fn new(ageing: u32) -> Table {
+        let random = RandomState::new();
+        let secret = [random.hash_one(0u8), random.hash_one(1u8)];
+        let sets = Box::new([Set([Entry::EMPTY; WAYS]); SETS]);
+        Table { sets, counts: Box::new([0; 256]), secret, ageing, now: 0 }
+    }
+
+    /// Where `key` is, if it was learned, has not aged, and was not displaced since.
+    #[inline]
+    pub fn lookup(&self, key: Key) -> Option<PortIndex> {
+        let set = &self.sets[self.set_of(key)];
+        set.0.iter().find(|entry| entry.key == key)?.port()
+    }
+
+    /// Remembers that `key` is behind `port`, now.
+    pub fn learn(&mut self, key: Key, port: PortIndex) -> Learned {
+        let new = Entry { key, seen: self.now, port: u32::from(port) + 1 };
+        let at = self.set_of(key);
+        let Table { sets, counts, .. } = self;
+        let set = &mut sets[at].0;
+        let count = |entry: &Entry| entry.port().map_or(0, |port| counts[usize::from(port)]);
+        let own = counts[usize::from(port)];
+        let known = set.iter_mut().find(|entry| entry.key == key && entry.port != 0);
+        let (entry, outcome) = match known {
+            Some(entry) => match entry.port() {
+                Some(before) if before != port => (Some(entry), Learned::Moved(before)),
+                _ => (Some(entry), Learned::There),
+            },
+            None => {
+                let oldest = set.iter().filter(|e| e.port == new.port).map(|e| e.seen).min();
+                let is_own = |e: &&mut Entry| e.port == new.port && Some(e.seen) == oldest;
+                // Where one more does not leave it with more than the other.
+                let most = set.iter().map(count).max().filter(|most| *most > own + 1);
+                let free = own < PER_PORT && set.iter().any(|e| e.port == 0);
+                let entry = if free {
+                    set.iter_mut().find(|e| e.port == 0)
+                } else if own < PER_PORT && most.is_some() {
+                    set.iter_mut().find(|e| Some(count(e)) == most)
+                } else {
+                    set.iter_mut().find(is_own)
+                };
+                let lost = entry.as_ref().and_then(|e| Some(Learned::Instead(e.key, e.port()?)));
+                let outcome = if entry.is_some() { Learned::There } else { Learned::No };
+                (entry, lost.unwrap_or(outcome))
+            }
+        };
+        if let Some(entry) = entry {
+            let old = std::mem::replace(entry, new);
+            if let Some(before) = old.port() {
+                counts[usize::from(before)] -= 1;
+            }
+            counts[usize::from(port)] += 1;
+        }
+        outcome
+    }
+
+    /// How many addresses are behind `port`.
+    pub fn known(&self, port: PortIndex) -> u16 {
+        self.counts[usize::from(port)]
+    }
+
+    /// Addresses from set `from` on, whole sets, until there are `most`; and the set behind them.
+    pub fn list(&self, from: usize, most: usize) -> (Vec<LearnedAddress>, Option<usize>) {
+        let mut list = Vec::new();
+        for (at, set) in self.sets.iter().enumerate().skip(from) {
+            if list.len() >= most {
+                return (list, Some(at));
+            }
+            let known = set.0.iter().filter_map(|entry| {
+                let [mac @ .., low, high] = entry.key.to_le_bytes();
+                Some(LearnedAddress {
+                    mac,
+                    vlan: u16::from_le_bytes([low, high]),
+                    port: entry.port()?,
+                    age_seconds: self.now.saturating_sub(entry.seen),
+                })
+            });
+            list.extend(known);
+        }
+        (list, None)
+    }
+
+    /// Forgets all that is behind `port`.
+    pub fn purge(&mut self, port: PortIndex) {
+        self.forget(|entry| entry.port() == Some(port));
+    }
+
+    /// It is `seconds` now. Time does not go back.
+    pub fn tick(&mut self, seconds: u32) {
+        self.now = seconds;
+        if self.ageing > 0 {
+            let oldest = seconds.saturating_sub(self.ageing);
+            self.forget(|entry| entry.seen < oldest);
+        }
+    }
+
+    fn forget(&mut self, which: impl Fn(&Entry) -> bool) {
+        let entries = self.sets.iter_mut().flat_map(|set| &mut set.0);
+        for entry in entries.filter(|entry| entry.port != 0 && which(entry)) {
+            if let Some(port) = entry.port() {
+                self.counts[usize::from(port)] -= 1;
+            }
+            *entry = Entry::EMPTY;
+        }
+    }
+
+    #[inline]
+    fn set_of(&self, key: Key) -> usize {
+        set_of(self.secret, key)
+    }
+}
+
+/// Both halves of a product of two secrets, each with the key in it: which addresses meet depends on all
+/// bits of the secrets. With one secret in a hundred, evenly spaced addresses have few lower bits of that,
+/// and few upper ones with others; a second product has all of them in its upper bits.
+#[inline]
+fn set_of([one, other]: [u64; 2], key: Key) -> usize {
+    /// An odd number whose bits have no pattern.
+    const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+    const { assert!(SETS.is_power_of_two()) };
+    let product = u128::from(key ^ one) * u128::from(key.rotate_left(32) ^ other);
+    let folded = (product >> 64) as u64 ^ product as u64;
+    (folded.wrapping_mul(SPREAD) >> (u64::BITS - SETS.ilog2())) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    enum Op {
+        Learn(u64, PortIndex),
+        /// Many addresses of one port.
+        Flood(PortIndex, u64),
+        Pass(u32),
+        Purge(PortIndex),
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        prop_oneof![
+            40 => (0u64..5000, 0u8..254).prop_map(|(n, port)| Op::Learn(n, port)),
+            2 => (0u8..254, 1000u64..3000).prop_map(|(port, count)| Op::Flood(port, count)),
+            2 => (0u32..8).prop_map(Op::Pass),
+            1 => (0u8..254).prop_map(Op::Purge),
+        ]
+    }
+
+    /// Times by address, and what the table says that it lost.
+    struct Model {
+        table: Table,
+        known: HashMap<u64, (PortIndex, u32)>,
+        now: u32,
+    }
+
+    impl Model {
+        fn learn(&mut self, mac: u64, port: PortIndex) {
+            let before = self.known.get(&mac).map(|(port, _)| *port);
+            let count = |known: &HashMap<u64, (PortIndex, u32)>, port| {
+                known.values().filter(|(behind, _)| *behind == port).count()
+            };
+            match self.table.learn(mac, port) {
+                Learned::There => assert!(before.is_none() || before == Some(port)),
+                Learned::Moved(old) => assert!(before == Some(old) && old != port),
+                Learned::Instead(lost, old) => {
+                    assert_eq!(before, None);
+                    assert_eq!(self.known.remove(&lost).map(|(port, _)| port), Some(old));
+                    // Only of a port that has more, or its own.
+                    let has = count(&self.known, old) + 1;
+                    assert!(old == port || has > count(&self.known, port) + 1, "{has}");
+                }
+                Learned::No => return assert_eq!(before, None),
+            }
+            self.known.insert(mac, (port, self.now));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// Against a plain map with times: what the table knows is right, and it forgets an
+        /// address only when it has aged, its port has gone, or it says so.
+        #[test]
+        fn behaves_like_a_forgetful_map(
+            ops in proptest::collection::vec(op(), 1..300),
+            ageing in 0u32..20, spread in any::<u64>(),
+        ) {
+            let mac_of = |n: u64| n.wrapping_mul(spread | 1) & 0xffff_ffff_ffff;
+            let mut model = Model { table: Table::new(ageing), known: HashMap::new(), now: 1000 };
+            model.table.tick(model.now);
+            for op in ops {
+                match op {
+                    Op::Learn(n, port) => model.learn(mac_of(n), port),
+                    Op::Flood(port, count) => {
+                        (0..count).for_each(|n| model.learn(mac_of(10_000 + n), port));
+                    }
+                    Op::Pass(seconds) => {
+                        model.now += seconds;
+                        model.table.tick(model.now);
+                        let fresh = |seen: u32| ageing == 0 || model.now - seen <= ageing;
+                        model.known.retain(|_, (_, seen)| fresh(*seen));
+                    }
+                    Op::Purge(port) => {
+                        model.table.purge(port);
+                        model.known.retain(|_, (behind, _)| *behind != port);
+                    }
+                }
+            }
+            for mac in (0..13_000).map(mac_of) {
+                let known = model.known.get(&mac).map(|(port, _)| *port);
+                prop_assert_eq!(model.table.lookup(mac), known);
+            }
+            let mut listed = HashMap::new();
+            let mut next = Some(0);
+            while let Some(from) = next {
+                let page;
+                (page, next) = model.table.list(from, 100);
+                prop_assert!(page.len() < 100 + WAYS);
+                for LearnedAddress { mac: [a, b, c, d, e, f], vlan, port, age_seconds } in page {
+                    let key = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);
+                    prop_assert_eq!(vlan, 0);
+                    prop_assert_eq!(listed.insert(key, (port, model.now - age_seconds)), None);
+                }
+            }
+            prop_assert_eq!(&listed, &model.known);
+            for port in 0..=PortIndex::MAX {
+                let behind = model.known.values().filter(|(behind, _)| *behind == port).count();
+                prop_assert_eq!(usize::from(model.table.known(port)), behind);
+            }
+        }
+    }
+
+    /// 600 addresses of one port, in each order of their bytes, whatever the secrets are.
+    #[test]
+    fn evenly_spaced_addresses_do_not_meet() {
+        let mut secret = [1u64, 2];
+        for _ in 0..500 {
+            secret = secret
+                .map(|half: u64| half.wrapping_mul(0x5851_f42d_4c95_7f2d).rotate_left(29) ^ 7);
+            for place in [8u32, 16, 24, 32] {
+                let mut table = Table { secret, ..Table::new(0) };
+                for number in 0..600u16 {
+                    let vlan = if number % 2 == 1 { 7 } else { 1 };
+                    table.learn(u64::from(number.swap_bytes()) << place | vlan << 48 | 2, 3);
+                }
+                let known = table.known(3);
+                assert!(known >= 590, "{known} with {secret:x?} at {place}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_empty_table_knows_no_address() {
+        assert_eq!(Table::new(0).lookup(0), None);
+        assert_eq!(Table::new(300).lookup(0xffff_ffff_ffff), None);
+    }
+
+    #[test]
+    fn the_same_address_in_two_vlans_is_two() {
+        let mut table = Table::new(0);
+        let (one, two) = (0x1234 | 1 << 48, 0x1234 | 2 << 48);
+        table.learn(one, 3);
+        table.learn(two, 4);
+        assert_eq!((table.lookup(one), table.lookup(two)), (Some(3), Some(4)));
+        let mut listed = table.list(0, 10).0;
+        listed.sort_by_key(|address| address.vlan);
+        let told: Vec<_> = listed.iter().map(|a| (a.mac, a.vlan, a.port)).collect();
+        let mac = [0x34, 0x12, 0, 0, 0, 0];
+        assert_eq!(told, [(mac, 1, 3), (mac, 2, 4)]);
+    }
+
+    /// Whatever addresses some ports make up, and however many, those of ports with fewer stay known.
+    /// (A port that has none yet may take the place of one with four, which is its right: so those who
+    /// flood have more from the beginning.)
+    #[test]
+    fn nobody_evicts_those_who_have_few() {
+        let mut table = Table::new(300);
+        let flood = |table: &mut Table, numbers: std::ops::Range<u64>| {
+            for n in numbers {
+                table.learn(n << 16 | 0x0200, 200 + (n % 50) as u8);
+            }
+        };
+        flood(&mut table, 0..1000);
+        let few = |port: u8| (0..4u64).map(move |n| (n << 40 | u64::from(port) << 8 | 2, port));
+        for (mac, port) in (0..100).flat_map(few) {
+            table.learn(mac, port);
+        }
+        // More of them than a set has places may have met in one.
+        let known = |table: &Table| -> Vec<_> {
+            (0..100).flat_map(few).filter(|(mac, port)| table.lookup(*mac) == Some(*port)).collect()
+        };
+        let before = known(&table);
+        assert!(before.len() > 300, "{}", before.len());
+        flood(&mut table, 1000..1_000_000);
+        assert_eq!(known(&table), before);
+        // And one that comes when the table is full finds a place.
+        assert_ne!(table.learn(0x77_0002, 100), Learned::No);
+        assert_eq!(table.lookup(0x77_0002), Some(100));
+    }
+}

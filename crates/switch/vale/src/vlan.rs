@@ -1,0 +1,171 @@
+//! VLANs (IEEE 802.1Q): which a port takes part in, and the tag that says so.
+//!
+//! On a bridge where no port is told about VLANs, tags are not looked at. Where one is, every frame
+//! belongs to a VLAN as long as it is on the bridge: that of its tag, or that which its port has
+//! for untagged frames. It reaches the ports of that VLAN only, with a tag or without as they
+//! have it. A tag whose VLAN is 0 carries a priority, and nothing else: the frame is untagged.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "4096 entries, indexed by VLAN numbers of 12 bits; frames are counted before they are indexed"
+)]
+
+use std::collections::BTreeSet;
+
+use ringway_switch_port::{Burst, Drops, Frame, FrameStatus, HEADER};
+use serde::{Deserialize, Serialize};
+
+/// How a port takes part in VLANs. Numbers are 1 to 4094.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Vlan {
+    /// It is not told about VLANs, and passes everything on: tagged frames of all VLANs as they
+    /// are; its untagged frames go between the ports of this kind only.
+    #[default]
+    Unaware,
+    /// It is in this one VLAN, and knows nothing of tags: it neither sends nor receives any.
+    Access(u16),
+    /// It is in all of these, and its frames are tagged; but those of the native VLAN are not.
+    /// Without one it neither sends nor receives untagged frames.
+    Trunk { allowed: BTreeSet<u16>, native: Option<u16> },
+}
+
+const LAST: u16 = 4094;
+
+/// [`Vlan`], ready for use.
+#[derive(Debug)]
+pub(crate) struct PortVlans {
+    /// That of untagged frames.
+    untagged: Option<u16>,
+    /// Those of tagged frames; there is no 0.
+    tagged: Box<[bool; 4096]>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Untagged,
+    Tagged,
+}
+
+impl PortVlans {
+    pub fn new(vlan: &Vlan) -> PortVlans {
+        let mut tagged = Box::new([false; 4096]);
+        let untagged = match vlan {
+            Vlan::Unaware => {
+                tagged[1..=usize::from(LAST)].fill(true);
+                Some(0)
+            }
+            Vlan::Access(vid) => Some(*vid),
+            Vlan::Trunk { allowed, native } => {
+                let valid = allowed.iter().filter(|vid| (1..=LAST).contains(vid));
+                valid.for_each(|vid| tagged[usize::from(*vid)] = true);
+                *native
+            }
+        };
+        PortVlans { untagged, tagged }
+    }
+
+    /// Notes for each frame that the port has sent where it belongs; those that the port may not
+    /// send go no further.
+    pub fn classify(&self, burst: &mut Burst<'_>) {
+        for i in 0..burst.frames.len() {
+            let frame = &burst.frames[i];
+            if frame.status != FrameStatus::Fine {
+                continue;
+            }
+            let length = burst.begin(frame).map_or(0, |(_, len)| len);
+            let vid = match tag(frame) {
+                // Of an empty piece there is nothing to move (S-VALE-9).
+                _ if length == 0 => None,
+                Some(_) if length < 18 => None,
+                Some(0) | None => self.untagged,
+                Some(vid) => self.tagged[usize::from(vid)].then_some(vid),
+            };
+            let frame = &mut burst.frames[i];
+            match vid {
+                Some(vid) => frame.vid = vid,
+                None => (frame.status, frame.len) = (FrameStatus::Vlan, 0),
+            }
+        }
+    }
+
+    fn form(&self, vid: u16) -> Option<Form> {
+        if self.untagged == Some(vid) {
+            Some(Form::Untagged)
+        } else {
+            self.tagged[usize::from(vid & 0xfff)].then_some(Form::Tagged)
+        }
+    }
+
+    /// Whether the port's frames of this VLAN are tagged. `None` if it does not take part.
+    pub fn is_tagged(&self, vid: u16) -> Option<bool> {
+        self.form(vid).map(|form| form == Form::Tagged)
+    }
+
+    /// Whether the port takes part in this VLAN.
+    pub fn has(&self, vid: u16) -> bool {
+        self.form(vid).is_some()
+    }
+
+    /// The frames of `run`, which belong to one VLAN, as the port is to receive them, in `to`. What
+    /// it may not receive is counted.
+    pub fn retag(&self, run: &[Frame], burst: &Burst<'_>, to: &mut Vec<Frame>, drops: &mut Drops) {
+        to.clear();
+        let Some(form) = run.first().and_then(|frame| self.form(frame.vid)) else {
+            drops.vlan += run.len() as u64;
+            return;
+        };
+        let retagged = run.iter().filter_map(|frame| match (form, tag(frame)) {
+            (Form::Tagged, None) => Some(push(frame)),
+            (Form::Tagged, Some(0)) => Some(name(frame)),
+            (Form::Untagged, Some(1..)) => pop(frame, burst),
+            _ => Some(*frame),
+        });
+        to.extend(retagged);
+        drops.vlan += (run.len() - to.len()) as u64;
+    }
+}
+
+/// The type of a tagged frame.
+pub(crate) const TAG: [u8; 2] = [0x81, 0];
+
+/// The VLAN that the frame's tag names, if it has one.
+fn tag(frame: &Frame) -> Option<u16> {
+    let header = frame.header();
+    (header[12..14] == TAG).then(|| u16::from_be_bytes([header[14] & 0xf, header[15]]))
+}
+
+/// The VLAN of a frame, as the bridge or, where that does not look at tags, as its tag says. 0: none.
+pub(crate) fn vlan_of(frame: &Frame) -> u16 {
+    if frame.vid != 0 { frame.vid } else { tag(frame).unwrap_or(0) }
+}
+
+/// Gives an untagged frame its tag, of the lowest priority.
+fn push(frame: &Frame) -> Frame {
+    let mut header = frame.header();
+    header[12..14].copy_from_slice(&TAG);
+    header[14..].copy_from_slice(&frame.vid.to_be_bytes());
+    frame.edited(header, -4)
+}
+
+/// Puts the VLAN into a tag that names none.
+fn name(frame: &Frame) -> Frame {
+    let mut header = frame.header();
+    header[14] |= (frame.vid >> 8) as u8;
+    header[15] = frame.vid as u8;
+    frame.edited(header, 0)
+}
+
+/// Takes the tag off. None if another is behind it: without the first, that one would decide
+/// where the frame goes.
+fn pop(frame: &Frame, burst: &Burst<'_>) -> Option<Frame> {
+    let (buf, len) = burst.begin(frame)?;
+    let mut behind = [0; 4];
+    if let Some(buf) = buf.skip(HEADER as u32) {
+        buf.copy_to(4, &mut behind);
+    }
+    // As in the header: nothing from past the end.
+    behind.iter_mut().skip((len as usize).saturating_sub(HEADER)).for_each(|byte| *byte = 0);
+    let mut header = frame.header();
+    header[12..].copy_from_slice(&behind);
+    (behind[..2] != TAG).then(|| frame.edited(header, 4))
+}

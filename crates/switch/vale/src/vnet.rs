@@ -1,0 +1,239 @@
+//! Between ports whose virtio-net headers differ (S-VHDR-3).
+//!
+//! A packet is changed in private memory, and every byte of it is read from the sender's region
+//! once: what was checked is what is delivered. Pieces that need no change go straight from
+//! sender to receiver.
+
+use std::{iter, mem};
+
+use ringway_region::Buf;
+use ringway_vnet::{Error, Header, MAX_FRAME, Output, consume_pieces, least_frames, most_frames};
+
+use crate::{budget::Budget, config::PortConfig, forward::BridgePort};
+use ringway_switch_port::{Burst, Delivered, Drops, Frame, Room, Source};
+
+/// Gives packets the header of the receiver. Ports that do not need it do not pay for it.
+#[derive(Default)]
+pub(crate) struct Converter {
+    memory: Option<Memory>,
+    /// An empty burst, kept for its allocations.
+    spare: Burst<'static>,
+}
+
+/// Private memory.
+struct Memory {
+    /// What of a packet is changed.
+    packet: Box<[u8]>,
+    segments: Box<[u8]>,
+}
+
+impl Converter {
+    /// Delivers the packets of `run` to receive ring `ring` of `to`, with its header. Packets
+    /// that the sender has got wrong count in `drops`, all others with the receiver. What is done is
+    /// charged to the sender's turn, but for what is delivered.
+    #[inline(never)]
+    pub fn deliver(
+        &mut self,
+        to: &mut BridgePort,
+        ring: usize,
+        run: &[Frame],
+        burst: &Burst<'_>,
+        drops: &mut Drops,
+        budget: &mut Budget,
+    ) -> Delivered {
+        let memory = self.memory.get_or_insert_with(|| Memory {
+            packet: vec![0; Header::LONG + MAX_FRAME].into(),
+            segments: vec![0; 2 * MAX_FRAME].into(),
+        });
+        let source = Source { header_len: to.config.header_len, ..burst.source };
+        let mut delivered = Delivered::default();
+        for frame in run {
+            // Nothing is done for what is refused or finds no room.
+            let Ok(least) = least_slots(&to.config, frame, burst) else {
+                drops.bad_offload += 1;
+                continue;
+            };
+            if !to.port.has_room(ring, least, burst) {
+                to.totals.drops.ring_full += 1;
+                continue;
+            }
+            let mut converted = mem::take(&mut self.spare).recycle(source);
+            converted.serial = burst.serial;
+            let outcome = convert(frame, burst, to, memory, &mut converted);
+            // Read, summed, and written, whatever comes of it.
+            let made = converted.frames.iter().map(|frame| u64::from(frame.len)).sum::<u64>();
+            let packets = converted.frames.len() as u64 + 1;
+            budget.charge(Delivered { packets, bytes: u64::from(frame.len) + 2 * made }, 1);
+            match outcome {
+                Ok(()) if to.fits(ring, &converted) => {
+                    let Delivered { packets, bytes } =
+                        to.port.deliver(ring, &converted.frames, &converted, &mut to.totals.drops);
+                    delivered.packets += packets;
+                    delivered.bytes += bytes;
+                }
+                Ok(()) => to.totals.drops.ring_full += 1,
+                Err(Error::NoRoom) => to.totals.drops.too_long += 1,
+                Err(_) => drops.bad_offload += 1,
+            }
+            self.spare = converted.recycle(source);
+        }
+        delivered
+    }
+}
+
+impl BridgePort {
+    /// Whether the segments of one packet could all be delivered: it is all or nothing.
+    fn fits(&mut self, ring: usize, converted: &Burst<'_>) -> bool {
+        let segments = converted.frames.len();
+        segments <= 1 || self.port.has_room(ring, segments as u32, converted)
+    }
+}
+
+/// Adds to `converted` what `to` is to receive of a packet.
+fn convert<'a>(
+    frame: &Frame,
+    burst: &Burst<'a>,
+    to: &BridgePort,
+    memory: &'a mut Memory,
+    converted: &mut Burst<'a>,
+) -> Result<(), Error> {
+    match converted.source.header_len {
+        0 => strip(frame, burst, to.config.max_frame, memory, converted),
+        _ => exchange(frame, burst, memory, converted),
+    }
+}
+
+/// Puts the receiver's header in place of the sender's: the same if they are of one length, what
+/// both have if not, zeros if the sender has none. The packet stays in as many pieces.
+fn exchange<'a>(
+    frame: &Frame,
+    burst: &Burst<'a>,
+    memory: &'a mut Memory,
+    converted: &mut Burst<'a>,
+) -> Result<(), Error> {
+    let [from, to] = [burst, converted].map(|burst| usize::from(burst.source.header_len));
+    let common = if from == to { to } else { from.min(Header::SHORT) };
+    let mut memory = &mut memory.packet[..];
+    let ((first, len), others) = burst.behind_header(frame).ok_or(Error::BadFrame)?;
+    let begins = len > 0 || others.is_empty() || from == 0;
+    let there = if begins { frame.moved_len(len) } else { 0 };
+    let slot = memory.split_off_mut(..to + there as usize).ok_or(Error::NoRoom)?;
+    let (header, begin) = slot.split_at_mut(to);
+    header.fill(0);
+    let (start, _) = burst.pieces(frame).first().ok_or(Error::BadFrame)?;
+    start.copy_to(common, header);
+    if let Some(moved) = Header::parse(header).filter(|_| begins && frame.skip != 0) {
+        let moved = moved.shifted(-frame.skip).emit();
+        header.iter_mut().zip(moved).take(common).for_each(|(to, byte)| *to = byte);
+    }
+    if begins {
+        copy_begin(frame, &first, len, begin)?;
+    }
+    converted.push_private(slot);
+    let mut others = others.iter();
+    if !begins && let Some((buf, len)) = others.next() {
+        let there = frame.moved_len(*len) as usize;
+        let begin = memory.split_off_mut(..there).ok_or(Error::NoRoom)?;
+        copy_begin(frame, buf, *len, begin)?;
+        converted.push_private(begin);
+    }
+    for &(buf, len) in others {
+        converted.push(buf, len);
+    }
+    converted.end_converted(frame, 0);
+    Ok(())
+}
+
+/// The sender's header.
+fn header_of(frame: &Frame, burst: &Burst<'_>) -> Option<Header> {
+    let (start, _) = burst.pieces(frame).first()?;
+    start.read::<{ Header::SHORT }>(0).and_then(|raw| Header::parse(&raw))
+}
+
+/// How many slots a frame of `burst` takes at a port with these settings, at least.
+fn least_slots(to: &PortConfig, frame: &Frame, burst: &Burst<'_>) -> Result<u32, Error> {
+    if to.header_len != 0 || burst.source.header_len == 0 {
+        return Ok(1);
+    }
+    let header = header_of(frame, burst).ok_or(Error::BadHeader)?;
+    let least = least_frames(&header, frame.len as usize, to.max_frame as usize)?;
+    Ok(u32::try_from(least).unwrap_or(u32::MAX))
+}
+
+/// Tells how many slots a frame of `burst` takes at a port with these settings, at most: one with a
+/// header, where there is none, may become many.
+pub(crate) fn most_slots<'a>(
+    to: &PortConfig,
+    burst: &'a Burst<'_>,
+    room: Room,
+) -> impl Fn(&Frame) -> u32 + use<'a> {
+    let max_frame = (to.header_len == 0 && burst.source.header_len != 0).then_some(to.max_frame);
+    move |frame| {
+        let pieces = u32::from(frame.count);
+        let Some(max_frame) = max_frame else { return pieces };
+        let Some(header) = header_of(frame, burst) else { return pieces };
+        let segments = most_frames(&header, frame.len as usize, max_frame as usize) as u32;
+        // What may be too much for the ring may also just fit.
+        segments.min(room.slots).max(pieces)
+    }
+}
+
+/// Takes the sender's header away, and does what it asks for.
+fn strip<'a>(
+    frame: &Frame,
+    burst: &Burst<'a>,
+    max_frame: u32,
+    memory: &'a mut Memory,
+    converted: &mut Burst<'a>,
+) -> Result<(), Error> {
+    let (first, others) = burst.behind_header(frame).ok_or(Error::BadFrame)?;
+    let pieces = iter::once(first).filter(|(_, len)| *len > 0).chain(others.iter().copied());
+    let header = header_of(frame, burst).ok_or(Error::BadHeader)?;
+    if header.is_plain() {
+        pieces.for_each(|(buf, len)| {
+            converted.push(buf, len);
+        });
+        converted.end_converted(frame, frame.skip);
+        return Ok(());
+    }
+    let header = header.shifted(-frame.skip);
+    // The frame's tag may go or come: as long as the pieces are, but for that.
+    let length = |(i, (_, len)): (usize, (Buf<'_>, u32))| {
+        (if i == 0 { frame.moved_len(len) } else { len }) as usize
+    };
+    let total = pieces.clone().enumerate().map(length).sum();
+    let packet = memory.packet.get_mut(..total).ok_or(Error::NoRoom)?;
+    let mut rest = &mut *packet;
+    for (i, (buf, len)) in pieces.clone().enumerate() {
+        let to = rest.split_off_mut(..length((i, (buf, len)))).ok_or(Error::NoRoom)?;
+        if i == 0 {
+            copy_begin(frame, &buf, len, to)?;
+        } else {
+            buf.copy_to(to.len(), to);
+        }
+    }
+    let begin = pieces.clone().enumerate().next().map_or(0, length);
+    match consume_pieces(&header, packet, begin, max_frame as usize, &mut memory.segments)? {
+        Output::InPlace => {
+            let mut rest = packet;
+            for piece in pieces.enumerate() {
+                let piece = rest.split_off_mut(..length(piece)).ok_or(Error::NoRoom)?;
+                converted.push_private(piece);
+            }
+            converted.end_converted(frame, 0);
+        }
+        Output::Segments(segments) => {
+            for segment in segments.frames(&mut memory.segments) {
+                converted.push_private(segment);
+                converted.end_converted(frame, 0);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Copies the piece that the frame begins with: its header as it was looked at, whatever stands
+/// there now.
+fn copy_begin(frame: &Frame, from: &Buf<'_>, len: u32, to: &mut [u8]) -> Result<(), Error> {
+    frame.copy_piece(Some(0), from, len, &Buf::of(to)).map(drop).ok_or(Error::NoRoom)
+}

@@ -1,0 +1,555 @@
+//! The bridge's thread: rounds over the ports, and sleep when there is nothing to do.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "`members` never shrinks, a port has a stall for each of its tx rings, and `forward` has sent no more frames than there are"
+)]
+
+mod commands;
+pub(crate) mod leaving;
+mod panics;
+#[cfg(feature = "stepped")]
+pub mod stepped;
+
+use std::{io, sync::Arc};
+
+use rustix::{
+    event::{Timespec, epoll},
+    fd::OwnedFd,
+    thread::{CpuSet, sched_getaffinity},
+};
+
+use crate::{
+    budget::{Budget, Turn},
+    casualties::Casualties,
+    clock::{Clock, Millis},
+    counters::PortCounters,
+    forward::{BridgePort, ForwardCtx, FromInterface, TxRewrite, account, forward},
+    function::{Forwarding, Function},
+    loop_probe::LoopProbe,
+    lossless_queue::{Held, LosslessQueue, Sender, Stall},
+    mailbox::Mailbox,
+    vnet::Converter,
+};
+use ringway_kring::{Waiter, prepare};
+use ringway_switch_port::{Burst, Delivered, Frame, PortIndex, Source};
+
+pub use leaving::Remainder;
+
+/// Ports of one bridge at most (S-VALE-2).
+pub const MAX_PORTS: usize = 254;
+
+/// Rounds without work before the worker sleeps: about as long as a wake-up takes, so that
+/// a steady stream never pays for one.
+const IDLE_ROUNDS: u32 = 64;
+
+/// Busy rounds between two updates of the counters that others see.
+const COUNTER_ROUNDS: u32 = 1024;
+
+/// Busy rounds between two looks at the clock: some milliseconds at most.
+const CLOCK_ROUNDS: u32 = 64;
+
+/// In epoll, the worker's own doorbell; ports are known by their index.
+const OWN_DOORBELL: u64 = u64::MAX;
+
+/// The thread's state; its methods are called by that thread alone.
+pub struct Worker {
+    mailbox: Arc<Mailbox>,
+    casualties: Arc<Casualties>,
+    epoll: OwnedFd,
+    members: Vec<Option<Box<BridgePort>>>,
+    /// Of those that have places.
+    counters: Vec<Option<Arc<PortCounters>>>,
+    /// Ports that were given up, and keep their places.
+    lost: Vec<PortIndex>,
+    /// A port's turn has ended in a panic.
+    panicked: bool,
+    function: Function,
+    converter: Converter,
+    clock: Clock,
+    /// As of the last look at the clock.
+    now: Millis,
+    any_lossless: bool,
+    any_vlan: bool,
+    /// How many ports there are, and what each may cost in a round.
+    attached: u64,
+    turn_of_one: Turn,
+    /// How often a packet is copied that goes to all of them and to their monitors.
+    flood_copies: u64,
+    /// Frames as a receiver is to have them, kept for the allocation.
+    retagged: Vec<Frame>,
+    /// An empty burst, kept for its allocations.
+    spare: Burst<'static>,
+    /// Of what a port sends that has monitors, kept for the allocation.
+    copy: Vec<u8>,
+    probe: LoopProbe,
+    /// The port by which a frame of the worker's has come back, and that by which it had left.
+    came_back: Option<[PortIndex; 2]>,
+    busy_rounds: u32,
+    /// Port that the next round begins with.
+    first: usize,
+    /// Not to sleep.
+    polling: bool,
+    /// Where the worker ran before it began to poll.
+    everywhere: CpuSet,
+}
+
+impl Worker {
+    pub fn new(mailbox: Arc<Mailbox>, forwarding: &Forwarding, clock: Clock) -> io::Result<Worker> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let data = epoll::EventData::new_u64(OWN_DOORBELL);
+        epoll::add(&epoll, mailbox.doorbell(), data, epoll::EventFlags::IN)?;
+        Ok(Worker {
+            mailbox,
+            casualties: Arc::default(),
+            epoll,
+            members: Vec::new(),
+            counters: Vec::new(),
+            lost: Vec::new(),
+            panicked: false,
+            function: Function::new(forwarding),
+            converter: Converter::default(),
+            clock,
+            now: 0,
+            any_lossless: false,
+            any_vlan: false,
+            attached: 0,
+            turn_of_one: Turn::of_one(0),
+            flood_copies: 0,
+            retagged: Vec::new(),
+            spare: Burst::default(),
+            copy: Vec::new(),
+            probe: LoopProbe::new(),
+            came_back: None,
+            busy_rounds: 0,
+            first: 0,
+            polling: false,
+            everywhere: sched_getaffinity(None)?,
+        })
+    }
+
+    /// Where it says which ports it has given up.
+    pub fn casualties(&self) -> Arc<Casualties> {
+        self.casualties.clone()
+    }
+
+    /// Until it is told to stop.
+    fn serve_all(&mut self) {
+        let mut idle_rounds = 0;
+        self.look_at_clock();
+        loop {
+            if self.mailbox.has_mail() && !self.run_commands() {
+                return;
+            }
+            if self.round() {
+                idle_rounds = 0;
+                continue;
+            }
+            if idle_rounds == 0 {
+                self.flush_idle();
+            }
+            idle_rounds += 1;
+            if idle_rounds + 1 < IDLE_ROUNDS {
+                std::hint::spin_loop();
+                continue;
+            }
+            if self.polling {
+                // As after a sleep: the wait for a lossless port ends although nothing moves.
+                self.look_at_clock();
+                idle_rounds = 1;
+                continue;
+            }
+            idle_rounds = 0;
+            if !prepare(&mut Idle(self)).is_ready() {
+                self.sleep();
+            }
+        }
+    }
+
+    /// There is nothing more to do: makes all that was done visible.
+    fn flush_idle(&mut self) {
+        self.members.iter_mut().flatten().for_each(|m| m.flush(true));
+        self.members.iter_mut().flatten().for_each(|m| m.complete(true));
+        self.publish_counters();
+    }
+
+    /// Serves every port once. Returns whether any had sent something. The next round begins behind the
+    /// first that had: so each of several senders is the first in its turn to find what a slow receiver
+    /// has freed. If a sender waits for a command to be carried out, however many ports are busy, it ends
+    /// at the next port, and the round after it begins there.
+    fn round(&mut self) -> bool {
+        let (mut worked, mut any_sent) = (false, false);
+        let ports = self.members.len();
+        let first = self.first.min(ports);
+        for index in (first..ports).chain(0..first) {
+            let Some(mut source) = self.members[index].take() else { continue };
+            if source.port.take_back() {
+                (worked, source.dirty) = (true, true);
+            }
+            let index = index as PortIndex;
+            let mut budget = Budget::new(self.turn_of_one, self.clock.fine());
+            let news = self.turn(index, &mut source, &mut budget);
+            if news && !any_sent {
+                self.first = usize::from(index) + 1;
+            }
+            (worked, any_sent) = (worked | news, any_sent | news);
+            match source.leaving {
+                None => self.members[usize::from(index)] = Some(source),
+                Some(_) => self.after_turn(index, source, news),
+            }
+            if self.mailbox.has_mail() {
+                (worked, self.first) = (true, usize::from(index) + 1);
+                break;
+            }
+        }
+        if self.panicked {
+            self.give_up_ports();
+        }
+        if let Some(pair) = self.came_back.take() {
+            self.block(pair);
+        }
+        if worked {
+            self.busy_rounds = self.busy_rounds.wrapping_add(1);
+            if self.busy_rounds.is_multiple_of(CLOCK_ROUNDS) {
+                self.look_at_clock();
+            }
+            if self.busy_rounds.is_multiple_of(COUNTER_ROUNDS) {
+                self.publish_counters();
+            }
+            for member in self.members.iter_mut().flatten() {
+                // Where nothing more came: a program does not wait because others are busy.
+                if member.dirty || member.notify_next_round {
+                    member.flush(!member.dirty);
+                }
+            }
+            for member in self.members.iter_mut().flatten() {
+                if member.dirty || member.notify_next_round {
+                    member.complete(!member.dirty);
+                    member.notify_next_round = std::mem::take(&mut member.dirty);
+                }
+            }
+        }
+        worked
+    }
+
+    /// Serves the rings of a port, as far as `budget` goes; the next turn begins with the ring behind, or,
+    /// if it was long enough for all, behind the first that had sent something: as in a [round](Self::round).
+    /// Returns whether any had.
+    fn serve_rings(
+        &mut self,
+        index: PortIndex,
+        source: &mut BridgePort,
+        budget: &mut Budget,
+    ) -> bool {
+        let rings = source.held.len();
+        let behind = |ring| if ring + 1 < rings { ring + 1 } else { 0 };
+        let mut worked = false;
+        let mut ring = source.next_ring;
+        for _ in 0..rings {
+            if budget.is_spent() {
+                source.next_ring = ring;
+                return worked;
+            }
+            let news = self.serve(index, source, ring, budget);
+            if news && !worked {
+                source.next_ring = behind(ring);
+            }
+            worked |= news;
+            ring = behind(ring);
+        }
+        worked
+    }
+
+    fn serve(
+        &mut self,
+        index: PortIndex,
+        source: &mut BridgePort,
+        ring: usize,
+        budget: &mut Budget,
+    ) -> bool {
+        let was_stalled = source.held[ring].and_then(|held| held.stall);
+        if was_stalled.is_some_and(|stall| self.holds((index, ring), &stall)) {
+            budget.charge_look(0);
+            return false;
+        }
+        let BridgePort {
+            port,
+            config,
+            totals,
+            dirty,
+            held,
+            vlans,
+            guard,
+            shown,
+            floods,
+            loops_with,
+            ..
+        } = source;
+        let from = Source { port: index, ring, header_len: config.header_len };
+        let can_wait = port.can_wait();
+        let mut burst = std::mem::take(&mut self.spare).recycle(from);
+        burst.limit = budget.burst_bytes();
+        if *shown > 0 {
+            // Copied for the switch, and for each monitor.
+            burst.limit /= (*shown as u32).saturating_add(1);
+        }
+        if *floods && !can_wait {
+            // What it sends is mostly copied so often, and all of a burst goes in this turn.
+            burst.limit /= (self.flood_copies as u32).max(1);
+        }
+        let found = port.collect(ring, &mut burst, &mut totals.drops);
+        budget.charge_look(found);
+        if found == 0 {
+            self.spare = burst.recycle(from);
+            self.hold(&mut held[ring], (index, ring), None);
+            return false;
+        }
+        if loops_with.is_some() {
+            totals.drops.filtered += burst.frames.len() as u64;
+            self.spare = burst.recycle(from);
+            port.release(ring);
+            *dirty = true;
+            return true;
+        }
+        // Monitors see what the others get, although the sender may write to it meanwhile.
+        let mut copy = Vec::new();
+        if *shown > 0 {
+            copy = std::mem::take(&mut self.copy);
+            // Each time, also of what does not go on yet.
+            let bytes = burst.pieces.iter().map(|(_, len)| u64::from(*len)).sum();
+            budget.charge(Delivered { packets: 0, bytes }, 1);
+            burst = burst.private(&mut copy);
+        }
+        burst.read_headers();
+        if let Some(guard) = guard {
+            guard.check(&mut burst);
+        }
+        if self.any_vlan {
+            vlans.classify(&mut burst);
+        }
+        let mut ctx = ForwardCtx {
+            burst: &burst,
+            others: &mut self.members,
+            rewrite: TxRewrite {
+                retagged: self.any_vlan.then_some(&mut self.retagged),
+                converter: &mut self.converter,
+                drops: &mut totals.drops,
+            },
+            // What waited goes on where it stopped, also when no port is lossless any more.
+            waits: can_wait && (self.any_lossless || was_stalled.is_some()),
+            yields: can_wait,
+            attached: self.attached,
+            flood_copies: self.flood_copies,
+            interface: config.may_loop().then(|| FromInterface {
+                // The host's stack decides by itself what it sends.
+                groups: if config.is_interface { config.group_forward } else { u16::MAX },
+                secret: self.probe.secret(),
+            }),
+            flooded: 0,
+            flooded_in: 0,
+            came_back: None,
+            probe: None,
+            budget,
+            now: self.now,
+            reached: held[ring].map(|held| held.reached).unwrap_or_default(),
+            kept_to_link: false,
+        };
+        let (sent, now_held) = match &mut self.function {
+            Function::Learning(f) => forward(f, &mut ctx),
+            Function::Static(f) => forward(f, &mut ctx),
+            Function::Hash(f) => forward(f, &mut ctx),
+            Function::Flood(f) => forward(f, &mut ctx),
+            Function::Own(f) => forward(&mut **f, &mut ctx),
+        };
+        *floods = ctx.flooded > 0;
+        if config.may_loop() {
+            self.probe.note_flooded(ctx.flooded, ctx.flooded_in);
+        }
+        if let Some(source) = ctx.probe {
+            self.probe.note_probe(source);
+        }
+        if let Some(left) = ctx.came_back {
+            self.came_back = Some([index, left]);
+        }
+        let before = totals.sent_bytes;
+        account(&burst.frames[..sent], totals);
+        let taken = Delivered { packets: sent as u64, bytes: totals.sent_bytes - before };
+        budget.charge(taken, *shown);
+        let held_from = now_held.map(|_| u32::from(burst.frames[sent].start));
+        if *shown > 0 {
+            let seen = burst.slots(&burst.frames[..sent]);
+            self.spare = burst.recycle(from);
+            port.show_sent(ring, &copy, &seen);
+            self.copy = copy;
+        } else {
+            self.spare = burst.recycle(from);
+        }
+        match held_from {
+            None => port.release(ring),
+            Some(slots) => port.release_some(ring, slots),
+        }
+        // A packet that has reached one more port is progress, too.
+        let reached = |held: Option<Held>| held.map(|held| held.reached).unwrap_or_default();
+        let worked = sent > 0 || now_held.is_none() || reached(now_held) != reached(held[ring]);
+        let is_stalled = now_held.is_some_and(|held| held.stall.is_some());
+        if is_stalled != was_stalled.is_some() {
+            port.hold_back(ring, is_stalled);
+        }
+        self.hold(&mut held[ring], (index, ring), now_held);
+        *dirty |= worked;
+        worked
+    }
+
+    /// Whether `sender` has to wait for a lossless port as before.
+    fn holds(&mut self, sender: Sender, stall: &Stall) -> bool {
+        let to = self.members[usize::from(stall.to)].as_mut();
+        to.is_some_and(|to| to.holds(sender, stall, self.now))
+    }
+
+    /// Notes what keeps `sender` now.
+    #[inline]
+    fn hold(&mut self, place: &mut Option<Held>, sender: Sender, new: Option<Held>) {
+        if place.is_some() || new.is_some() {
+            self.change_held(place, sender, new);
+        }
+    }
+
+    #[cold]
+    fn change_held(&mut self, place: &mut Option<Held>, sender: Sender, new: Option<Held>) {
+        let old = std::mem::replace(place, new).and_then(|held| held.stall);
+        let Some(old) = old else { return };
+        let new = new.and_then(|held| held.stall);
+        if new.is_some_and(|new| (new.to, new.ring) == (old.to, old.ring)) {
+            return;
+        }
+        let to = self.members[usize::from(old.to)].as_mut();
+        if let Some(lossless) = to.and_then(|to| to.lossless_queues.get_mut(old.ring)) {
+            lossless.leave(sender);
+        }
+    }
+
+    fn look_at_clock(&mut self) {
+        let before = std::mem::replace(&mut self.now, self.clock.now());
+        if self.probe.is_due() {
+            self.look_for_loops();
+        }
+        if before / 1000 != self.now / 1000 {
+            self.probe.tick();
+            self.function.as_dyn().tick((self.now / 1000) as u32);
+        }
+    }
+
+    /// Sends a frame of the worker's own by each port behind which there may be a loop.
+    #[cold]
+    fn look_for_loops(&mut self) {
+        self.probe.begin();
+        for (index, member) in (0..).zip(&mut self.members) {
+            let Some(member) = member else { continue };
+            if !member.config.may_loop() || !member.receives() {
+                continue;
+            }
+            let Some(is_tagged) = member.vlans.is_tagged(self.probe.vlan()) else { continue };
+            let mut bytes = self.probe.frame(index, is_tagged);
+            let mut burst = std::mem::take(&mut self.spare).recycle(Source::default());
+            burst.push_private(&mut bytes);
+            burst.end_frame();
+            burst.read_headers();
+            member.in_hand = true;
+            member.port.deliver(0, &burst.frames, &burst, &mut member.totals.drops);
+            member.in_hand = false;
+            member.dirty = true;
+            self.spare = burst.recycle(Source::default());
+        }
+    }
+
+    /// Blocks the first of two interfaces, by which what has left by the other has come back, unless another switch
+    /// is about to.
+    #[cold]
+    fn block(&mut self, [port, other]: [PortIndex; 2]) {
+        if let Some(Some(member)) = self.members.get_mut(usize::from(port))
+            && self.probe.end()
+        {
+            member.loops_with = Some(other);
+            self.function.as_dyn().forget(port);
+            self.publish_counters();
+            self.casualties.tell();
+        }
+    }
+
+    /// One system call, however many ports there are: so the descriptors stay in epoll, and are not
+    /// listed for every sleep.
+    fn sleep(&mut self) {
+        let mut events = [epoll::Event {
+            flags: epoll::EventFlags::empty(),
+            data: epoll::EventData::new_u64(0),
+        }; 16];
+        let timeout = self.lossless_timeout();
+        let notified = epoll::wait(&self.epoll, &mut events, timeout.as_ref()).unwrap_or(0);
+        self.look_at_clock();
+        for event in events.iter().take(notified) {
+            match event.data.u64() {
+                OWN_DOORBELL => drop(self.mailbox.doorbell().drain()),
+                index => {
+                    if let Some(Some(member)) = self.members.get(index as usize) {
+                        member.port.drain();
+                    }
+                }
+            }
+        }
+    }
+
+    /// How long to sleep at most: until the wait for a lossless port ends.
+    fn lossless_timeout(&mut self) -> Option<Timespec> {
+        let lossless_queues =
+            self.members.iter().flatten().flat_map(|member| &member.lossless_queues);
+        let end = lossless_queues.filter_map(LosslessQueue::deadline).min()?;
+        self.look_at_clock();
+        let millis = end.saturating_sub(self.now).max(1);
+        Some(Timespec {
+            tv_sec: (millis / 1000) as i64,
+            tv_nsec: (millis % 1000) as i64 * 1_000_000,
+        })
+    }
+
+    fn publish_counters(&mut self) {
+        for (index, (member, counters)) in self.members.iter_mut().zip(&self.counters).enumerate() {
+            if let (Some(member), Some(counters)) = (member, counters) {
+                let index = index as PortIndex;
+                member.count_learning(self.function.as_dyn().take_counters(index));
+                member.totals.known = match &self.function {
+                    Function::Learning(function) => function.known(index).into(),
+                    _ => 0,
+                };
+                member.tell_lost();
+                counters.store(&member.totals);
+                counters.store_state(member.state());
+            }
+        }
+    }
+}
+
+/// A worker without work.
+struct Idle<'w>(&'w mut Worker);
+
+impl Waiter for Idle<'_> {
+    /// The last of the idle rounds, and then the one that is made armed.
+    fn look(&mut self) -> bool {
+        self.0.round()
+    }
+
+    /// Nothing is drained here: epoll tells which doorbells were notified, and
+    /// [`sleep`](Worker::sleep) drains those, before the next look. One that was notified before the
+    /// worker has armed ends the sleep at once.
+    fn arm(&mut self) -> bool {
+        self.0.members.iter_mut().flatten().for_each(|m| m.arm());
+        false
+    }
+
+    fn pass_on(&mut self) {}
+}
+
+/// However it ends, no caller waits for an answer from it any more.
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.mailbox.close();
+    }
+}

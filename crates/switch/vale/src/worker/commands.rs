@@ -1,0 +1,155 @@
+//! What the worker does when the registry asks.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "`members` and `counters` have as many entries, never shrink, and the index is that of an entry"
+)]
+
+use std::sync::Arc;
+
+use ringway_abi::Dir;
+use rustix::{event::epoll, thread::sched_setaffinity};
+
+use super::{MAX_PORTS, Worker};
+use crate::{
+    budget::Turn, config::PortConfig, counters::PortCounters, forward::BridgePort,
+    function::Function, mailbox::Command, vlan::Vlan,
+};
+use ringway_kring::Offsets;
+use ringway_switch_port::{Port, PortIndex, PortMirrors};
+
+impl Worker {
+    /// Carries out what the registry asked for. False: stop.
+    pub(super) fn run_commands(&mut self) -> bool {
+        for command in self.mailbox.take() {
+            match command {
+                Command::Attach(port, config, counters, answer) => {
+                    let _ = answer.send(self.attach(port, config, counters));
+                }
+                Command::Configure(index, config, answer) => {
+                    let _ = answer.send(self.configure(index, config));
+                }
+                Command::Leave { index, successor, remainder, left, answer } => {
+                    let _ = answer.send(self.leave(index, successor, remainder, left));
+                }
+                Command::SetOffsets(index, dir, ring, offsets, answer) => {
+                    self.set_offsets(index, dir, ring, offsets);
+                    let _ = answer.send(());
+                }
+                Command::Use(function, answer) => {
+                    self.use_function(*function);
+                    let _ = answer.send(());
+                }
+                Command::SetMirrors(index, mirrors, answer) => {
+                    self.set_mirrors(index, mirrors);
+                    let _ = answer.send(());
+                }
+                Command::Count(answer) => {
+                    self.look_at_clock();
+                    self.members.iter_mut().flatten().for_each(|member| member.count_lost());
+                    self.publish_counters();
+                    let _ = answer.send(());
+                }
+                Command::Learned { from, most, answer } => {
+                    // What has aged meanwhile is not known any more.
+                    self.look_at_clock();
+                    let page = match &self.function {
+                        Function::Learning(function) => function.list(from, most),
+                        _ => Default::default(),
+                    };
+                    let _ = answer.send(page);
+                }
+                Command::Poll(cpus, answer) => {
+                    self.poll(&cpus);
+                    let _ = answer.send(());
+                }
+                Command::Stop => return false,
+            }
+        }
+        true
+    }
+
+    fn poll(&mut self, cpus: &[usize]) {
+        self.polling = !cpus.is_empty();
+        let mut set = self.everywhere;
+        if self.polling {
+            set.clear();
+            cpus.iter().for_each(|cpu| set.set(*cpu));
+        }
+        // It fails where these processors are not ours to use: then the worker polls elsewhere.
+        let _ = sched_setaffinity(None, &set);
+    }
+
+    pub(super) fn attach(
+        &mut self,
+        port: Box<dyn Port>,
+        config: PortConfig,
+        counters: Arc<PortCounters>,
+    ) -> Option<PortIndex> {
+        // A port that was given up has its place until it is detached.
+        let free = self.counters.iter().position(Option::is_none).unwrap_or(self.counters.len());
+        if free >= MAX_PORTS {
+            return None;
+        }
+        let data = epoll::EventData::new_u64(free as u64);
+        let mut events = epoll::EventFlags::IN;
+        events.set(epoll::EventFlags::ET, port.is_edge_triggered());
+        epoll::add(&self.epoll, port.doorbell(), data, events).ok()?;
+        if free == self.members.len() {
+            self.members.push(None);
+            self.counters.push(None);
+        }
+        self.members[free] = Some(Box::new(BridgePort::new(port, config)));
+        self.counters[free] = Some(counters);
+        self.refresh_flags();
+        Some(free as PortIndex)
+    }
+
+    pub(super) fn configure(&mut self, index: PortIndex, config: PortConfig) -> bool {
+        let Some(Some(member)) = self.members.get_mut(usize::from(index)) else { return false };
+        if config.max_frame != member.config.max_frame {
+            member.newest().set_max_frame(config.max_frame);
+        }
+        member.configure(config);
+        self.function.as_dyn().forget(index);
+        self.refresh_flags();
+        true
+    }
+
+    pub(super) fn set_offsets(
+        &mut self,
+        index: PortIndex,
+        dir: Dir,
+        ring: usize,
+        offsets: Option<Offsets>,
+    ) {
+        if let Some(Some(member)) = self.members.get_mut(usize::from(index)) {
+            member.newest().set_offsets(dir, ring, offsets);
+        }
+    }
+
+    pub(super) fn set_mirrors(&mut self, index: PortIndex, mirrors: PortMirrors) {
+        if let Some(Some(member)) = self.members.get_mut(usize::from(index)) {
+            // What the old ones were given is announced first.
+            member.flush(true);
+            member.complete(true);
+            member.set_mirrors(mirrors);
+            self.refresh_flags();
+        }
+    }
+
+    pub(super) fn use_function(&mut self, function: Function) {
+        self.publish_counters();
+        self.function = function;
+        self.function.as_dyn().tick((self.now / 1000) as u32);
+    }
+
+    /// Notes what no port needs, so that no packet pays for it.
+    pub(super) fn refresh_flags(&mut self) {
+        let mut members = self.members.iter().flatten();
+        self.any_vlan = members.clone().any(|m| m.config.vlan != Vlan::Unaware);
+        self.attached = members.clone().count() as u64;
+        self.turn_of_one = Turn::of_one(self.attached);
+        self.flood_copies = members.clone().map(|m| m.copies).sum();
+        self.any_lossless = members.any(|m| !m.lossless_queues.is_empty());
+    }
+}

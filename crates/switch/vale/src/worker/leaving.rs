@@ -1,0 +1,133 @@
+//! A port that goes, or makes room for another: its program may have ended right after it had sent
+//! something, which is forwarded first (S-VALE-5, S-LIFE-6).
+//!
+//! What it has sent by then is all that is forwarded: another holder of its memory may go on. Most of
+//! the time this is done before the registry is answered. What takes longer is done in the port's
+//! turns among those of the others; meanwhile it receives nothing, and has its place.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "`members` and `counters` have as many entries, never shrink, and the index is that of an entry"
+)]
+
+use ringway_switch_port::{Port, PortIndex};
+use rustix::{event::epoll, fd::AsFd};
+
+use super::Worker;
+use crate::{
+    budget::{Budget, Turn},
+    clock::Millis,
+    draining::Left,
+    forward::BridgePort,
+};
+
+/// A port that takes longer than this loses what is left: its packets are old by now.
+const PATIENCE: Millis = 2000;
+
+/// What happens to what a port has sent, if it is more than can be forwarded at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remainder {
+    /// It is forwarded in the port's turns.
+    Forward,
+    /// It is lost: the rings are needed now.
+    Drop,
+}
+
+/// What is known of a port that goes.
+pub(crate) struct Leaving {
+    /// When patience ends.
+    until: Millis,
+    /// What has its place then.
+    pub successor: Option<Box<dyn Port>>,
+    /// Dropped when the worker does not touch the port any more.
+    _left: Vec<Left>,
+}
+
+impl Worker {
+    /// Begins to take a port out; `successor` is to have its place. False if there is no such port.
+    pub(super) fn leave(
+        &mut self,
+        index: PortIndex,
+        successor: Option<Box<dyn Port>>,
+        remainder: Remainder,
+        left: Left,
+    ) -> bool {
+        self.publish_counters();
+        let place = usize::from(index);
+        let Some(mut member) = self.members.get_mut(place).and_then(Option::take) else {
+            if successor.is_none() && self.lost.contains(&index) {
+                self.lost.retain(|lost| *lost != index);
+                self.counters[place] = None;
+            }
+            return false;
+        };
+        match &mut member.leaving {
+            Some(leaving) => {
+                leaving.successor = successor;
+                leaving._left.push(left);
+            }
+            None => {
+                self.look_at_clock();
+                let until = self.now + PATIENCE;
+                member.port.seal();
+                member.lossless_queues.clear();
+                member.leaving = Some(Leaving { until, successor, _left: vec![left] });
+            }
+        }
+        let mut budget = Budget::new(Turn::LAST, self.clock.fine());
+        while self.turn(index, &mut member, &mut budget) && !budget.is_spent() {}
+        // A port that keeps nothing back, such as an interface, goes on for ever.
+        let waits = remainder == Remainder::Forward && member.port.can_wait();
+        if budget.is_spent() && waits {
+            self.members[place] = Some(member);
+        } else {
+            self.finish(index, member);
+        }
+        if self.panicked {
+            self.give_up_ports();
+        }
+        for other in self.members.iter_mut().flatten() {
+            other.flush(true);
+            other.complete(true);
+        }
+        true
+    }
+
+    /// A port that goes has had a turn, in which it has `worked` or had nothing to do any more.
+    pub(super) fn after_turn(&mut self, index: PortIndex, member: Box<BridgePort>, worked: bool) {
+        let over = |leaving: &Leaving| !worked || leaving.until <= self.now;
+        if member.leaving.as_ref().is_some_and(over) {
+            self.finish(index, member);
+        } else {
+            self.members[usize::from(index)] = Some(member);
+        }
+    }
+
+    /// No sender waits for the port any more, and it waits for no receiver.
+    fn finish(&mut self, index: PortIndex, mut member: Box<BridgePort>) {
+        // A program that waits for what the port was given does not wait for us any more.
+        member.flush(true);
+        member.complete(true);
+        member.count_lost();
+        member.count_learning(self.function.as_dyn().take_counters(index));
+        let lossless_queues =
+            self.members.iter_mut().flatten().flat_map(|member| &mut member.lossless_queues);
+        lossless_queues.for_each(|lossless| lossless.forget(index));
+        let successor = member.leaving.as_mut().and_then(|leaving| leaving.successor.take());
+        match successor {
+            Some(port) => {
+                let mut new = BridgePort::new(port, member.config.clone());
+                new.go_on_from(member.totals);
+                (new.copies, new.shown) = (member.copies, member.shown);
+                self.members[usize::from(index)] = Some(Box::new(new));
+            }
+            None => {
+                self.function.as_dyn().forget(index);
+                let _ = epoll::delete(&self.epoll, member.port.doorbell().as_fd());
+                if let Some(counters) = self.counters[usize::from(index)].take() {
+                    counters.store(&member.totals);
+                }
+            }
+        }
+        self.refresh_flags();
+    }
+}

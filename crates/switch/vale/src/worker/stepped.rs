@@ -1,0 +1,82 @@
+//! A bridge without a thread: a fuzzer says what happens when, and finds it repeatable.
+
+use std::{io, sync::Arc};
+
+use ringway_abi::Dir;
+
+use super::{Remainder, Worker};
+use ringway_kring::{Doorbell, Offsets};
+use ringway_switch_port::{Port, PortIndex, PortMirrors};
+
+use crate::{
+    Clock, Draining, Forwarding, PortConfig, PortCounters, PortState, Totals, draining::Left,
+    function::Function, mailbox::Mailbox,
+};
+
+/// A bridge that does nothing by itself.
+pub struct SteppedBridge(Worker);
+
+impl SteppedBridge {
+    pub fn new(forwarding: &Forwarding, clock: Clock) -> io::Result<SteppedBridge> {
+        Worker::new(Arc::new(Mailbox::new(Doorbell::new()?)), forwarding, clock).map(SteppedBridge)
+    }
+
+    /// As [`Bridge::attach`](crate::Bridge::attach).
+    pub fn attach(&mut self, port: Box<dyn Port>, config: PortConfig) -> Option<PortIndex> {
+        self.0.attach(port, config, Arc::new(PortCounters::default()))
+    }
+
+    /// As [`Bridge::configure`](crate::Bridge::configure).
+    pub fn configure(&mut self, index: PortIndex, config: PortConfig) -> bool {
+        self.0.configure(index, config)
+    }
+
+    /// As [`Bridge::set_offsets`](crate::Bridge::set_offsets).
+    pub fn set_offsets(
+        &mut self,
+        index: PortIndex,
+        dir: Dir,
+        ring: usize,
+        offsets: Option<Offsets>,
+    ) {
+        self.0.set_offsets(index, dir, ring, offsets);
+    }
+
+    /// As [`Bridge::set_mirrors`](crate::Bridge::set_mirrors).
+    pub fn set_mirrors(&mut self, index: PortIndex, mirrors: PortMirrors) {
+        self.0.set_mirrors(index, mirrors);
+    }
+
+    /// As [`Bridge::set_forwarding`](crate::Bridge::set_forwarding).
+    pub fn set_forwarding(&mut self, forwarding: &Forwarding) {
+        self.0.use_function(Function::new(forwarding));
+    }
+
+    /// As [`Bridge::leave`](crate::Bridge::leave), for a port that has no successor.
+    pub fn detach(&mut self, index: PortIndex) -> Option<Draining> {
+        let (left, draining) = Left::new(None);
+        self.0.leave(index, None, Remainder::Forward, left).then_some(draining)
+    }
+
+    /// What a port has counted.
+    pub fn totals(&self, index: PortIndex) -> Option<Totals> {
+        self.0.members.get(usize::from(index))?.as_ref().map(|member| member.totals)
+    }
+
+    /// How a port stands.
+    pub fn state(&self, index: PortIndex) -> Option<PortState> {
+        self.0.members.get(usize::from(index))?.as_ref().map(|member| member.state())
+    }
+
+    /// Serves every port once. Returns whether any had sent something.
+    pub fn round(&mut self) -> bool {
+        self.0.round()
+    }
+
+    /// What the worker does before it sleeps, and when it wakes up.
+    pub fn flush_idle(&mut self) {
+        self.0.flush_idle();
+        self.0.members.iter_mut().flatten().for_each(|member| member.arm());
+        self.0.look_at_clock();
+    }
+}

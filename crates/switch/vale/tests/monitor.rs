@@ -1,0 +1,114 @@
+//! A monitor of what a port sends sees what the others got.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{BROADCAST, Client, bytes, header, mac};
+use ringway_abi::Dir;
+use ringway_kring::{Doorbell, Kring};
+use ringway_mirror::{Mirror, MirrorMode, Mirrors};
+use ringway_region::RingInit;
+use ringway_switch_port::{
+    Backpressure, Burst, Configure, Delivered, Drops, Frame, Mirrored, PacketIo, PortMirrors, Wake,
+};
+use ringway_vale::{Clock, Forwarding, PortConfig, RingPort, SteppedBridge};
+use rustix::fd::BorrowedFd;
+
+/// A receiver at which the sender's packets have just arrived when the sender writes others into its
+/// buffers.
+struct Moment {
+    port: RingPort,
+    sender: Kring,
+}
+
+impl PacketIo for Moment {
+    fn tx_rings(&self) -> usize {
+        0
+    }
+
+    fn receives(&self) -> bool {
+        true
+    }
+
+    fn collect<'a>(&'a mut self, _: usize, _: &mut Burst<'a>, _: &mut Drops) -> u32 {
+        0
+    }
+
+    fn release(&mut self, _: usize) {}
+
+    fn deliver(
+        &mut self,
+        ring: usize,
+        frames: &[Frame],
+        burst: &Burst<'_>,
+        drops: &mut Drops,
+    ) -> Delivered {
+        let delivered = self.port.deliver(ring, frames, burst, drops);
+        let sender = self.sender.ring();
+        for at in 0..sender.num_slots() {
+            let slot = sender.slot(at);
+            sender.buf(slot.buf_idx).unwrap().write(0, &[0xee; 60]);
+            sender.set_slot(at, slot.buf_idx, 17, slot.flags);
+        }
+        delivered
+    }
+
+    fn flush(&mut self, idle: bool) {
+        self.port.flush(idle);
+    }
+}
+
+impl Backpressure for Moment {}
+impl Configure for Moment {}
+impl Mirrored for Moment {}
+impl Wake for Moment {
+    fn arm(&mut self) {
+        self.port.arm();
+    }
+
+    fn doorbell(&self) -> BorrowedFd<'_> {
+        self.port.doorbell()
+    }
+
+    fn drain(&self) {
+        self.port.drain();
+    }
+}
+
+#[test]
+fn a_monitor_sees_what_was_delivered() {
+    let mut bridge = SteppedBridge::new(&Forwarding::Flood, Clock::new(|| 0)).unwrap();
+    let [sender, receiver, monitor] = [(); 3].map(|()| Client::new([1, 1], [16, 16], 0));
+    let place = bridge.attach(Box::new(sender.port()), PortConfig::default()).unwrap();
+    let moment = Moment { port: receiver.port(), sender: sender.tx[0].clone() };
+    bridge.attach(Box::new(moment), PortConfig::default()).unwrap();
+    // The monitor's ring is another of its own region.
+    let bufs: Vec<u32> = (2..18).collect();
+    let init = RingInit { dir: Dir::Rx, ringid: 0, num_slots: 16 };
+    let ring = Kring::create(&monitor.region, 0, &init, &bufs).unwrap();
+    let mirror =
+        Mirror::new(ring.clone(), Arc::new(Doorbell::new().unwrap()), MirrorMode::CopySent);
+    let tx = vec![Mirrors::from_iter([mirror])];
+    bridge.set_mirrors(place, PortMirrors { tx, rx: vec![] });
+
+    let frames: Vec<Vec<u8>> =
+        (1..4).map(|n| [&header(BROADCAST, mac(n))[..], &[n; 46]].concat()).collect();
+    for frame in &frames {
+        sender.fill(0, frame, frame.len() as u16, 0, None);
+    }
+    sender.tx_sync(0);
+    bridge.round();
+    bridge.flush_idle();
+    assert_eq!(bytes(receiver.receive(0, usize::MAX)), frames);
+    let view = ring.ring();
+    let seen: Vec<Vec<u8>> = (0..ring.hwtail())
+        .map(|at| {
+            let slot = view.slot(at);
+            let mut bytes = vec![0; slot.len.into()];
+            view.buf(slot.buf_idx).unwrap().copy_to(slot.len.into(), &mut bytes);
+            bytes
+        })
+        .collect();
+    assert_eq!(seen, frames);
+}

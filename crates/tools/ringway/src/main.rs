@@ -1,0 +1,254 @@
+//! `ringway`: the command line.
+#![deny(unsafe_code)]
+#![allow(clippy::disallowed_methods, reason = "a program reads its own environment")]
+// What is printed goes through `output`, or through `tools::log`, which escape what is not printable.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
+mod action;
+mod balance;
+mod bridge;
+mod capture;
+mod capture_file;
+mod checksum;
+mod dissect;
+mod doctor;
+mod drops;
+mod elf;
+mod endpoint;
+mod error;
+mod failure;
+#[cfg(test)]
+mod fairness;
+mod filter;
+mod flush;
+mod forward;
+mod fragmenter;
+mod fragments;
+mod frame;
+mod frame_check;
+mod frame_uses;
+mod generate;
+mod interface_use;
+mod lateness;
+mod lb;
+mod link;
+mod listening;
+mod losses;
+mod metered;
+mod netlink;
+mod opening;
+mod output;
+mod payload;
+mod pf_ring;
+mod ping;
+mod pong;
+mod port_notes;
+mod ports;
+mod print;
+mod printable;
+mod queue;
+mod rate;
+mod receive;
+mod recording;
+mod reflect;
+mod relay;
+mod replay;
+mod report;
+mod rights;
+mod rings;
+mod route;
+mod run;
+mod run_loop;
+mod shape;
+mod steer;
+mod switch;
+mod sys;
+mod table;
+mod template;
+mod tools;
+mod top;
+mod traffic;
+mod turn;
+mod units;
+mod verify;
+
+use clap::{Parser, Subcommand};
+use failure::Failure;
+use output::{Output, for_people};
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Packet I/O on stock Linux: generate, receive, bridge and switch packets
+#[derive(Parser)]
+#[command(name = "ringway", version, about, arg_required_else_help = true, after_long_help = AFTER_HELP)]
+struct Cli {
+    /// Print JSON, one object a line: results, and, on standard error, notes and errors
+    #[arg(long, global = true)]
+    json: bool,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Every command takes --json. Then each line on standard output is one JSON object with a `type`. A command
+that changes something, and says nothing to people, prints what it has done, and how that is now:
+  {\"type\":\"done\",\"action\":\"switch attach\",\"of\":\"vale0\",\"now\":{\"type\":\"switch\",...}}
+Standard error has objects as well, of the type `note`, and one of the type `error` where a command fails:
+  {\"type\":\"error\",\"cause\":\"exists\",\"port\":\"vale0\",\"problem\":\"there is such a switch\",...}
+with `remedy`, what to do, and `text`, the sentence for people. `cause` is invalid, busy, no_room, no_port,
+not_found, no_device, exists, unsupported, denied, headers_not_accepted, closed, already_so, bad_memory,
+too_many_descriptors, too_long, unreachable, untrusted, gone, version, or system, with `errno`, as the
+daemon's protocol has them; or not_taken, too_few, unverified, no_answer, unusable, usage.
+
+The exit status is 0, 1 where a command fails, 2 where it cannot be understood, and 141 where nobody reads
+its results any more. `ringway run` has that of the program.";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Send test frames, or those of a capture file
+    Gen(generate::Args),
+    /// Send capture files, each frame at its time
+    Replay(replay::Args),
+    /// Count what arrives; verify, print or record it
+    Recv(receive::Args),
+    /// Record what ports receive into capture files, or print it
+    Capture(capture::Args),
+    /// Forward between two ports, both ways
+    Bridge(bridge::Args),
+    /// Share the packets of a port out over others
+    Lb(lb::Args),
+    /// Measure round-trip times to a `ringway pong`
+    Ping(ping::Args),
+    /// Answer `ringway ping`
+    Pong(pong::Args),
+    /// Emulate a link between two ports: bandwidth, delay, loss
+    Shape(shape::Args),
+    /// Make, show and change VALE switches
+    Switch(switch::Args),
+    /// Show and change which frames the ports of interfaces get
+    Filter(filter::Args),
+    /// Show and change the programs that decide what becomes of frames
+    Action(action::Args),
+    /// Add and remove receive queues of the open port of an interface
+    Queue(queue::Args),
+    /// Keep everything but some flows off a receive queue of a NIC
+    Steer(steer::Args),
+    /// Show all ports
+    Ports(ports::Args),
+    /// Show what ports, switches and rings are doing, as it happens
+    Top(top::Args),
+    /// Say what works on this machine, what does not, and what to do about it
+    Doctor(doctor::Args),
+    /// Run a netmap program, unchanged, on Ringway
+    Run(run::Args),
+}
+
+fn main() -> ExitCode {
+    if let Some(status) = tools::called(std::env::args_os()) {
+        return status;
+    }
+    let cli = Cli::try_parse().unwrap_or_else(|error| misunderstood(&error));
+    Output { json: cli.json }.choose();
+    let result = match cli.command {
+        Command::Gen(args) => generate::run(&args),
+        Command::Replay(args) => replay::run(&args),
+        Command::Recv(args) => receive::run(&args),
+        Command::Capture(args) => capture::run(&args),
+        Command::Bridge(args) => bridge::run(&args),
+        Command::Lb(args) => lb::run(&args),
+        Command::Ping(args) => ping::run(&args),
+        Command::Pong(args) => pong::run(&args),
+        Command::Shape(args) => shape::run(&args),
+        Command::Switch(args) => switch::run(&args),
+        Command::Filter(args) => filter::run(&args),
+        Command::Action(args) => action::run(&args),
+        Command::Queue(args) => queue::run(&args),
+        Command::Steer(args) => steer::run(&args),
+        Command::Ports(args) => ports::run(&args),
+        Command::Top(args) => top::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Run(args) => run::run(&args).map(|never| match never {}),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error::Error::Unread) => output::UNREAD.into(),
+        Err(error) => {
+            port_notes::file(&error);
+            Output::chosen().fail(&error);
+            error.status().into()
+        }
+    }
+}
+
+/// Ends with what clap says, be it help that was asked for; in JSON if it is an error, and JSON was asked for.
+fn misunderstood(error: &clap::Error) -> ! {
+    let mut args = std::env::args().take_while(|arg| arg != "--");
+    if error.use_stderr() && args.any(|arg| arg == "--json") {
+        Output { json: true }.tell_aside(&Failure::of_usage(&error.render().to_string()));
+        std::process::exit(error.exit_code());
+    }
+    // In colours, unless it has something of the arguments that a terminal must not get.
+    let plain = error.render().to_string();
+    let shown = for_people(&plain);
+    if shown != plain {
+        let _ = std::io::stderr().write_all(shown.as_bytes());
+        std::process::exit(error.exit_code());
+    }
+    error.exit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    /// Without a list: what is added takes it as well.
+    #[test]
+    fn every_command_takes_json() {
+        fn walk(command: &clap::Command, without: &mut Vec<String>) {
+            let json = command.get_arguments().find(|arg| arg.get_long() == Some("json"));
+            if !json.is_some_and(|json| matches!(json.get_action(), clap::ArgAction::SetTrue)) {
+                without.push(command.get_name().to_string());
+            }
+            // What it prints is help, for people.
+            command
+                .get_subcommands()
+                .filter(|c| c.get_name() != "help")
+                .for_each(|c| walk(c, without));
+        }
+        let (mut cli, mut without) = (Cli::command(), Vec::new());
+        cli.build();
+        walk(&cli, &mut without);
+        assert!(without.is_empty(), "these take no --json: {without:?}");
+    }
+
+    /// The pages in `man/` are made from the same text as `--help`. With RINGWAY_UPDATE_MAN set
+    /// this test writes them.
+    #[test]
+    fn the_manual_pages_are_current() {
+        let man = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../man");
+        if std::env::var_os("RINGWAY_UPDATE_MAN").is_some() {
+            clap_mangen::generate_to(Cli::command(), &man).unwrap();
+        }
+        let made = std::env::temp_dir().join(format!("ringway-man-{}", std::process::id()));
+        std::fs::create_dir(&made).unwrap();
+        clap_mangen::generate_to(Cli::command(), &made).unwrap();
+        let pages: Vec<_> = std::fs::read_dir(&made).unwrap().flatten().collect();
+        let stale: Vec<_> = pages
+            .iter()
+            .filter(|page| {
+                let kept = std::fs::read(man.join(page.file_name())).unwrap_or_default();
+                std::fs::read(page.path()).unwrap() != kept
+            })
+            .map(|page| page.file_name())
+            .collect();
+        std::fs::remove_dir_all(&made).unwrap();
+        assert!(stale.is_empty(), "stale: {stale:?}; set RINGWAY_UPDATE_MAN and test again");
+    }
+
+    #[test]
+    fn the_options_of_all_commands_fit_together() {
+        Cli::command().debug_assert();
+    }
+}
