@@ -102,7 +102,7 @@ attack:
 	    --test kill --test kill_nics -- --nocapture
 
 bench:
-	@scripts/need build bench
+	@scripts/need build demo bench
 	$(CARGO) build --release --workspace --quiet
 	@target/release/ringway-bench
 

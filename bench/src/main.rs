@@ -4,11 +4,13 @@
 //! rounds. The table goes to standard output, progress to standard error, and the records to a
 //! file. Reading order: [`plan`] says what is measured, [`rounds`] in which order and which runs count,
 //! [`roles`] how processes are run together, [`traffic`] what Ringway's do, [`dpdk`] how the peers
-//! are, [`nic`] what is done on network interfaces, [`opening`] how long they take to open, [`pcap`] what a program of libpcap does, [`tpacket4`] what one
+//! are, [`nic`] what is done on network interfaces, [`opening`] how long they take to open,
+//! [`containers`] what two stacks exchange over a switch, [`pcap`] what a program of libpcap does, [`tpacket4`] what one
 //! of AF_PACKET V4, [`pfring`] one of PF_RING.
 #![deny(unsafe_code)]
 
 mod c_program;
+mod containers;
 mod cpu;
 mod distance;
 mod dpdk;
@@ -131,6 +133,8 @@ enum Name {
         #[arg(long)]
         again: bool,
     },
+    /// Has two interfaces on a switch
+    Join,
     /// Counts packets by libpcap
     Pcap {
         #[command(flatten)]
@@ -164,6 +168,7 @@ fn play(cpu: Option<usize>, netns: Option<&Path>, name: Name) -> io::Result<Exit
         Name::ValeRx { traffic, index } => traffic::vale_rx(cpu, &traffic, index)?,
         Name::Nic { part } => nic::play(cpu, &part)?,
         Name::Open { again } => opening::play(again)?,
+        Name::Join => containers::play_join()?,
         Name::Pcap { counter } => pcap::play(cpu, &counter)?,
         Name::Exec { command } => {
             cpu.map_or(Ok(()), cpu::pin)?;

@@ -214,7 +214,7 @@ impl Race {
             }
             Contestant::DpdkAfPacket => Pmd::AfPacket.settings(self.in_flight()),
             Contestant::Tc => stage::TC_FILTER.into(),
-            Contestant::NoProgram | Contestant::Dpdk => return None,
+            Contestant::NoProgram | Contestant::Dpdk | Contestant::LinuxBridge => return None,
         };
         Some(match is_tuned(self.contestant) {
             true => format!("{settings}; {}", stage::TUNING),

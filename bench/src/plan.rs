@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::c_program;
+use crate::containers;
 use crate::dpdk::{self, Link};
 use crate::figure::Figure;
 use crate::nic::{self, Race};
@@ -36,6 +37,7 @@ enum Way {
         first: bool,
     },
     GracePeriods,
+    Containers,
     Dpdk(Link),
     Nic(Race),
 }
@@ -100,6 +102,7 @@ pub fn experiments() -> Vec<Experiment> {
     plan.push(opening(Road::OpenFirst, Way::Opening { first: true }, Some(20.0)));
     plan.push(opening(Road::OpenNext, Way::Opening { first: false }, Some(20.0)));
     plan.push(opening(Road::GracePeriods, Way::GracePeriods, None));
+    plan.extend(between_containers());
     plan.push(peer(Road::Memif, dpdk::MEMIF_DEFAULT));
     plan.push(peer(Road::Memif, dpdk::MEMIF_TUNED));
     plan.push(peer(Road::VhostUser, dpdk::VHOST_USER));
@@ -176,6 +179,23 @@ fn opening(road: Road, way: Way, at_most: Option<f64>) -> Experiment {
     Experiment { subject, target: at_most.map(Target::milliseconds), way }
 }
 
+/// What two containers exchange, over a switch and over a Linux bridge.
+fn between_containers() -> impl Iterator<Item = Experiment> {
+    let roads = [
+        (Road::ContainersTcp, Unit::Gigabits, None),
+        (Road::ContainersTcpStreams, Unit::Gigabits, None),
+        (Road::ContainersUdp, Unit::Mpps, Some(64)),
+        (Road::ContainersVxlan, Unit::Gigabits, None),
+        (Road::ContainersPing, Unit::Microseconds, None),
+    ];
+    roads.into_iter().flat_map(|(road, unit, size)| {
+        [Contestant::Ringway, Contestant::LinuxBridge].map(|contestant| {
+            let subject = Subject { contestant, size, batch: None, ..ringway(road, unit) };
+            Experiment { subject, target: None, way: Way::Containers }
+        })
+    })
+}
+
 fn peer(experiment: Road, link: Link) -> Experiment {
     let subject = Subject {
         contestant: Contestant::Dpdk,
@@ -194,7 +214,7 @@ fn race(race: Race) -> Experiment {
 impl Experiment {
     /// Whether it takes root.
     pub fn needs_root(&self) -> bool {
-        self.is_race() || matches!(self.way, Way::Opening { .. })
+        self.is_race() || matches!(self.way, Way::Opening { .. } | Way::Containers)
     }
 
     /// Whether it is one contestant's turn on a network interface.
@@ -215,6 +235,9 @@ impl Experiment {
             Way::Null => self.null_once(bench),
             Way::Opening { first } => opening::once(bench, *first),
             Way::GracePeriods => opening::grace_periods(),
+            Way::Containers => {
+                containers::once(bench, self.subject.experiment, self.subject.contestant)
+            }
             Way::Dpdk(link) => link.measure(
                 &bench.scratch.folder("dpdk")?,
                 [bench.cpu(0), bench.cpu(1)],

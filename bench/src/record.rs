@@ -37,6 +37,8 @@ pub enum Contestant {
     PfRing,
     /// A program of the system's libpcap.
     SystemPcap,
+    /// The kernel's bridge.
+    LinuxBridge,
     /// The kernel, with nothing on the interface.
     NoProgram,
     /// The kernel, with a filter of `tc`.
@@ -67,6 +69,7 @@ impl fmt::Display for Contestant {
             Contestant::TpacketV3 => "TPACKET_V3",
             Contestant::PfRing => "PF_RING on Ringway",
             Contestant::SystemPcap => "system's libpcap",
+            Contestant::LinuxBridge => "Linux bridge",
             Contestant::NoProgram => "no program",
             Contestant::Tc => "tc",
         })
@@ -100,6 +103,11 @@ pub enum Road {
     PfringValeParsed,
     UsdpaaVale,
     VethPcap,
+    ContainersTcp,
+    ContainersTcpStreams,
+    ContainersUdp,
+    ContainersVxlan,
+    ContainersPing,
     OpenFirst,
     OpenNext,
     GracePeriods,
@@ -119,6 +127,12 @@ pub enum Unit {
     CyclesPerPacket,
     #[serde(rename = "ms")]
     Milliseconds,
+    /// Of a round trip.
+    #[serde(rename = "us")]
+    Microseconds,
+    /// Thousands of millions of bits received in a second.
+    #[serde(rename = "Gbit/s")]
+    Gigabits,
 }
 
 impl Unit {
@@ -128,6 +142,7 @@ impl Unit {
             Unit::Mpps => 1e6,
             Unit::Kpps => 1e3,
             Unit::CyclesPerPacket | Unit::Milliseconds => f64::NAN,
+            Unit::Microseconds | Unit::Gigabits => f64::NAN,
         }
     }
 }
@@ -139,6 +154,8 @@ impl fmt::Display for Unit {
             Unit::Kpps => "Kpps",
             Unit::CyclesPerPacket => "cycles/packet",
             Unit::Milliseconds => "ms",
+            Unit::Microseconds => "us",
+            Unit::Gigabits => "Gbit/s",
         })
     }
 }
@@ -203,6 +220,11 @@ impl Subject {
                 Road::PfringValeParsed => "pf_ring vale parsed",
                 Road::UsdpaaVale => "usdpaa vale reflector",
                 Road::VethPcap => "veth libpcap",
+                Road::ContainersTcp => "containers TCP",
+                Road::ContainersTcpStreams => "containers TCP, 8 streams",
+                Road::ContainersUdp => "containers UDP",
+                Road::ContainersVxlan => "containers TCP through VXLAN",
+                Road::ContainersPing => "containers ping",
                 Road::OpenFirst => "open veth, first port",
                 Road::OpenNext => "open veth again",
                 Road::GracePeriods => "two RCU grace periods",

@@ -1,0 +1,163 @@
+//! Two containers, network namespaces with a veth pair each, on a switch or on a Linux bridge: what their
+//! stacks exchange, by iperf3 and ping.
+//!
+//! ```text
+//!   one            host                two
+//!   eth0 === h0 [ switch or bridge ] h1 === eth0
+//! ```
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use ringway::Control;
+use serde_json::Value;
+
+use crate::netns::Netns;
+use crate::plan::Bench;
+use crate::record::{Contestant, Road};
+use crate::roles::{self, Seat};
+
+const SWITCH: &str = "vale0";
+const ADDRESS: &str = "10.1.0.2";
+/// Within a tunnel between the two.
+const INNER: &str = "10.2.0.2";
+/// Bytes of a datagram's data that make a frame of 64 bytes, with its frame check sequence.
+const SMALL: &str = "18";
+/// Streams of one run that has several.
+pub const STREAMS: usize = 8;
+const PINGS: &str = "500";
+
+/// One run, in the road's unit.
+pub fn once(bench: &Bench, road: Road, contestant: Contestant) -> io::Result<f64> {
+    let [host, one, two] = [Netns::new()?, Netns::new()?, Netns::new()?];
+    let [first, second] = [one.path(), two.path()];
+    host.run(&format!(
+        "ip link add h0 type veth peer name eth0 netns {first}\n\
+         ip link add h1 type veth peer name eth0 netns {second}\n\
+         ip link set h0 up\nip link set h1 up\n"
+    ))?;
+    for (netns, own, other) in [(&one, 1, 2), (&two, 2, 1)] {
+        netns.run(&format!(
+            "ip link set lo up\nip addr add 10.1.0.{own}/24 dev eth0\nip link set eth0 up\n\
+             ip link add tunnel type vxlan id 7 dstport 4789 local 10.1.0.{own} \
+             remote 10.1.0.{other} dev eth0\n\
+             ip addr add 10.2.0.{own}/24 dev tunnel\nip link set tunnel up\n"
+        ))?;
+    }
+    let _joined = match contestant {
+        Contestant::LinuxBridge => {
+            host.run(
+                "ip link add br0 type bridge\nip link set br0 up\n\
+                 ip link set h0 master br0\nip link set h1 master br0\n",
+            )?;
+            None
+        }
+        _ => Some(join(&host, &bench.scratch.folder("containers")?)?),
+    };
+    let seconds = format!("{:.1}", (bench.warm_up + bench.counting).as_secs_f64());
+    let streams = STREAMS.to_string();
+    let time = ["-t", seconds.as_str()];
+    let iperf = |address: &str, more: &[&str]| {
+        iperf3(&one, &two, &[&["-c", address, "-J"], &time[..], more].concat())
+    };
+    let gigabits = |result: Value| number(&result, "/end/sum_received/bits_per_second", 1e9);
+    match road {
+        Road::ContainersTcp => gigabits(iperf(ADDRESS, &[])?),
+        Road::ContainersTcpStreams => gigabits(iperf(ADDRESS, &["-P", &streams])?),
+        Road::ContainersVxlan => gigabits(iperf(INNER, &[])?),
+        Road::ContainersUdp => {
+            let result = iperf(ADDRESS, &["-u", "-b", "0", "-l", SMALL])?;
+            let packets = number(&result, "/end/sum/packets", 1e6)?;
+            let lost = number(&result, "/end/sum/lost_packets", 1e6)?;
+            Ok((packets - lost) / number(&result, "/end/sum/seconds", 1.0)?)
+        }
+        _ => ping(&one),
+    }
+}
+
+/// A number of what iperf3 says, in units of so many.
+fn number(result: &Value, at: &str, unit: f64) -> io::Result<f64> {
+    let found = result.pointer(at).and_then(Value::as_f64);
+    found.map(|number| number / unit).ok_or_else(|| {
+        io::Error::other(format!("iperf3 says nothing of {at}: {}", result["error"]))
+    })
+}
+
+/// Killed when it is dropped.
+struct Held(Child);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Has a process of its own attach the interfaces, as long as it is there.
+fn join(host: &Netns, daemon: &Path) -> io::Result<Held> {
+    let mut command = roles::command(Seat::default().inside(host), &["join"])?;
+    let mut held = Held(command.env("RINGWAY_DIR", daemon).spawn()?);
+    let mut line = String::new();
+    let output = held.0.stdout.take().expect("stdout is piped");
+    BufReader::new(output).read_line(&mut line)?;
+    match line.trim_end() {
+        "ready" => Ok(held),
+        _ => Err(io::Error::other("the interfaces could not be attached; the message is above")),
+    }
+}
+
+/// That process.
+pub fn play_join() -> io::Result<()> {
+    let control = Control::connect().map_err(io::Error::other)?;
+    for interface in ["h0", "h1"] {
+        control.switch_attach(SWITCH, interface, false).map_err(io::Error::other)?;
+    }
+    println!("ready");
+    io::stdin().read_to_end(&mut Vec::new())?;
+    control.switch_delete(SWITCH).map_err(io::Error::other)
+}
+
+fn program(netns: &Netns, arguments: &[&str]) -> io::Result<Command> {
+    roles::command(Seat::default().inside(netns), &[&["exec", "--"], arguments].concat())
+}
+
+/// What the client says, as JSON.
+fn iperf3(from: &Netns, to: &Netns, arguments: &[&str]) -> io::Result<Value> {
+    let mut server = program(to, &["iperf3", "-s", "-1", "--forceflush"])?;
+    let mut server = Held(server.spawn()?);
+    let mut lines = BufReader::new(server.0.stdout.take().expect("stdout is piped")).lines();
+    while !lines.next().transpose()?.ok_or(io::ErrorKind::UnexpectedEof)?.contains("listening") {}
+    let output = program(from, &[&["iperf3"], arguments].concat())?.output()?;
+    serde_json::from_slice(&output.stdout).map_err(io::Error::other)
+}
+
+/// Microseconds of a round trip, the median.
+fn ping(from: &Netns) -> io::Result<f64> {
+    let mut command = program(from, &["ping", "-n", "-c", PINGS, "-i", "0.002", ADDRESS])?;
+    let output = command.stderr(Stdio::inherit()).output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut times: Vec<f64> = text.lines().filter_map(round_trip).collect();
+    times.sort_by(f64::total_cmp);
+    let median = times.get(times.len() / 2);
+    median.map(|ms| ms * 1e3).ok_or_else(|| io::Error::other("no ping was answered"))
+}
+
+/// Milliseconds in a line of ping.
+fn round_trip(line: &str) -> Option<f64> {
+    let (_, time) = line.split_once("time=")?;
+    time.split(' ').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_trips_are_read() {
+        let line = "64 bytes from 10.1.0.2: icmp_seq=2 ttl=64 time=0.058 ms";
+        assert_eq!(round_trip(line), Some(0.058));
+        assert_eq!(round_trip("rtt min/avg/max/mdev = 0.058/0.078/0.118/0.027 ms"), None);
+    }
+}
