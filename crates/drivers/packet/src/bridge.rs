@@ -2,17 +2,20 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use ringway_region::Buf;
 use ringway_switch_port::{
     Backpressure, Burst, Configure, CopyMirrors, Delivered, Drops, Frame, Mirrored, PacketIo,
     PortMirrors, TxStall, Wake, WakeSource,
 };
+use ringway_vnet::Header;
 use rustix::net::sockopt::socket_error;
 
 use crate::block::BlockCursor;
 use crate::blocks::{Blocks, Captured, Found};
 use crate::finish::{ROOM, finish};
+use crate::sys::{MESSAGES, Message, Messages};
 use crate::tx_queue::TxQueue;
 use crate::{Geometry, SHORTEST, sys};
 
@@ -30,12 +33,8 @@ const ARENA: usize = 2 * ROOM;
 /// sends them.
 pub struct PacketPort {
     // In the order in which to let go: the mapping before its socket.
-    blocks: Blocks,
+    incoming: Incoming,
     rx: OwnedFd,
-    geometry: Geometry,
-    place: BlockCursor,
-    /// Blocks whose frames are on their way through the bridge, or have gone it.
-    done: Vec<BlockCursor>,
     /// Where frames are finished.
     arena: Vec<u8>,
     tx_queue: TxQueue,
@@ -46,6 +45,32 @@ pub struct PacketPort {
     /// Bytes of the longest frame that is sent; four more with a tag.
     max_frame: u32,
     mirrors: CopyMirrors,
+    /// A program in the kernel forwards beside the port, and sends by this interface.
+    fast_ifindex: Option<u32>,
+}
+
+/// How frames come.
+enum Incoming {
+    /// The kernel puts them into blocks, which costs least where there are many; a lone one waits for others.
+    Blocks(InBlocks),
+    /// Each is asked for, with others that are there, as soon as it has come.
+    Messages(InMessages),
+}
+
+struct InBlocks {
+    blocks: Blocks,
+    geometry: Geometry,
+    place: BlockCursor,
+    /// Blocks whose frames are on their way through the bridge, or have gone it.
+    done: Vec<BlockCursor>,
+}
+
+struct InMessages {
+    messages: Messages,
+    /// The first that is not on its way yet.
+    next: usize,
+    /// There may be more: to be asked for.
+    expected: AtomicBool,
 }
 
 impl PacketPort {
@@ -61,14 +86,41 @@ impl PacketPort {
         max_frame: u32,
     ) -> io::Result<PacketPort> {
         let blocks = Blocks::map(rx.as_fd(), geometry)?;
+        let place = blocks.place(0);
+        let done = Vec::with_capacity(geometry.blocks as usize);
+        let blocks = Incoming::Blocks(InBlocks { blocks, geometry, place, done });
+        PacketPort::with(blocks, rx, tx, max_frame, None)
+    }
+
+    /// The same with a socket that receives messages, with a virtio-net header in front of each, and
+    /// whose frames a program in the kernel hands over that forwards others past the port, by
+    /// interface `fast_ifindex`.
+    ///
+    /// # Errors
+    /// The process is out of memory or descriptors.
+    pub fn beside_program(
+        rx: OwnedFd,
+        tx: OwnedFd,
+        max_frame: u32,
+        fast_ifindex: u32,
+    ) -> io::Result<PacketPort> {
+        let expected = AtomicBool::new(true);
+        let messages = InMessages { messages: Messages::new(), next: 0, expected };
+        PacketPort::with(Incoming::Messages(messages), rx, tx, max_frame, Some(fast_ifindex))
+    }
+
+    fn with(
+        incoming: Incoming,
+        rx: OwnedFd,
+        tx: OwnedFd,
+        max_frame: u32,
+        fast_ifindex: Option<u32>,
+    ) -> io::Result<PacketPort> {
         let wake_source = WakeSource::new()?;
         wake_source.listen(&rx)?;
         Ok(PacketPort {
-            place: blocks.place(0),
-            done: Vec::with_capacity(geometry.blocks as usize),
-            blocks,
+            incoming,
             rx,
-            geometry,
             arena: vec![0; ARENA],
             tx_queue: TxQueue::new(tx, max_frame + TAG),
             staged: false,
@@ -76,6 +128,7 @@ impl PacketPort {
             wake_source,
             max_frame,
             mirrors: CopyMirrors::default(),
+            fast_ifindex,
         })
     }
 
@@ -129,25 +182,25 @@ fn take<'a>(
     Some(count)
 }
 
-impl PacketIo for PacketPort {
-    fn collect<'a>(&'a mut self, _ring: usize, burst: &mut Burst<'a>, drops: &mut Drops) -> u32 {
-        if self.stall.as_mut().is_some_and(TxStall::turn) {
-            self.stall = self.tx_queue.flush().map(TxStall::new);
-        }
-        drops.ring_full += self.tx_queue.take_lost();
-        let (blocks, mut arena) = (&self.blocks, &mut self.arena[..]);
+impl InBlocks {
+    /// How much was looked at, and whether the kernel has dropped frames.
+    fn collect<'a>(
+        &'a mut self,
+        mut arena: &'a mut [u8],
+        burst: &mut Burst<'a>,
+        drops: &mut Drops,
+    ) -> (u32, bool) {
+        let InBlocks { blocks, geometry, place, done } = self;
+        let blocks = &*blocks;
         let (mut looked, mut frames, mut losing) = (0, 0, false);
         // What is not given back yet looks like what the kernel has filled: one block stays with it.
         let mut bytes = 0;
-        while frames < BURST
-            && bytes < burst.limit
-            && self.done.len() + 1 < self.geometry.blocks as usize
-        {
-            match blocks.look(&mut self.place, &mut losing) {
+        while frames < BURST && bytes < burst.limit && done.len() + 1 < geometry.blocks as usize {
+            match blocks.look(place, &mut losing) {
                 Found::Nothing => break,
                 Found::End => {
-                    self.done.push(self.place);
-                    self.place = blocks.next_block(self.place);
+                    done.push(*place);
+                    *place = blocks.next_block(*place);
                 }
                 Found::Frame(frame) => {
                     bytes += frame.data.size();
@@ -155,19 +208,97 @@ impl PacketIo for PacketPort {
                         break;
                     };
                     frames += taken;
-                    self.place = blocks.behind(self.place, frame.next);
+                    *place = blocks.behind(*place, frame.next);
                 }
             }
             looked += 1;
         }
-        if losing {
-            drops.ring_full += drops_of(&self.rx);
+        (looked, losing)
+    }
+}
+
+impl InMessages {
+    /// How many were looked at.
+    fn collect<'a>(
+        &'a mut self,
+        socket: BorrowedFd<'_>,
+        mut arena: &'a mut [u8],
+        burst: &mut Burst<'a>,
+        drops: &mut Drops,
+    ) -> u32 {
+        let InMessages { messages, next, expected } = self;
+        if *next >= messages.count() {
+            if !*expected.get_mut() {
+                return 0;
+            }
+            *next = 0;
+            // Fewer than there may be: those were all.
+            *expected.get_mut() = messages.receive(socket) == MESSAGES;
+        }
+        let (mut looked, mut frames, mut bytes) = (0, 0, 0);
+        for message in messages.from(*next) {
+            if frames >= BURST || bytes >= burst.limit {
+                break;
+            }
+            match captured(message) {
+                Some(frame) => {
+                    bytes += frame.data.size();
+                    let Some(taken) = take(&frame, &mut arena, burst, drops) else { break };
+                    frames += taken;
+                }
+                None => drops.too_short += 1,
+            }
+            *next += 1;
+            looked += 1;
         }
         looked
     }
+}
+
+/// `None`: there is no header in front of it, or no frame behind.
+fn captured(message: Message<'_>) -> Option<Captured<'_>> {
+    let Message { bytes, tag, whole } = message;
+    let (header, frame) = bytes.split_first_chunk_mut::<{ Header::SHORT }>()?;
+    if frame.len() < SHORTEST as usize {
+        return None;
+    }
+    let (data, header) = (Buf::of(frame), Header::parse(header)?);
+    Some(Captured { data, header, tag, whole, time: 0, by_hardware: false, next: 0 })
+}
+
+impl PacketIo for PacketPort {
+    fn collect<'a>(&'a mut self, _ring: usize, burst: &mut Burst<'a>, drops: &mut Drops) -> u32 {
+        if self.stall.as_mut().is_some_and(TxStall::turn) {
+            self.stall = self.tx_queue.flush().map(TxStall::new);
+        }
+        drops.ring_full += self.tx_queue.take_lost();
+        match &mut self.incoming {
+            Incoming::Blocks(blocks) => {
+                let (looked, losing) = blocks.collect(&mut self.arena, burst, drops);
+                if losing {
+                    drops.ring_full += drops_of(&self.rx);
+                }
+                looked
+            }
+            Incoming::Messages(messages) => {
+                messages.collect(self.rx.as_fd(), &mut self.arena, burst, drops)
+            }
+        }
+    }
 
     fn release(&mut self, _ring: usize) {
-        self.done.drain(..).for_each(|place| self.blocks.give_back(place));
+        match &mut self.incoming {
+            Incoming::Blocks(InBlocks { blocks, done, .. }) => {
+                done.drain(..).for_each(|place| blocks.give_back(place));
+            }
+            Incoming::Messages(_) => {}
+        }
+    }
+
+    fn expect(&mut self) {
+        if let Incoming::Messages(InMessages { expected, .. }) = &mut self.incoming {
+            *expected.get_mut() = true;
+        }
     }
 
     fn tx_rings(&self) -> usize {
@@ -232,6 +363,10 @@ impl Configure for PacketPort {
     fn set_max_frame(&mut self, bytes: u32) {
         self.max_frame = bytes;
     }
+
+    fn fast_ifindex(&self) -> Option<u32> {
+        self.fast_ifindex
+    }
 }
 
 impl Mirrored for PacketPort {
@@ -255,6 +390,9 @@ impl Wake for PacketPort {
 
     fn drain(&self) {
         self.wake_source.drain();
+        if let Incoming::Messages(InMessages { expected, .. }) = &self.incoming {
+            expected.store(true, Relaxed);
+        }
         // That the interface has gone down is told until it is heard, also when it is up again.
         let _ = socket_error(&self.rx);
     }

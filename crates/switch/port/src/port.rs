@@ -36,6 +36,10 @@ pub trait PacketIo {
     /// to the size of a burst. Returns the number of slots looked at, 0 if there is nothing.
     fn collect<'a>(&'a mut self, ring: usize, burst: &mut Burst<'a>, drops: &mut Drops) -> u32;
 
+    /// Something has come that the port is to look for. One that has to ask the kernel looks only after this,
+    /// and when it has heard its doorbell.
+    fn expect(&mut self) {}
+
     /// Takes the slots of the last [`collect`](PacketIo::collect) as done with.
     fn release(&mut self, ring: usize);
 
@@ -109,6 +113,12 @@ pub trait Configure {
     /// From now on frames of up to so many bytes, without a VLAN tag, are to be delivered, and no
     /// longer ones: for ports where it is not buffers but an interface that says how long they may be.
     fn set_max_frame(&mut self, _bytes: u32) {}
+
+    /// The interface by which a program in the kernel may send in the port's place, if there is such a
+    /// program where the port receives.
+    fn fast_ifindex(&self) -> Option<u32> {
+        None
+    }
 }
 
 /// Monitors. By default, as where the port has no rings of a program, it has none.

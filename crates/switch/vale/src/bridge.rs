@@ -7,6 +7,7 @@ use std::{
 };
 
 use ringway_abi::Dir;
+use ringway_fastpath::FastPath;
 
 use crate::{
     casualties::{Casualties, Lost},
@@ -142,6 +143,12 @@ impl Bridge {
     pub fn set_function(&self, function: Box<dyn Forward>) {
         let function = Box::new(Function::Own(function));
         self.ask(|answer| Command::Use(function, answer));
+    }
+
+    /// From now on a program in the kernel forwards by the same table, between [ports whose interfaces have
+    /// it](ringway_switch_port::Configure::fast_ifindex), as long as the bridge learns.
+    pub fn share_table(&self, fast: Arc<FastPath>) {
+        self.ask(|answer| Command::Share(fast, answer));
     }
 
     /// Shows what a port's rings carry to these monitors. When this returns, the worker does

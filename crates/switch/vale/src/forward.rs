@@ -12,6 +12,7 @@ use crate::{
     config::PortConfig,
     counters::{PortState, Totals},
     function::{Forward, LearningCounters, Packet, Verdict},
+    in_order::InOrder,
     loop_probe::{is_probe, left_by, probe_source},
     lossless_queue::{Held, LosslessQueue, PortSet, Sender, Stall},
     sources::SourceGuard,
@@ -19,6 +20,7 @@ use crate::{
     vnet::{Converter, most_slots},
     worker::leaving::Leaving,
 };
+use ringway_fastpath::{FastCounts, FastPath, FastPort};
 use ringway_mirror::Mirrors;
 use ringway_switch_port::{
     Burst, Delivered, Drops, Frame, FrameStatus, Port, PortIndex, PortMirrors, Room, link_local,
@@ -52,6 +54,11 @@ pub(crate) struct BridgePort {
     pub floods: bool,
     /// If it is one end of a loop: the port that is the other. It sends and receives nothing.
     pub loops_with: Option<PortIndex>,
+    /// A program in the kernel receives beside the worker.
+    pub is_fast: bool,
+    pub in_order: InOrder,
+    /// What that had counted of the port's place before.
+    pub counted_before: FastCounts,
     /// If it goes.
     pub leaving: Option<Leaving>,
     /// The worker is at it: a panic meanwhile is over this port.
@@ -65,6 +72,9 @@ impl BridgePort {
             lossless_queues: Vec::new(),
             vlans: PortVlans::new(&config.vlan),
             guard: None,
+            is_fast: port.fast_ifindex().is_some(),
+            in_order: InOrder::default(),
+            counted_before: FastCounts::default(),
             port,
             config: PortConfig::default(),
             totals: Totals::default(),
@@ -128,6 +138,35 @@ impl BridgePort {
         let most = |rings: &[Mirrors]| rings.iter().map(Mirrors::len).max().unwrap_or(0) as u64;
         (self.shown, self.copies) = (most(&mirrors.tx), 1 + most(&mirrors.rx));
         self.newest().set_mirrors(mirrors);
+    }
+
+    /// How a program in the kernel may forward for it, if the worker needs to see nothing of that.
+    pub fn fast_port(&self) -> Option<FastPort> {
+        let is_plain = self.shown == 0
+            && self.copies == 1
+            && self.lossless_queues.is_empty()
+            && self.loops_with.is_none()
+            && self.leaving.is_none();
+        Some(FastPort {
+            ifindex: self.port.fast_ifindex().filter(|_| is_plain)?,
+            vid: self.vlans.untagged(),
+            max_frame: self.config.max_frame,
+        })
+    }
+
+    /// What went through it, past the worker included.
+    pub fn all_totals(&self, index: PortIndex, fast: Option<&FastPath>) -> Totals {
+        let Some(fast) = fast.filter(|_| self.is_fast) else { return self.totals };
+        let FastCounts {
+            sent_packets, sent_bytes, received_packets, received_bytes, too_long, ..
+        } = fast.counts(index).since(self.counted_before);
+        let mut all = self.totals;
+        all.sent_packets += sent_packets;
+        all.sent_bytes += sent_bytes;
+        all.received_packets += received_packets;
+        all.received_bytes += received_bytes;
+        all.drops.too_long += too_long;
+        all
     }
 
     /// Counts what the forwarding function has of it.

@@ -6,6 +6,10 @@
 //! one that moves away and back is learned again.
 #![expect(clippy::indexing_slicing, reason = "256 entries, indexed by a port's number of 8 bits")]
 
+use std::sync::Arc;
+
+use ringway_fastpath::FastPath;
+
 use crate::{
     function::{Forward, LearningCounters, Packet, Verdict},
     table::{Key, Learned, LearnedAddress, Table},
@@ -28,6 +32,17 @@ impl Learning {
             last: Box::new([NOBODY; 256]),
             counters: Box::new([LearningCounters::default(); 256]),
         }
+    }
+
+    /// From now on the program behind `fast` forwards by the same table.
+    pub fn share(&mut self, fast: Arc<FastPath>) {
+        self.table.share(fast);
+        self.last.fill(NOBODY);
+    }
+
+    /// Seconds for which an address is known that is not seen; 0: for ever.
+    pub fn ageing(&self) -> u32 {
+        self.table.ageing()
     }
 
     /// How many addresses are behind `port`.

@@ -15,6 +15,7 @@
 //! | `fixed.rs` | the one that is told |
 //! | `spread.rs` | the one that hashes flows |
 //! | `forward.rs` | the way of a burst from its source to the others |
+//! | `in_order.rs` | flows that leave the worker's path for that of a program in the kernel |
 //! | `counters.rs` | what the bridge counts for a port |
 //! | `lossless_queue.rs` | waiting for a lossless port |
 //! | `vlan.rs` | which VLANs a port is in, and tags |
@@ -57,6 +58,7 @@ mod draining;
 mod fixed;
 mod forward;
 mod function;
+mod in_order;
 mod learning;
 mod loop_probe;
 mod lossless_queue;
@@ -85,7 +87,7 @@ pub use program_port::ProgramPort;
 pub use ring_port::RingPort;
 pub use rx_side::RxSide;
 pub use sources::SourceAddresses;
-pub use table::{Key, Learned, LearnedAddress, Table};
+pub use table::{Key, Learned, LearnedAddress, Table, random_secret};
 pub use tx_side::TxSide;
 pub use vlan::Vlan;
 #[cfg(feature = "stepped")]

@@ -3,6 +3,7 @@
 use std::sync::{Arc, mpsc};
 
 use ringway_abi::Dir;
+use ringway_fastpath::FastPath;
 use ringway_kring::{Doorbell, Offsets};
 
 use crate::{
@@ -28,6 +29,7 @@ pub enum Command {
     },
     Use(Box<Function>, mpsc::Sender<()>),
     SetMirrors(PortIndex, PortMirrors, mpsc::Sender<()>),
+    Share(Arc<FastPath>, mpsc::Sender<()>),
     Count(mpsc::Sender<()>),
     Learned {
         from: usize,

@@ -11,12 +11,14 @@
 )]
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 
 use crate::function::Mac;
+use ringway_fastpath::FastPath;
 use ringway_switch_port::PortIndex;
 
-const SETS: usize = 1024;
-const WAYS: usize = 4;
+const SETS: usize = ringway_fastpath::SETS;
+const WAYS: usize = ringway_fastpath::WAYS;
 
 /// Addresses of one port at most, but for those that move to it: as many as netmap's table has places,
 /// and a quarter of ours.
@@ -35,6 +37,8 @@ pub struct Table {
     /// Seconds for which an entry holds; 0: for ever.
     ageing: u32,
     now: u32,
+    /// What forwards by the same table, and sees addresses that this one does not.
+    fast: Option<Arc<FastPath>>,
 }
 
 /// A cache line.
@@ -91,10 +95,30 @@ impl Table {
     /// An empty table. What was not learned again for `ageing` seconds is not known any more;
     /// 0: it stays.
     pub fn new(ageing: u32) -> Table {
-        let random = RandomState::new();
-        let secret = [random.hash_one(0u8), random.hash_one(1u8)];
+        let secret = random_secret();
         let sets = Box::new([Set([Entry::EMPTY; WAYS]); SETS]);
-        Table { sets, counts: Box::new([0; 256]), secret, ageing, now: 0 }
+        Table { sets, counts: Box::new([0; 256]), secret, ageing, now: 0, fast: None }
+    }
+
+    /// The same table, shared with a program in the kernel: each address has its place there.
+    pub fn share(&mut self, fast: Arc<FastPath>) {
+        let empty = Table { secret: fast.secret(), now: self.now, ..Table::new(self.ageing) };
+        let old = std::mem::replace(self, Table { fast: Some(fast), ..empty });
+        let mut entries: Vec<Entry> = old.sets.iter().flat_map(|set| set.0).collect();
+        // Those that were seen last, should there be no place for all.
+        entries.sort_by_key(|entry| entry.seen);
+        for entry in entries {
+            if let Some(port) = entry.port() {
+                self.now = entry.seen;
+                self.learn(entry.key, port);
+            }
+        }
+        self.now = old.now;
+    }
+
+    /// Seconds for which an address is known that is not seen; 0: for ever.
+    pub fn ageing(&self) -> u32 {
+        self.ageing
     }
 
     /// Where `key` is, if it was learned, has not aged, and was not displaced since.
@@ -108,40 +132,46 @@ impl Table {
     pub fn learn(&mut self, key: Key, port: PortIndex) -> Learned {
         let new = Entry { key, seen: self.now, port: u32::from(port) + 1 };
         let at = self.set_of(key);
-        let Table { sets, counts, .. } = self;
+        let Table { sets, counts, fast, .. } = self;
         let set = &mut sets[at].0;
         let count = |entry: &Entry| entry.port().map_or(0, |port| counts[usize::from(port)]);
         let own = counts[usize::from(port)];
-        let known = set.iter_mut().find(|entry| entry.key == key && entry.port != 0);
-        let (entry, outcome) = match known {
-            Some(entry) => match entry.port() {
-                Some(before) if before != port => (Some(entry), Learned::Moved(before)),
-                _ => (Some(entry), Learned::There),
+        let known = set.iter().position(|entry| entry.key == key && entry.port != 0);
+        let (way, outcome) = match known {
+            Some(way) => match set[way].port() {
+                Some(before) if before != port => (Some(way), Learned::Moved(before)),
+                _ => (Some(way), Learned::There),
             },
             None => {
                 let oldest = set.iter().filter(|e| e.port == new.port).map(|e| e.seen).min();
-                let is_own = |e: &&mut Entry| e.port == new.port && Some(e.seen) == oldest;
+                let is_own = |e: &Entry| e.port == new.port && Some(e.seen) == oldest;
                 // Where one more does not leave it with more than the other.
                 let most = set.iter().map(count).max().filter(|most| *most > own + 1);
                 let free = own < PER_PORT && set.iter().any(|e| e.port == 0);
-                let entry = if free {
-                    set.iter_mut().find(|e| e.port == 0)
+                let way = if free {
+                    set.iter().position(|e| e.port == 0)
                 } else if own < PER_PORT && most.is_some() {
-                    set.iter_mut().find(|e| Some(count(e)) == most)
+                    set.iter().position(|e| Some(count(e)) == most)
                 } else {
-                    set.iter_mut().find(is_own)
+                    set.iter().position(is_own)
                 };
-                let lost = entry.as_ref().and_then(|e| Some(Learned::Instead(e.key, e.port()?)));
-                let outcome = if entry.is_some() { Learned::There } else { Learned::No };
-                (entry, lost.unwrap_or(outcome))
+                let lost = way.and_then(|way| {
+                    let entry = set[way];
+                    Some(Learned::Instead(entry.key, entry.port()?))
+                });
+                let outcome = if way.is_some() { Learned::There } else { Learned::No };
+                (way, lost.unwrap_or(outcome))
             }
         };
-        if let Some(entry) = entry {
-            let old = std::mem::replace(entry, new);
+        if let Some(way) = way {
+            let old = std::mem::replace(&mut set[way], new);
             if let Some(before) = old.port() {
                 counts[usize::from(before)] -= 1;
             }
             counts[usize::from(port)] += 1;
+            if let Some(fast) = fast {
+                fast.learn(at, way, key, port, new.seen);
+            }
         }
         outcome
     }
@@ -158,13 +188,14 @@ impl Table {
             if list.len() >= most {
                 return (list, Some(at));
             }
-            let known = set.0.iter().filter_map(|entry| {
+            let known = set.0.iter().enumerate().filter_map(|(way, entry)| {
+                let seen = entry.seen.max(self.seen_elsewhere(at, way));
                 let [mac @ .., low, high] = entry.key.to_le_bytes();
                 Some(LearnedAddress {
                     mac,
                     vlan: u16::from_le_bytes([low, high]),
                     port: entry.port()?,
-                    age_seconds: self.now.saturating_sub(entry.seen),
+                    age_seconds: self.now.saturating_sub(seen),
                 })
             });
             list.extend(known);
@@ -177,22 +208,44 @@ impl Table {
         self.forget(|entry| entry.port() == Some(port));
     }
 
+    /// When the other that forwards by this table has seen the address there.
+    fn seen_elsewhere(&self, set: usize, way: usize) -> u32 {
+        self.fast.as_ref().map_or(0, |fast| fast.seen(set, way))
+    }
+
     /// It is `seconds` now. Time does not go back.
     pub fn tick(&mut self, seconds: u32) {
         self.now = seconds;
         if self.ageing > 0 {
+            if self.fast.is_some() {
+                self.note_seen_elsewhere();
+            }
             let oldest = seconds.saturating_sub(self.ageing);
             self.forget(|entry| entry.seen < oldest);
         }
     }
 
-    fn forget(&mut self, which: impl Fn(&Entry) -> bool) {
-        let entries = self.sets.iter_mut().flat_map(|set| &mut set.0);
-        for entry in entries.filter(|entry| entry.port != 0 && which(entry)) {
-            if let Some(port) = entry.port() {
-                self.counts[usize::from(port)] -= 1;
+    fn note_seen_elsewhere(&mut self) {
+        for at in 0..SETS {
+            for way in 0..WAYS {
+                let seen = self.seen_elsewhere(at, way);
+                let entry = &mut self.sets[at].0[way];
+                entry.seen = entry.seen.max(seen);
             }
-            *entry = Entry::EMPTY;
+        }
+    }
+
+    fn forget(&mut self, which: impl Fn(&Entry) -> bool) {
+        let Table { sets, counts, fast, .. } = self;
+        for (at, set) in sets.iter_mut().enumerate() {
+            for (way, entry) in set.0.iter_mut().enumerate() {
+                let Some(port) = entry.port().filter(|_| which(entry)) else { continue };
+                counts[usize::from(port)] -= 1;
+                *entry = Entry::EMPTY;
+                if let Some(fast) = fast {
+                    fast.forget(at, way);
+                }
+            }
         }
     }
 
@@ -200,6 +253,12 @@ impl Table {
     fn set_of(&self, key: Key) -> usize {
         set_of(self.secret, key)
     }
+}
+
+/// What the places of addresses depend on, so that no port knows which share one.
+pub fn random_secret() -> [u64; 2] {
+    let random = RandomState::new();
+    [random.hash_one(0u8), random.hash_one(1u8)]
 }
 
 /// Both halves of a product of two secrets, each with the key in it: which addresses meet depends on all

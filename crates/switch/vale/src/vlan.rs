@@ -88,6 +88,11 @@ impl PortVlans {
         }
     }
 
+    /// The VLAN of its untagged frames.
+    pub fn untagged(&self) -> Option<u16> {
+        self.untagged
+    }
+
     fn form(&self, vid: u16) -> Option<Form> {
         if self.untagged == Some(vid) {
             Some(Form::Untagged)

@@ -30,6 +30,7 @@ use crate::{
     mailbox::Mailbox,
     vnet::Converter,
 };
+use ringway_fastpath::FastPath;
 use ringway_kring::{Waiter, prepare};
 use ringway_switch_port::{Burst, Delivered, Frame, PortIndex, Source};
 
@@ -82,6 +83,8 @@ pub struct Worker {
     /// Of what a port sends that has monitors, kept for the allocation.
     copy: Vec<u8>,
     probe: LoopProbe,
+    /// What a program in the kernel forwards by, if there is one.
+    fast: Option<Arc<FastPath>>,
     /// The port by which a frame of the worker's has come back, and that by which it had left.
     came_back: Option<[PortIndex; 2]>,
     busy_rounds: u32,
@@ -119,6 +122,7 @@ impl Worker {
             spare: Burst::default(),
             copy: Vec::new(),
             probe: LoopProbe::new(),
+            fast: None,
             came_back: None,
             busy_rounds: 0,
             first: 0,
@@ -282,6 +286,8 @@ impl Worker {
             shown,
             floods,
             loops_with,
+            is_fast,
+            in_order,
             ..
         } = source;
         let from = Source { port: index, ring, header_len: config.header_len };
@@ -296,12 +302,28 @@ impl Worker {
             // What it sends is mostly copied so often, and all of a burst goes in this turn.
             burst.limit /= (self.flood_copies as u32).max(1);
         }
+        let begun = match &self.fast {
+            Some(fast) if *is_fast => {
+                let begun = fast.begun(index);
+                if in_order.is_missing(begun) {
+                    port.expect();
+                }
+                Some((fast, begun))
+            }
+            _ => None,
+        };
         let found = port.collect(ring, &mut burst, &mut totals.drops);
         budget.charge_look(found);
         if found == 0 {
+            if let Some((fast, begun)) = begun {
+                in_order.note_none(begun, self.now, index, fast);
+            }
             self.spare = burst.recycle(from);
             self.hold(&mut held[ring], (index, ring), None);
             return false;
+        }
+        if begun.is_some() {
+            in_order.note_found(found);
         }
         if loops_with.is_some() {
             totals.drops.filtered += burst.frames.len() as u64;
@@ -470,6 +492,7 @@ impl Worker {
         {
             member.loops_with = Some(other);
             self.function.as_dyn().forget(port);
+            self.refresh_fast_path();
             self.publish_counters();
             self.casualties.tell();
         }
@@ -520,7 +543,7 @@ impl Worker {
                     _ => 0,
                 };
                 member.tell_lost();
-                counters.store(&member.totals);
+                counters.store(&member.all_totals(index, self.fast.as_deref()));
                 counters.store_state(member.state());
             }
         }
@@ -550,6 +573,9 @@ impl Waiter for Idle<'_> {
 /// However it ends, no caller waits for an answer from it any more.
 impl Drop for Worker {
     fn drop(&mut self) {
+        if let Some(fast) = &self.fast {
+            fast.clear();
+        }
         self.mailbox.close();
     }
 }

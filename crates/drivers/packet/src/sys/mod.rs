@@ -2,6 +2,7 @@
 //! AF_PACKET sockets that rustix does not wrap.
 #![allow(unsafe_code)]
 
+mod messages;
 mod pieces;
 mod ring_memory;
 pub mod socket;
@@ -9,6 +10,7 @@ pub mod socket;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+pub use messages::{MESSAGES, Message, Messages};
 pub use pieces::Pieces;
 pub use ring_memory::RingMemory;
 

@@ -7,12 +7,13 @@
 use std::sync::Arc;
 
 use ringway_abi::Dir;
+use ringway_fastpath::FastPath;
 use rustix::{event::epoll, thread::sched_setaffinity};
 
 use super::{MAX_PORTS, Worker};
 use crate::{
     budget::Turn, config::PortConfig, counters::PortCounters, forward::BridgePort,
-    function::Function, mailbox::Command, vlan::Vlan,
+    function::Function, in_order::InOrder, mailbox::Command, vlan::Vlan,
 };
 use ringway_kring::Offsets;
 use ringway_switch_port::{Port, PortIndex, PortMirrors};
@@ -41,6 +42,10 @@ impl Worker {
                 }
                 Command::SetMirrors(index, mirrors, answer) => {
                     self.set_mirrors(index, mirrors);
+                    let _ = answer.send(());
+                }
+                Command::Share(fast, answer) => {
+                    self.share(fast);
                     let _ = answer.send(());
                 }
                 Command::Count(answer) => {
@@ -98,7 +103,12 @@ impl Worker {
             self.members.push(None);
             self.counters.push(None);
         }
-        self.members[free] = Some(Box::new(BridgePort::new(port, config)));
+        let mut member = BridgePort::new(port, config);
+        if let Some(fast) = &self.fast {
+            member.counted_before = fast.counts(free as PortIndex);
+            member.in_order = InOrder::new(fast.begun(free as PortIndex));
+        }
+        self.members[free] = Some(Box::new(member));
         self.counters[free] = Some(counters);
         self.refresh_flags();
         Some(free as PortIndex)
@@ -141,6 +151,9 @@ impl Worker {
         self.publish_counters();
         self.function = function;
         self.function.as_dyn().tick((self.now / 1000) as u32);
+        if let Some(fast) = self.fast.clone() {
+            self.share(fast);
+        }
     }
 
     /// Notes what no port needs, so that no packet pays for it.
@@ -151,5 +164,29 @@ impl Worker {
         self.turn_of_one = Turn::of_one(self.attached);
         self.flood_copies = members.clone().map(|m| m.copies).sum();
         self.any_lossless = members.any(|m| !m.lossless_queues.is_empty());
+        self.refresh_fast_path();
+    }
+
+    fn share(&mut self, fast: Arc<FastPath>) {
+        fast.clear();
+        if let Function::Learning(function) = &mut self.function {
+            function.share(fast.clone());
+        }
+        self.fast = Some(fast);
+        self.refresh_fast_path();
+    }
+
+    /// Tells the program in the kernel which ports it may forward between.
+    pub(super) fn refresh_fast_path(&mut self) {
+        let Some(fast) = &self.fast else { return };
+        let ageing = match &self.function {
+            Function::Learning(function) => Some(function.ageing()),
+            _ => None,
+        };
+        fast.set_rules(ageing.unwrap_or(0), self.any_vlan);
+        for (index, place) in (0..).zip(&self.members) {
+            let port = place.as_ref().and_then(|member| member.fast_port());
+            fast.set_port(index, port.filter(|_| ageing.is_some()));
+        }
     }
 }

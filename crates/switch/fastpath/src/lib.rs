@@ -1,0 +1,341 @@
+//! What the worker of a switch shares with the program in the kernel that forwards between attached
+//! interfaces (`switch.bpf.c` in `ringway-nic-setup`): memory of BPF maps.
+//!
+//! ```text
+//!   worker --- table, ports, settings ---> program
+//!          <-- seen, begun, counts -------
+//! ```
+//!
+//! The worker owns the table: it learns, ages and forgets. The program reads, and notes when it has last
+//! seen a source. Each word has one writer, but for the second in which an address was last seen: the
+//! worker writes that once, when it learns the address.
+//!
+//! The program forwards what it is sure of. All else it hands to the worker, each frame of a port with a
+//! number, and stays on that path with a flow until the worker has [drained](FastPath::set_drained) the
+//! frames before.
+#![deny(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::todo,
+        clippy::unimplemented,
+        clippy::string_slice
+    )
+)]
+
+mod sys;
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{
+    AtomicU32, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+    fence,
+};
+
+use sys::Shared;
+
+/// Sets of the table, and places of a set.
+pub const SETS: usize = 1024;
+pub const WAYS: usize = 4;
+
+/// Ports of a switch.
+pub const PORTS: usize = 256;
+
+// Layouts of `switch.bpf.c`, in bytes.
+const SET: usize = 64;
+const SET_PORTS: usize = 32;
+const SEEN: usize = 16;
+const PORT: usize = 64;
+const PORT_FLAGS: usize = 8;
+const PORT_IFINDEX: usize = 12;
+const PORT_VID: usize = 16;
+const PORT_MAX_FRAME: usize = 20;
+const SETTINGS: usize = 64;
+const SETTINGS_FLAGS: usize = 16;
+const SETTINGS_AGEING: usize = 20;
+const SETTINGS_CPUS: usize = 24;
+const BEGUN: usize = 64;
+const COUNTS: usize = 64;
+
+const TAKES_PART: u32 = 1;
+const LOOKS_AT_TAGS: u32 = 1;
+const NONE: u32 = u32::MAX;
+
+/// A key that no address has.
+const EMPTY: u64 = u64::MAX;
+
+/// The maps, by the names that they have in `switch.bpf.c`.
+#[derive(Clone, Copy, Debug)]
+pub struct Maps<'a> {
+    pub table: BorrowedFd<'a>,
+    pub seen: BorrowedFd<'a>,
+    pub ports: BorrowedFd<'a>,
+    pub settings: BorrowedFd<'a>,
+    pub begun: BorrowedFd<'a>,
+    pub counts: BorrowedFd<'a>,
+}
+
+/// How a port takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FastPort {
+    /// The interface that frames for the port are sent by.
+    pub ifindex: u32,
+    /// The VLAN of its untagged frames; 0 where the switch looks at no tags. `None`: it has none.
+    pub vid: Option<u16>,
+    /// Bytes of the longest frame that it sends, without a tag.
+    pub max_frame: u32,
+}
+
+/// What the program has counted of a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FastCounts {
+    /// From the port to others.
+    pub sent_packets: u64,
+    pub sent_bytes: u64,
+    /// From others to the port.
+    pub received_packets: u64,
+    pub received_bytes: u64,
+    /// For the port, and longer than it sends.
+    pub too_long: u64,
+    /// From the port: frames that may have overtaken earlier ones, for the worker did not get through
+    /// with those.
+    pub impatient: u64,
+}
+
+impl FastCounts {
+    const FIELDS: usize = 6;
+
+    fn of(values: [u64; Self::FIELDS]) -> FastCounts {
+        let [sent_packets, sent_bytes, received_packets, received_bytes, too_long, impatient] =
+            values;
+        FastCounts {
+            sent_packets,
+            sent_bytes,
+            received_packets,
+            received_bytes,
+            too_long,
+            impatient,
+        }
+    }
+
+    fn values(self) -> [u64; Self::FIELDS] {
+        let FastCounts { sent_packets, sent_bytes, received_packets, received_bytes, .. } = self;
+        let FastCounts { too_long, impatient, .. } = self;
+        [sent_packets, sent_bytes, received_packets, received_bytes, too_long, impatient]
+    }
+
+    /// What has been counted since `before`.
+    pub fn since(self, before: FastCounts) -> FastCounts {
+        let (now, before) = (self.values(), before.values());
+        let mut grown = now;
+        grown.iter_mut().zip(before).for_each(|(now, before)| *now = now.wrapping_sub(before));
+        FastCounts::of(grown)
+    }
+}
+
+/// The shared memory of one switch. Its methods that write are for the worker alone.
+#[derive(Debug)]
+pub struct FastPath {
+    table: Shared,
+    seen: Shared,
+    ports: Shared,
+    settings: Shared,
+    begun: Shared,
+    counts: Shared,
+    cpus: usize,
+    secret: [u64; 2],
+}
+
+impl FastPath {
+    /// Maps the maps, which are new, for a machine that may have `cpus` processors. `secret`: what the
+    /// places of addresses depend on.
+    ///
+    /// # Errors
+    /// The process is out of memory, or a map is another.
+    pub fn new(maps: Maps<'_>, cpus: usize, secret: [u64; 2]) -> io::Result<FastPath> {
+        FastPath::with(cpus, secret, |bytes, map| Shared::of_map(map(&maps), bytes))
+    }
+
+    /// The same in memory that no program reads: for tests.
+    ///
+    /// # Errors
+    /// The process is out of memory.
+    pub fn unshared(secret: [u64; 2]) -> io::Result<FastPath> {
+        FastPath::with(1, secret, |bytes, _| Shared::anonymous(bytes))
+    }
+
+    fn with(
+        cpus: usize,
+        secret: [u64; 2],
+        map: impl Fn(usize, for<'a> fn(&Maps<'a>) -> BorrowedFd<'a>) -> io::Result<Shared>,
+    ) -> io::Result<FastPath> {
+        let fast = FastPath {
+            table: map(SETS * SET, |maps| maps.table)?,
+            seen: map(SETS * SEEN, |maps| maps.seen)?,
+            ports: map(PORTS * PORT, |maps| maps.ports)?,
+            settings: map(SETTINGS, |maps| maps.settings)?,
+            begun: map(PORTS * BEGUN, |maps| maps.begun)?,
+            counts: map(PORTS * cpus * COUNTS, |maps| maps.counts)?,
+            cpus,
+            secret,
+        };
+        fast.clear();
+        for (at, half) in secret.into_iter().enumerate() {
+            fast.settings.u64(8 * at).store(half, Relaxed);
+        }
+        fast.settings.u32(SETTINGS_CPUS).store(cpus as u32, Relaxed);
+        Ok(fast)
+    }
+
+    /// What the places of addresses depend on.
+    pub fn secret(&self) -> [u64; 2] {
+        self.secret
+    }
+
+    /// No port takes part, and no address is known.
+    pub fn clear(&self) {
+        (0..=u8::MAX).for_each(|port| self.set_port(port, None));
+        (0..SETS).for_each(|set| (0..WAYS).for_each(|way| self.forget(set, way)));
+    }
+
+    /// Seconds after which an address that was not seen is not known; 0: it stays. And whether the switch
+    /// looks at tags.
+    pub fn set_rules(&self, ageing: u32, looks_at_tags: bool) {
+        self.settings.u32(SETTINGS_AGEING).store(ageing, Relaxed);
+        let flags = if looks_at_tags { LOOKS_AT_TAGS } else { 0 };
+        self.settings.u32(SETTINGS_FLAGS).store(flags, Release);
+    }
+
+    /// How a port takes part from now on; `None`: not at all.
+    pub fn set_port(&self, port: u8, how: Option<FastPort>) {
+        let at = usize::from(port) * PORT;
+        let word = |offset| self.ports.u32(at + offset);
+        let flags = word(PORT_FLAGS);
+        let Some(FastPort { ifindex, vid, max_frame }) = how else {
+            return flags.store(0, Release);
+        };
+        let new = [
+            (PORT_IFINDEX, ifindex),
+            (PORT_VID, vid.map_or(NONE, u32::from)),
+            (PORT_MAX_FRAME, max_frame),
+        ];
+        if new.iter().any(|(offset, value)| word(*offset).load(Relaxed) != *value) {
+            flags.store(0, Release);
+            new.iter().for_each(|(offset, value)| word(*offset).store(*value, Relaxed));
+        }
+        flags.store(TAKES_PART, Release);
+    }
+
+    /// An address is behind `port`, and was seen in this second.
+    pub fn learn(&self, set: usize, way: usize, key: u64, port: u8, second: u32) {
+        let place = self.key(set, way);
+        if place.load(Relaxed) != key {
+            // Who reads the key twice, and the port between, sees that it has changed.
+            place.store(EMPTY, Relaxed);
+            fence(Release);
+        }
+        self.port(set, way).store(port.into(), Relaxed);
+        self.second(set, way).store(second, Relaxed);
+        place.store(key, Release);
+    }
+
+    /// An address is not known any more.
+    pub fn forget(&self, set: usize, way: usize) {
+        self.key(set, way).store(EMPTY, Release);
+        self.port(set, way).store(NONE, Relaxed);
+    }
+
+    /// The second in which the address at that place was last seen.
+    pub fn seen(&self, set: usize, way: usize) -> u32 {
+        self.second(set, way).load(Relaxed)
+    }
+
+    /// How many frames of the port went to the worker so far.
+    pub fn begun(&self, port: u8) -> u64 {
+        self.begun.u64(usize::from(port) * BEGUN).load(Acquire)
+    }
+
+    /// The worker found no more frames of the port, after it had read this number.
+    pub fn set_drained(&self, port: u8, number: u64) {
+        let word = self.ports.u64(usize::from(port) * PORT);
+        if word.load(Relaxed) != number {
+            word.store(number, Release);
+        }
+    }
+
+    /// What was counted of the port since the memory was made.
+    pub fn counts(&self, port: u8) -> FastCounts {
+        let mut sum = [0u64; FastCounts::FIELDS];
+        for cpu in 0..self.cpus {
+            let at = (usize::from(port) * self.cpus + cpu) * COUNTS;
+            for (field, sum) in sum.iter_mut().enumerate() {
+                *sum = sum.wrapping_add(self.counts.u64(at + 8 * field).load(Relaxed));
+            }
+        }
+        FastCounts::of(sum)
+    }
+
+    fn key(&self, set: usize, way: usize) -> &AtomicU64 {
+        self.table.u64(set * SET + 8 * way)
+    }
+
+    fn port(&self, set: usize, way: usize) -> &AtomicU32 {
+        self.table.u32(set * SET + SET_PORTS + 4 * way)
+    }
+
+    fn second(&self, set: usize, way: usize) -> &AtomicU32 {
+        self.seen.u32(set * SEEN + 4 * way)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_there_until_it_is_forgotten() {
+        let fast = FastPath::unshared([1, 2]).unwrap();
+        fast.learn(3, 1, 0x1234, 7, 55);
+        assert_eq!(fast.key(3, 1).load(Relaxed), 0x1234);
+        assert_eq!((fast.port(3, 1).load(Relaxed), fast.seen(3, 1)), (7, 55));
+        fast.forget(3, 1);
+        assert_eq!(fast.key(3, 1).load(Relaxed), EMPTY);
+    }
+
+    #[test]
+    fn counts_are_of_all_processors_and_of_one_port() {
+        let fast = FastPath::with(3, [1, 2], |bytes, _| Shared::anonymous(bytes)).unwrap();
+        for cpu in 0..3u64 {
+            let at = (5 * 3 + cpu as usize) * COUNTS;
+            (0..FastCounts::FIELDS).for_each(|field| {
+                fast.counts.u64(at + 8 * field).store(10 * cpu + field as u64, Relaxed);
+            });
+        }
+        let counts = fast.counts(5);
+        assert_eq!((counts.sent_packets, counts.impatient), (30, 45));
+        assert_eq!([fast.counts(4), fast.counts(6)], [FastCounts::default(); 2]);
+        assert_eq!(fast.counts(5).since(counts), FastCounts::default());
+    }
+
+    #[test]
+    fn a_port_that_changes_does_not_take_part_meanwhile() {
+        let fast = FastPath::unshared([1, 2]).unwrap();
+        let port = FastPort { ifindex: 9, vid: Some(4), max_frame: 1514 };
+        fast.set_port(2, Some(port));
+        let words = || {
+            [PORT_FLAGS, PORT_IFINDEX, PORT_VID, PORT_MAX_FRAME]
+                .map(|offset| fast.ports.u32(2 * PORT + offset).load(Relaxed))
+        };
+        assert_eq!(words(), [1, 9, 4, 1514]);
+        fast.set_port(2, Some(FastPort { vid: None, ..port }));
+        assert_eq!(words(), [1, 9, NONE, 1514]);
+        fast.set_port(2, None);
+        assert_eq!(words()[0], 0);
+    }
+}

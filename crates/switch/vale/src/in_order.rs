@@ -1,0 +1,83 @@
+//! How far the worker is with the frames that the program in the kernel hands over: a flow leaves the
+//! worker's path when it has no frames there any more.
+//!
+//! The program numbers what it hands over, and a frame may be between its number and the socket when the
+//! worker finds nothing more there. So the worker counts: it is through when it has had as many frames as
+//! there are numbers. A frame that was lost on the way would be missing for ever; where no number was
+//! given for a while, none is on its way.
+
+use ringway_fastpath::FastPath;
+use ringway_switch_port::PortIndex;
+
+use crate::clock::Millis;
+
+/// Longer than any frame is on its way.
+const ON_ITS_WAY: Millis = 5;
+
+/// What the worker knows of one port.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct InOrder {
+    /// Frames that it has had, by their number.
+    received: u64,
+    /// What it has told the program.
+    told: u64,
+    /// The last number, and since when there was no other.
+    last: (u64, Millis),
+}
+
+impl InOrder {
+    /// From the frames on that come after so many.
+    pub fn new(begun: u64) -> InOrder {
+        InOrder { received: begun, told: begun, last: (begun, 0) }
+    }
+
+    /// Whether there is something to look for, when so many were handed over.
+    pub fn is_missing(&self, begun: u64) -> bool {
+        begun != self.told
+    }
+
+    /// So many frames were found.
+    pub fn note_found(&mut self, frames: u32) {
+        self.received += u64::from(frames);
+    }
+
+    /// None was found, after `begun` had been read.
+    pub fn note_none(&mut self, begun: u64, now: Millis, port: PortIndex, fast: &FastPath) {
+        if begun != self.last.0 {
+            self.last = (begun, now);
+        }
+        if self.received >= begun || now >= self.last.1 + ON_ITS_WAY {
+            (self.received, self.told) = (begun, begun);
+            fast.set_drained(port, begun);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_on_its_way_is_waited_for_and_one_that_was_lost_is_not() {
+        let fast = FastPath::unshared([1, 2]).unwrap();
+        let mut order = InOrder::new(10);
+        assert!(!order.is_missing(10) && order.is_missing(12));
+        order.note_found(1);
+        order.note_none(12, 100, 3, &fast);
+        assert!(order.is_missing(12), "the twelfth is on its way");
+        order.note_none(12, 104, 3, &fast);
+        assert!(order.is_missing(12));
+        order.note_found(1);
+        order.note_none(12, 104, 3, &fast);
+        assert!(!order.is_missing(12));
+        order.note_none(13, 110, 3, &fast);
+        assert!(order.is_missing(13));
+        order.note_none(13, 115, 3, &fast);
+        assert!(!order.is_missing(13), "the thirteenth was lost");
+        order.note_found(2);
+        order.note_none(14, 116, 3, &fast);
+        assert!(!order.is_missing(14), "one more than there are numbers");
+        order.note_none(15, 117, 3, &fast);
+        assert!(order.is_missing(15), "which is no other's number");
+    }
+}
