@@ -158,7 +158,7 @@ fn a_bridge_between_hosts() {
         transfer(&a, &b, "10.9.0.2:9009".parse().expect("an address"));
         for bridge in control.switches().unwrap() {
             println!("{bridge:?}");
-            assert!(bridge.ports.iter().all(|port| port.totals.sent_packets > 100));
+            assert!(bridge.ports.iter().all(|port| port.totals.sent_packets > 10));
         }
 
         switch.enter(|| {
@@ -215,7 +215,7 @@ fn a_bridge_in_each_mode() {
 
         for mode in [NicMode::Copy, NicMode::Generic, NicMode::Packet] {
             println!("{mode}");
-            // Frames that are many in one are cut in packet mode, do not come where XDP is native,
+            // Frames that are many in one come whole in packet mode, do not come where XDP is native,
             // and are too long for the sockets where it is generic.
             let many = if mode == NicMode::Generic { "off" } else { "on" };
             a.run(&format!("ethtool -K h0 tso {many} gso {many}"));
@@ -229,7 +229,9 @@ fn a_bridge_in_each_mode() {
             let shown = control.ports().unwrap();
             for (port, shown) in ports.iter().zip(&shown) {
                 assert_eq!(port.mode, shown.mode);
-                assert!(shown.mode.as_ref().unwrap().starts_with(mode.name()), "{shown:?}");
+                // In packet mode the kernel forwards what it can.
+                let name = if mode == NicMode::Packet { "kernel" } else { mode.name() };
+                assert!(shown.mode.as_ref().unwrap().starts_with(name), "{shown:?}");
             }
             for size in [1, 1472, 1800, 8972] {
                 a.ping(&format!("-c 2 -i 0.05 -W 10 -M do -s {size} 10.9.0.2"));

@@ -180,7 +180,7 @@ fn the_unit_serves_and_comes_back() {
     let back = || {
         until("the switch is back, with its interface", || {
             match machine.say("ringway switch list") {
-                list if list.contains("vale0:w0 (copy") => Ok(()),
+                list if list.contains("vale0:w0 (kernel") => Ok(()),
                 list => Err(list),
             }
         });

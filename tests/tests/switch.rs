@@ -155,7 +155,7 @@ fn replaces_a_linux_bridge(test: &str, mode: Option<NicMode>, keep: bool) {
         }
         ringway(&stack, "switch attach vale8 n0 c0 c1 --host");
         let listed = ringway(&stack, "switch list");
-        let expected = mode.unwrap_or(NicMode::Copy);
+        let expected = mode.filter(|mode| *mode != NicMode::Packet).map_or("kernel", |m| m.name());
         for port in ["n0", "c0", "c1"] {
             assert!(listed.contains(&format!("vale8:{port} ({expected})")), "{listed}");
         }

@@ -1,4 +1,4 @@
-/* What programs of tc have in common. Whoever includes it has said how many SETTINGS there are. */
+/* What programs of tc have in common. One that has SETTINGS, numbers by their place, says how many. */
 #ifndef RINGWAY_CLASSIFIER_H
 #define RINGWAY_CLASSIFIER_H
 
@@ -10,9 +10,31 @@ struct __sk_buff {
 	__u32 pkt_type;
 	__u32 mark;
 	__u32 queue_mapping;
+	__u32 protocol;
+	__u32 vlan_present;
+	__u32 not_needed[4];
+	__u32 ifindex;
+	__u32 not_needed_either[8];
+	__u32 data;
+	__u32 data_end;
+	__u32 nor_these[23];
+	__u32 gso_size;
 };
 
-/* Numbers by their place, which the daemon fills in. */
+enum { TC_ACT_SHOT = 2 };
+/* tcx's "the next program", and a classifier's "go on". */
+enum { TC_ACT_UNSPEC = -1 };
+
+/* The verifier wants the address of a field from the start of the structure: the compiler is to keep no other. */
+static inline void set_mark(struct __sk_buff *skb, __u32 mark)
+{
+	asm volatile("" : "+r"(skb));
+	skb->mark = mark;
+}
+
+#ifdef SETTINGS
+
+/* Which the daemon fills in. */
 struct {
 	int (*type)[BPF_MAP_TYPE_ARRAY];
 	int (*max_entries)[SETTINGS];
@@ -26,5 +48,7 @@ static inline __u32 setting(__u32 key)
 
 	return value ? *value : 0;
 }
+
+#endif
 
 #endif

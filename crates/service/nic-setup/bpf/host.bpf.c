@@ -5,11 +5,11 @@
  */
 
 /* As host.rs fills them in. */
-enum { PAIR, INTERFACE, MARKED, QUEUES, RINGS, MARK, SETTINGS = MARK + 4 };
+enum { PAIR, INTERFACE, MARKED, QUEUES, RINGS, MARK, LAST = MARK + 4 };
+#define SETTINGS LAST
 
 #include "classifier.h"
 
-enum { TC_ACT_SHOT = 2 };
 enum { BPF_F_INGRESS = 1 };
 
 static long (*const bpf_skb_store_bytes)(struct __sk_buff *skb, __u32 offset, const void *from,
@@ -39,6 +39,10 @@ SEC("classifier") int ringway_redirect(struct __sk_buff *skb)
 {
 	const __u32 rings = setting(RINGS);
 
+	if (skb->mark == FORWARDED) {
+		set_mark(skb, 0);
+		return TC_ACT_UNSPEC;
+	}
 	/* The pair's queues are the host rings. It takes this one, unless the socket has another. */
 	if (rings > 1)
 		skb->queue_mapping = queue_of(skb) % rings + 1;

@@ -4,11 +4,10 @@
  */
 
 /* As ingress_drop.rs fills it in: how many queues there are, and for each whether it is dropped. */
-enum { QUEUES, FIRST, SETTINGS = FIRST + 64 };
+enum { QUEUES, FIRST, LAST = FIRST + 64 };
+#define SETTINGS LAST
 
 #include "classifier.h"
-
-enum { TCX_NEXT = -1, TCX_DROP = 2 };
 
 SEC("classifier") int ringway_ingress_drop(struct __sk_buff *skb)
 {
@@ -16,15 +15,15 @@ SEC("classifier") int ringway_ingress_drop(struct __sk_buff *skb)
 	__u32 queue = skb->queue_mapping;
 
 	if (skb->mark == INJECTED) {
-		skb->mark = 0;
-		return TCX_NEXT;
+		set_mark(skb, 0);
+		return TC_ACT_UNSPEC;
 	}
 	/* Counted from 1, as the sockets' filters do it. */
 	if (queue && queues > 1)
 		queue = (queue - 1) % queues;
 	else
 		queue = 0;
-	return setting(FIRST + queue) ? TCX_DROP : TCX_NEXT;
+	return setting(FIRST + queue) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::rtnl::{find, link_by_index};
-use crate::{AttachMode, Error, Interface, ingress_drop, sys, tc};
+use crate::{AttachMode, Error, Interface, ingress_drop, switch, sys, tc};
 
 /// A program that is there already.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,8 +106,9 @@ fn ingress_drop(index: u32) -> io::Result<(Option<AttachedProgram>, u64)> {
     };
     let named = programs.into_iter().filter_map(|id| Some((id, sys::program_name(id).ok()?)));
     // The kernel keeps the first 15 bytes of a name.
-    let found =
-        named.into_iter().find(|(_, name)| Some(name.as_str()) == ingress_drop::PROGRAM.get(..15));
+    let is_ours =
+        |name: &str| [ingress_drop::PROGRAM.get(..15), Some(switch::PROGRAM)].contains(&Some(name));
+    let found = named.into_iter().find(|(_, name)| is_ours(name));
     let found = found.map(|(id, name)| AttachedProgram {
         mode: None,
         id,
@@ -128,6 +129,15 @@ pub(crate) fn check_no_ingress_drop(interface: &Interface) -> Result<u64, Error>
         }
         Ok((None, revision)) => Ok(revision),
         Err(_) => Ok(0),
+    }
+}
+
+/// Fails if an XDP program takes frames before any other.
+pub(crate) fn check_no_program(interface: &Interface) -> Result<(), Error> {
+    match attached_to(interface.index) {
+        Ok(Some(program)) => Err(Error::Occupied { interface: interface.name.clone(), program }),
+        // What does not tell is said by whatever is done next.
+        Ok(None) | Err(_) => Ok(()),
     }
 }
 

@@ -116,6 +116,15 @@ impl Interface {
         ))
     }
 
+    /// Why what the interface receives cannot be sent on as it is.
+    pub(crate) fn unfit_to_forward(&self) -> Option<String> {
+        let (Joins { what, switch, .. }, name) = self.joined(&JOINS[..1])?;
+        Some(format!(
+            "{what} of {name} is on, and frames that it has joined cannot be sent on; turn it off with \
+             `ethtool -K {name} {switch} off`"
+        ))
+    }
+
     /// The first of these features that is on here, and where; the first of all also at what this is made of (a VLAN's
     /// interface, say), to which the kernel goes down.
     fn joined(&self, mut features: &'static [Joins]) -> Option<(&'static Joins, String)> {

@@ -17,6 +17,7 @@
 //! | XDP program attached ([`XdpProgram`]) | the last descriptor of its link is closed: the stack gets every frame |
 //! | what the stack sends is redirected ([`EgressRedirect`]) | the last descriptor of its link is closed: it goes out again |
 //! | what the interface receives is kept from the stack ([`IngressDrop`]) | the last descriptor of its link is closed |
+//! | a switch's program at an interface ([`SwitchedInterface`]) | the last descriptor of its link is closed |
 //! | a filter and a qdisc `clsact` by which these two are attached without tcx | likewise, by a [`Guard`] |
 //! | a queue is bound ([`Xsk`]) | the socket's descriptor **and** every mapping of its rings are closed, some 20 ms later |
 //! | promiscuous mode ([`Promiscuous`]) | its socket is closed |
@@ -35,7 +36,7 @@
 //! | `host.rs`, `mark.rs`, `pair.rs`, `ingress_drop.rs`, `offload.rs` | the host's stack: redirected, reached, kept apart |
 //! | `tc/` | programs beside the traffic control, by tcx or `clsact`, and who removes their filters |
 //! | `xsk.rs`, `packet/` | sockets for queues, AF_XDP and AF_PACKET |
-//! | `port.rs` | an interface as a port of a switch |
+//! | `port.rs`, `switch.rs` | an interface as a port of a switch; a switch's program in the kernel |
 //! | `promisc.rs`, `steer/` | settings of the interface |
 //! | `helper.rs`, `operation.rs`, `parcel.rs` | who does it: this process, or a helper with the privileges; the protocol between them |
 //! | `object.rs`, `sys.rs`, `rtnl.rs`, `genl.rs` | the kernel's interfaces: BPF, ioctl, netlink |
@@ -83,6 +84,7 @@ mod promisc;
 mod rtnl;
 mod rule;
 pub mod steer;
+mod switch;
 mod sys;
 mod tags;
 mod tc;
@@ -120,6 +122,7 @@ pub use privileges::{Missing, device_privileges, privileges};
 pub use program::{AttachMode, InstalledRules, Installer, LoadedRules, Loader, QUEUES, XdpProgram};
 pub use promisc::Promiscuous;
 pub use rule::{QueueRule, QueueRules};
+pub use switch::{SWITCHED_PORT_MEMORY, SwitchProgram, SwitchedInterface};
 pub use tc::{Guard, TcFilter, tc_filter_descriptors, use_guard};
 pub use watch::{Link, LinkState, LinkWatch};
 pub use xsk::{Mode, UnboundXsks, Xsk, XskConfig, takes_chunks_of};

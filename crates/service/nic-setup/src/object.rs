@@ -24,3 +24,10 @@ pub(crate) fn load(object: &[u8]) -> io::Result<Ebpf> {
     let mut loader = LOADER.lock().unwrap_or_else(PoisonError::into_inner);
     loader.load(object).map_err(io::Error::other)
 }
+
+/// The same, with as many `entries` of a map as this machine needs.
+pub(crate) fn load_with(object: &[u8], map: &str, entries: u32) -> io::Result<Ebpf> {
+    let mut loader = EbpfLoader::new();
+    loader.btf(None).map_max_entries(map, entries);
+    loader.load(object).map_err(io::Error::other)
+}

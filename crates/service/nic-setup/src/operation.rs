@@ -22,13 +22,14 @@ use crate::{
     helper::Run,
     host,
     losses::{LossCounter, losses_here},
-    netns,
+    netns, packet,
     pair::{self, Pair},
     parcel::{self, Fd, Parcel},
     rule::PackedRules,
     steer::{self, Plan},
+    switch::{self, SwitchParts},
     sys,
-    tc::{self, Lease},
+    tc::{self, Attachment, Lease},
     xsk::{BindConfig, RingSizesDef},
 };
 
@@ -68,7 +69,8 @@ macro_rules! operations {
 operations! {
     LookUp, Watch, ReadLosses, NetnsCookie, NetnsOf, NamedNetns,
     AttachProgram, LoadRules, MakeXsk, BindXsk,
-    OpenRxSocket, OpenTxSocket, HasTcx, BeginIngressDrop, HoldPromiscuous,
+    OpenRxSocket, OpenMessages, OpenTxSocket, HasTcx, BeginIngressDrop, HoldPromiscuous,
+    MakeSwitchProgram, AttachSwitchProgram,
     BeginEgressRedirect, LoadEgressFilter, MakeHostEnd,
     MakePair, LookAtDevice, RemovePair,
     MakeFilter, MakeAction,
@@ -363,6 +365,26 @@ impl Run for OpenRxSocket {
     }
 }
 
+/// As above, for messages.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct OpenMessages {
+    pub interface: String,
+    pub ignored_mark: u32,
+}
+
+impl Run for OpenMessages {
+    type Output = Fd;
+    const QUICK: bool = true;
+
+    fn interface(&self) -> &str {
+        &self.interface
+    }
+
+    fn run(self) -> Result<Fd, Error> {
+        packet::open_messages_here(&self.interface, self.ignored_mark)
+    }
+}
+
 /// See [`TxSocket::open`].
 #[derive(Serialize, Deserialize)]
 pub(crate) struct OpenTxSocket {
@@ -416,6 +438,42 @@ impl Run for BeginIngressDrop {
 
     fn run(self) -> Result<IngressDrop, Error> {
         IngressDrop::begin_here(&self.interface, self.lease)
+    }
+}
+
+/// See [`SwitchProgram::new`](crate::SwitchProgram::new).
+#[derive(Serialize, Deserialize)]
+pub(crate) struct MakeSwitchProgram;
+
+impl Run for MakeSwitchProgram {
+    type Output = SwitchParts;
+
+    fn interface(&self) -> &str {
+        ""
+    }
+
+    fn run(self) -> Result<SwitchParts, Error> {
+        switch::make_here()
+    }
+}
+
+/// See [`SwitchProgram::attach`](crate::SwitchProgram::attach); a program of [`MakeSwitchProgram`].
+#[derive(Serialize, Deserialize)]
+pub(crate) struct AttachSwitchProgram {
+    pub interface: Interface,
+    pub program: Fd,
+    pub lease: Option<Lease>,
+}
+
+impl Run for AttachSwitchProgram {
+    type Output = Attachment;
+
+    fn interface(&self) -> &str {
+        &self.interface.name
+    }
+
+    fn run(self) -> Result<Attachment, Error> {
+        switch::attach_here(&self.interface, self.program.as_fd(), self.lease)
     }
 }
 

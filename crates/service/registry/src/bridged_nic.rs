@@ -1,14 +1,18 @@
 //! An interface as a port of a bridge, in the best mode there is.
 
+use std::sync::Arc;
+
+use ringway_fastpath::FastPath;
 use ringway_nic_setup::{
-    AttachMode, INJECTED, IngressDrop, InjectMark, Interface, Promiscuous, Source, nic_port_memory,
-    open_nic_port_as, open_packet_port,
+    AttachMode, INJECTED, IngressDrop, InjectMark, Interface, Promiscuous, SWITCHED_PORT_MEMORY,
+    Source, SwitchedInterface, nic_port_memory, open_nic_port_as, open_packet_port,
 };
 use ringway_packet::Geometry;
-use ringway_proto::{NicMode, Refusals, Result};
-use ringway_switch_port::Port as BridgePort;
+use ringway_proto::{Error, NicMode, Refusal, Refusals, Result};
+use ringway_switch_port::{Port as BridgePort, PortIndex};
 
 use crate::{
+    fast_switch::{Fast, FastSwitch},
     interfaces::nic_error,
     mode_select::AttachFailure,
     nic_mode,
@@ -21,6 +25,8 @@ pub(crate) struct BridgedNic {
     pub held: Held,
     /// What would catch the frames that are sent to the stack.
     pub inject_mark: InjectMark,
+    /// The table of the switch's program, if that forwards for the interface.
+    pub table: Option<Arc<FastPath>>,
 }
 
 /// What is held as long as a bridge has an interface.
@@ -33,20 +39,105 @@ pub(crate) struct Held {
     pub memory: u64,
     /// What keeps frames from the stack, and has the NIC take all there are, where sockets only listen.
     _apart: Option<(IngressDrop, Promiscuous)>,
+    /// The same where the switch's program does it.
+    switched: Option<Switched>,
+}
+
+/// An interface that the switch's program has.
+struct Switched {
+    interface: SwitchedInterface,
+    _promiscuous: Promiscuous,
+    /// There as long as an interface of the switch is.
+    _fast: Arc<FastSwitch>,
+}
+
+impl Held {
+    /// The interface has this place on its bridge.
+    pub fn set_port(&self, port: PortIndex) {
+        if let Some(switched) = &self.switched {
+            switched.interface.set_port(port);
+        }
+    }
 }
 
 impl BridgedNic {
     /// Takes all that an interface of the calling thread's network namespace receives. `injected`: the
-    /// bridge sends to its stack.
-    pub fn open(interface: &Interface, request: ModeRequest, injected: bool) -> Result<BridgedNic> {
+    /// bridge sends to its stack. `fast`: what forwards for the bridge in the kernel, or why that cannot be.
+    ///
+    /// That is for interfaces whose driver does not hand over its buffers, unless a mode is asked for: frames
+    /// come whole there, whatever their length, and most of them go on without coming up.
+    pub fn open(
+        interface: &Interface,
+        request: ModeRequest,
+        injected: bool,
+        fast: std::result::Result<&Arc<FastSwitch>, &str>,
+    ) -> Result<BridgedNic> {
+        let is_wanted = is_kernels(interface, request);
+        let mut slow = Refusals::default();
+        if is_wanted {
+            let opened = match fast {
+                Ok(fast) => by_program(interface, fast).map_err(AttachFailure::packet),
+                Err(why) => Err(AttachFailure::Refused(Error::invalid(why))),
+            };
+            match opened {
+                Ok(nic) => return Ok(nic),
+                Err(AttachFailure::Impossible(error)) => return Err(error),
+                Err(AttachFailure::Refused(error)) => {
+                    let Error { problem, remedy, .. } = error;
+                    slow.0.push(Refusal { tried: KERNEL.into(), problem, remedy });
+                }
+            }
+        }
         let open = |attach, modes: &[NicMode]| match attach {
             Some(attach) => by_xdp(interface, attach, modes, injected).map_err(AttachFailure::xdp),
             None => by_packet(interface).map_err(AttachFailure::Refused),
         };
         let ((mut nic, own), before) = request.select(&interface.name, open)?;
-        nic.held.mode = describe(&nic.held.mode, &before.then(own));
+        nic.held.mode = describe(&nic.held.mode, &slow.then(before.then(own)));
         Ok(nic)
     }
+}
+
+/// Whether the kernel is to forward for an interface that is opened so.
+fn is_kernels(interface: &Interface, request: ModeRequest) -> bool {
+    match request.mode {
+        None => !interface.zero_copy,
+        Some(mode) => mode == NicMode::Packet,
+    }
+}
+
+/// Bytes that it will take to receive into and send from, if it is opened so.
+pub(crate) fn memory_of(interface: &Interface, request: ModeRequest) -> u64 {
+    match is_kernels(interface, request) {
+        true => SWITCHED_PORT_MEMORY,
+        false => nic_port_memory(interface),
+    }
+}
+
+/// The mode of interfaces between which the kernel forwards.
+const KERNEL: &str = "kernel";
+
+/// Descriptors of such an interface besides: its sockets, and the switch's program.
+const SWITCHED: usize = 4;
+
+/// What the program of the switch does not forward comes by a socket.
+fn by_program(
+    interface: &Interface,
+    fast: &Arc<FastSwitch>,
+) -> Result<BridgedNic, ringway_nic_setup::Error> {
+    let Fast { program, table } = &*fast.get()?;
+    let promiscuous = Promiscuous::hold(interface)?;
+    let (switched, port) = program.attach(interface)?;
+    let switched = Switched { interface: switched, _promiscuous: promiscuous, _fast: fast.clone() };
+    let held = Held {
+        mode: KERNEL.into(),
+        descriptors: SWITCHED,
+        memory: SWITCHED_PORT_MEMORY,
+        _apart: None,
+        switched: Some(switched),
+    };
+    let (port, inject_mark) = (Box::new(port), InjectMark::IngressDrop);
+    Ok(BridgedNic { port, held, inject_mark, table: Some(table.clone()) })
 }
 
 /// And the modes that its sockets were refused.
@@ -68,8 +159,14 @@ fn by_xdp(
     };
     let inject_mark = attached.inject_mark();
     let descriptors = interface.queues() as usize + usize::from(attached.is_bound());
-    let held = Held { mode, descriptors, memory: nic_port_memory(interface), _apart: None };
-    Ok((BridgedNic { port: Box::new(port), held, inject_mark }, refused))
+    let held = Held {
+        mode,
+        descriptors,
+        memory: nic_port_memory(interface),
+        _apart: None,
+        switched: None,
+    };
+    Ok((BridgedNic { port: Box::new(port), held, inject_mark, table: None }, refused))
 }
 
 /// One socket receives from all queues.
@@ -91,7 +188,18 @@ fn by_packet(interface: &Interface) -> Result<Opened> {
     let mode = NicMode::Packet.to_string();
     let Geometry { block_size, blocks } = Geometry::DEFAULT;
     let memory = u64::from(block_size) * u64::from(blocks);
-    let held = Held { mode, descriptors: 2, memory, _apart: Some((ingress_drop, promiscuous)) };
-    let nic = BridgedNic { port: Box::new(port), held, inject_mark: InjectMark::IngressDrop };
+    let held = Held {
+        mode,
+        descriptors: 2,
+        memory,
+        _apart: Some((ingress_drop, promiscuous)),
+        switched: None,
+    };
+    let nic = BridgedNic {
+        port: Box::new(port),
+        held,
+        inject_mark: InjectMark::IngressDrop,
+        table: None,
+    };
     Ok((nic, Refusals::default()))
 }

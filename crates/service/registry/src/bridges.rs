@@ -1,14 +1,21 @@
 //! The book of bridges.
 
-use std::{collections::BTreeMap, io, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::{Arc, Weak},
+};
 
 use ringway_abi::Dir;
+use ringway_fastpath::FastPath;
 use ringway_kring::{Doorbell, Offsets};
 use ringway_proto::{Cause, Error, Forwarding, Result};
 use ringway_switch_port::{Port as BridgePort, PortIndex, PortMirrors};
 use ringway_vale::{Bridge, Draining, PortConfig, PortCounters, Remainder, SourceAddresses};
 
-use crate::{accounts::Accounts, lasting::LastingSettings, registry::Settings};
+use crate::{
+    accounts::Accounts, fast_switch::FastSwitch, lasting::LastingSettings, registry::Settings,
+};
 
 mod addresses;
 mod forwarding;
@@ -66,6 +73,8 @@ struct BridgeEntry {
     expected: Vec<(String, u32)>,
     /// What ports have again when they come back.
     settings: Vec<LastingSettings>,
+    /// The table that the worker shares with a program in the kernel.
+    table: Option<Arc<FastPath>>,
 }
 
 impl BridgeEntry {
@@ -78,6 +87,15 @@ impl BridgeEntry {
     fn user(&self) -> Option<u32> {
         let first = self.ports.first().map(|port| port.uid);
         self.keeper.or(first).or_else(|| self.expected.first().map(|(_, uid)| *uid))
+    }
+
+    /// Has the worker share its table, unless it does.
+    fn share(&mut self, table: Option<Arc<FastPath>>) {
+        let Some(new) = table else { return };
+        if !self.table.as_ref().is_some_and(|table| Arc::ptr_eq(table, &new)) {
+            self.worker.share_table(new.clone());
+            self.table = Some(new);
+        }
     }
 
     /// The port of that index.
@@ -103,6 +121,8 @@ pub(crate) struct Bridges {
     pub lasting_changed: bool,
     /// Rung by a worker that has lost ports. Only where something listens to events.
     doorbell: Option<Arc<Doorbell>>,
+    /// By the name of the switch, with the network namespace of the interfaces.
+    fast: BTreeMap<String, (u64, Weak<FastSwitch>)>,
 }
 
 impl Bridges {
@@ -116,6 +136,27 @@ impl Bridges {
             lossless_users: settings.lossless_users.clone(),
             lasting_changed: false,
             doorbell: None,
+            fast: BTreeMap::new(),
+        }
+    }
+
+    /// What forwards between the interfaces of a bridge in the kernel, for one of network namespace `netns`; or
+    /// why it cannot for that one.
+    pub fn fast_switch(
+        &mut self,
+        bridge: &str,
+        netns: u64,
+    ) -> std::result::Result<Arc<FastSwitch>, &'static str> {
+        self.fast.retain(|_, (_, fast)| fast.strong_count() > 0);
+        let there = self.fast.get(bridge).and_then(|(at, fast)| Some((*at, fast.upgrade()?)));
+        match there {
+            Some((at, fast)) if at == netns => Ok(fast),
+            Some(_) => Err("others of the switch are in another network namespace"),
+            None => {
+                let fast = Arc::default();
+                self.fast.insert(bridge.into(), (netns, Arc::downgrade(&fast)));
+                Ok(fast)
+            }
         }
     }
 
@@ -167,6 +208,8 @@ impl Bridges {
                         entry.keep_settings(gone);
                     }
                     entry.apply_forwarding();
+                    // What the old one had told the program went with it.
+                    entry.table = None;
                 }
                 // The next port to join makes a new one.
                 Err(_) => *place = None,
@@ -276,6 +319,7 @@ impl Bridges {
                 configured_by: None,
                 expected: Vec::new(),
                 settings: Vec::new(),
+                table: None,
             });
         }
         slot.as_mut().ok_or_else(|| no_bridge(bridge))
@@ -357,12 +401,26 @@ impl Bridges {
         bridge: &str,
         name: &str,
         port: Box<dyn BridgePort>,
+        config: PortConfig,
+    ) -> Result<BridgePortRef> {
+        self.attach_sharing(uid, bridge, name, port, config, None)
+    }
+
+    /// The same for an interface; `table`: of the program in the kernel that forwards for it.
+    pub fn attach_sharing(
+        &mut self,
+        uid: u32,
+        bridge: &str,
+        name: &str,
+        port: Box<dyn BridgePort>,
         mut config: PortConfig,
+        table: Option<Arc<FastPath>>,
     ) -> Result<BridgePortRef> {
         crate::fault::step();
         self.check_ports_share(bridge, uid, 1)?;
         let may_be_lossless = self.may_be_lossless(uid);
         let entry = self.find_or_start(bridge, uid)?;
+        entry.share(table);
         entry.settle(name, uid, &mut config);
         config.lossless = config.lossless.filter(|_| may_be_lossless);
         let counters = Arc::new(PortCounters::default());

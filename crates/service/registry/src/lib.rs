@@ -61,6 +61,7 @@ mod deferred;
 mod descriptors;
 mod draining;
 mod expected;
+mod fast_switch;
 #[cfg(not(feature = "faults"))]
 mod fault;
 #[cfg(feature = "faults")]

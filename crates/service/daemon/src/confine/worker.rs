@@ -16,7 +16,7 @@ use seccompiler::{
 };
 
 /// What it may call, with whatever arguments.
-const ALLOWED: [c_long; 37] = [
+const ALLOWED: [c_long; 38] = [
     // Doorbells, and sockets of interfaces.
     libc::SYS_read,
     libc::SYS_write,
@@ -28,6 +28,7 @@ const ALLOWED: [c_long; 37] = [
     libc::SYS_recvfrom,
     libc::SYS_sendto,
     libc::SYS_sendmmsg,
+    libc::SYS_recvmmsg,
     libc::SYS_getsockopt,
     libc::SYS_epoll_ctl,
     libc::SYS_epoll_wait,

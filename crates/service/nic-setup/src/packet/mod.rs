@@ -3,5 +3,5 @@
 mod filter;
 mod socket;
 
-pub(crate) use socket::listen;
 pub use socket::{RxSocket, Source, TxSocket};
+pub(crate) use socket::{listen, open_messages, open_messages_here};

@@ -4,18 +4,22 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use libc::{SOL_PACKET, c_int};
-use rustix::net::sockopt::set_socket_send_buffer_size_force;
+use rustix::net::sockopt::{set_socket_recv_buffer_size_force, set_socket_send_buffer_size_force};
 
 use ringway_packet::{Geometry, PATIENCE_MS, socket as sys};
 
 use serde::{Deserialize, Serialize};
 
 use super::filter;
-use crate::operation::{OpenRxSocket, OpenTxSocket};
+use crate::operation::{OpenMessages, OpenRxSocket, OpenTxSocket};
+use crate::parcel::Fd;
 use crate::{Error, helper, parcel};
 
 /// Bytes of frames that may be on their way to the interface.
 const SEND_BUFFER: usize = 4 << 20;
+
+/// Bytes of messages that may wait to be received.
+const RECEIVE_BUFFER: usize = 4 << 20;
 
 const REMEDY: &str = "run with CAP_NET_RAW; the kernel needs CONFIG_PACKET";
 
@@ -88,6 +92,30 @@ impl RxSocket {
     pub fn listen(&self, on: bool) -> io::Result<()> {
         listen(self.as_fd(), self.ifindex, on)
     }
+}
+
+/// A socket that does not [listen](listen) yet, and receives messages in place of a ring of blocks: each with
+/// a virtio-net header in front and its tag beside it.
+pub(crate) fn open_messages(source: &Source<'_>) -> Result<OwnedFd, Error> {
+    let interface = source.interface.into();
+    let ignored_mark = source.ignored_mark;
+    helper::run(OpenMessages { interface, ignored_mark }).map(|fd| fd.0)
+}
+
+pub(crate) fn open_messages_here(interface: &str, ignored_mark: u32) -> Result<Fd, Error> {
+    let open = || -> io::Result<OwnedFd> {
+        let fd = sys::new()?;
+        let number = |option, value: c_int| sys::set_option(fd.as_fd(), SOL_PACKET, option, &value);
+        number(libc::PACKET_IGNORE_OUTGOING, 1)?;
+        number(libc::PACKET_VNET_HDR, 1)?;
+        number(libc::PACKET_AUXDATA, 1)?;
+        sys::set_filter(fd.as_fd(), &mut filter::program(0, 1, ignored_mark))?;
+        // With less room, more is lost of what comes at once.
+        let _ = set_socket_recv_buffer_size_force(&fd, RECEIVE_BUFFER);
+        Ok(fd)
+    };
+    let what = "no AF_PACKET socket can be made to receive";
+    open().map(Fd).map_err(Error::refused(interface, what, REMEDY))
 }
 
 /// The same for a socket whose owner has it elsewhere.

@@ -1,8 +1,11 @@
 //! A NIC on a bridge (S-VALE-16): its rings are the kernel's, and the bridge has them.
 
+use std::sync::Arc;
+
+use ringway_fastpath::FastPath;
 use ringway_nic_setup::{
     EgressRedirect, HostEnd, Interface, Link, LinkState, LinkWatch, PortAttachment,
-    STACK_PORT_MEMORY, longest_frame, nic_port_memory, open_nic_port,
+    STACK_PORT_MEMORY, longest_frame, open_nic_port,
 };
 use ringway_proto::{Cause, Error, NicMode, PortKind, Result, RingBackend};
 use ringway_switch_port::Port as BridgePort;
@@ -11,11 +14,12 @@ use ringway_xdp::NicPort;
 
 use crate::{
     bind_reply::Fds,
-    bridged_nic::{BridgedNic, Held},
+    bridged_nic::{BridgedNic, Held, memory_of},
     bridges::{BridgePortRef, Bridges},
     charge::Charge,
     deferred::Subject,
     descriptors::{BRIDGED, EGRESS_REDIRECT, HOST_END, WATCH, tc_filters},
+    fast_switch::FastSwitch,
     interfaces::{OpenNetns, allowed_attach, look_up, nic_error, nic_key},
     kinds::{KindInfo, PortBackend, RingAt, RingUse, monitor::Monitor, persistent::stack_name},
     lasting::LastingNetns,
@@ -130,12 +134,14 @@ impl Attachment {
         &mut self,
         bridges: &mut Bridges,
         (uid, bridge, full): (u32, &str, &str),
-        port: Box<dyn BridgePort>,
+        port: (Box<dyn BridgePort>, Option<Arc<FastPath>>),
         host_port: Option<NicPort<PortAttachment>>,
         config: PortConfig,
     ) -> Result<BridgePortRef> {
         let of_nic = PortConfig { is_interface: true, ..config.clone() };
-        let bridge_port = bridges.attach(uid, bridge, full, port, of_nic)?;
+        let (port, table) = port;
+        let bridge_port = bridges.attach_sharing(uid, bridge, full, port, of_nic, table)?;
+        self.nic.set_port(bridge_port.index);
         let Some(port) = host_port else { return Ok(bridge_port) };
         let of_stack = PortConfig { leads_on: true, ..config };
         let redirected = self.egress_redirect.redirect(self.host.as_ref(), None);
@@ -199,12 +205,16 @@ impl Attached {
         // Before it is opened; and once more before the result is taken, which is undone elsewhere then.
         registry.bridges.check_room(bridge, caller.uid, 1 + usize::from(how.stack))?;
         if !registry.deferred.is_done(&subject) {
-            let most = nic_port_memory(&interface).saturating_add(stack_memory);
+            let most = memory_of(&interface, request).saturating_add(stack_memory);
             registry.regions.check_asked(caller.uid, most).map_err(|e| e.at(full))?;
         }
         let netns = OpenNetns::of(&caller.netns)?;
         let (wanted, stack) = (interface.clone(), how.stack);
-        let open = move || netns.inside(|| open(&wanted, request, stack)).flatten();
+        let fast = registry.bridges.fast_switch(bridge, nic_key(caller, &interface).0);
+        let open = move || {
+            let fast = fast.as_ref().map_err(|why| *why);
+            netns.inside(|| open(&wanted, request, stack, fast)).flatten()
+        };
         let opened = registry.deferred.off_loop(subject.clone(), open)??;
         let memory = opened.nic.held.memory.saturating_add(stack_memory);
         let charge = match registry.regions.charge(caller.uid, memory) {
@@ -214,7 +224,8 @@ impl Attached {
                 return Err(error.at(full));
             }
         };
-        let Opened { watch, nic: BridgedNic { port, held, .. }, egress_redirect, host } = opened;
+        let Opened { watch, nic: BridgedNic { port, held, table, .. }, egress_redirect, host } =
+            opened;
         let (host, host_port) = host.unzip();
         let mut attachment =
             Attachment { host, stack: None, egress_redirect, nic: held, _charge: charge };
@@ -222,7 +233,8 @@ impl Attached {
         let config = PortConfig { max_frame: interface.longest_frame(), ..PortConfig::default() };
         let place = (caller.uid, bridge, full);
         let joined = registry.regions.global(caller.uid).and_then(|region| {
-            let joined = attachment.join(&mut registry.bridges, place, port, host_port, config);
+            let joined =
+                attachment.join(&mut registry.bridges, place, (port, table), host_port, config);
             let joined = joined.inspect_err(|_| registry.regions.drop_unused(region));
             joined.map(|bridge_port| (region, bridge_port))
         });
@@ -285,9 +297,14 @@ struct Opened {
 }
 
 /// Opens them for the calling thread's network namespace.
-fn open(interface: &Interface, request: ModeRequest, with_stack: bool) -> Result<Opened> {
+fn open(
+    interface: &Interface,
+    request: ModeRequest,
+    with_stack: bool,
+    fast: std::result::Result<&Arc<FastSwitch>, &str>,
+) -> Result<Opened> {
     let watch = watch(interface)?;
-    let nic = BridgedNic::open(interface, request, with_stack)?;
+    let nic = BridgedNic::open(interface, request, with_stack, fast)?;
     let egress_redirect = EgressRedirect::begin(interface).map_err(nic_error)?;
     let host = with_stack.then(|| {
         let mut end = HostEnd::new(interface, 1)?;

@@ -4,8 +4,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ringway_proto::{
-    Error, Grant, Monitor, Options, PortInfo, PortShape, RegionInfo, Registration, Reply, Request,
-    RingSelection, SwitchPosition,
+    Error, Grant, Monitor, NicMode, Options, PortInfo, PortShape, RegionInfo, Registration, Reply,
+    Request, RingSelection, SwitchPosition,
 };
 use ringway_region::{NetifView, Region, RingView};
 use ringway_registry::{Caller, Handle, Registry, Settings};
@@ -153,12 +153,21 @@ impl World {
     }
 
     pub fn attach_as(&mut self, name: &str, stack: bool) -> Result<u32, i32> {
+        self.attach_in(name, stack, None)
+    }
+
+    pub fn attach_in(
+        &mut self,
+        name: &str,
+        stack: bool,
+        mode: Option<NicMode>,
+    ) -> Result<u32, i32> {
         index(self.ask(Request::SwitchAttach {
             name: name.into(),
             stack,
             all_rings: true,
             mem_id: 0,
-            mode: None,
+            mode,
         })?)
     }
 

@@ -1,0 +1,290 @@
+/*
+ * Frames from one attached interface of a switch to another, by the switch's own table: what the program
+ * is sure of never comes to user space. Ingress of each interface.
+ *
+ * Sure is: one machine sends to another, the switch knows both, each behind an interface that takes part,
+ * and the source is the one by which the frame came. All else goes to the worker, by a pair of interfaces.
+ *
+ * A flow changes its path when an address is learned. So that its frames stay in order, each frame that
+ * goes to the worker has a number, and the last one of each pair of addresses is noted: frames of that
+ * pair go to the worker, too, until it has seen that one.
+ *
+ * The worker writes `table`, `ports` and `settings`, the program the others; see the crate
+ * ringway-fastpath, which has the same layouts.
+ */
+#include "classifier.h"
+
+enum { BPF_F_MMAPABLE = 1 << 10 };
+
+enum { SETS = 1024, WAYS = 4, PORTS = 256, PAIRS = 4096 };
+
+/* Of a port: it takes part. */
+enum { TAKES_PART = 1 };
+/* Of the switch: it looks at VLAN tags. */
+enum { LOOKS_AT_TAGS = 1 };
+
+/* No VLAN, no port. */
+#define NONE 0xffffffff
+
+/* How long frames wait for the worker to see those before them, in nanoseconds. */
+#define PATIENCE 20000000ULL
+
+static long (*const bpf_redirect)(__u32 ifindex, __u64 flags) = (void *)23;
+static __u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
+static long (*const bpf_redirect_peer)(__u32 ifindex, __u64 flags) = (void *)155;
+static __u64 (*const bpf_ktime_get_coarse_ns)(void) = (void *)160;
+
+struct set {
+	__u64 key[WAYS];
+	__u32 port[WAYS];
+	__u32 unused[4];
+};
+
+struct seen {
+	__u32 second[WAYS];
+};
+
+struct port {
+	/* Its frames up to this number have been seen by the worker. */
+	__u64 drained;
+	__u32 flags;
+	__u32 ifindex;
+	/* The VLAN of its untagged frames. */
+	__u32 vid;
+	/* Bytes that it sends in one frame. */
+	__u32 max_frame;
+	__u32 unused[10];
+};
+
+struct settings {
+	__u64 secret[2];
+	__u32 flags;
+	/* Seconds; 0: for ever. */
+	__u32 ageing;
+	__u32 cpus;
+	__u32 unused[9];
+};
+
+struct begun {
+	__u64 number;
+	__u64 unused[7];
+};
+
+struct counts {
+	__u64 sent_packets;
+	__u64 sent_bytes;
+	__u64 received_packets;
+	__u64 received_bytes;
+	__u64 too_long;
+	/* Frames that may have overtaken others. */
+	__u64 impatient;
+	__u64 unused[2];
+};
+
+struct pair {
+	__u64 number;
+	/* When frames of the pair began to wait; 0: they do not. */
+	__u64 since;
+};
+
+struct place {
+	__u32 port;
+	/* The pair of interfaces that leads to the worker. */
+	__u32 slow;
+};
+
+#define SHARED_ARRAY(name, type_of_value, entries)          \
+	struct {                                            \
+		int (*type)[BPF_MAP_TYPE_ARRAY];            \
+		int (*map_flags)[BPF_F_MMAPABLE];           \
+		int (*max_entries)[entries];                \
+		__u32 *key;                                 \
+		type_of_value *value;                       \
+	} name SEC(".maps")
+
+SHARED_ARRAY(table, struct set, SETS);
+SHARED_ARRAY(seen, struct seen, SETS);
+SHARED_ARRAY(ports, struct port, PORTS);
+SHARED_ARRAY(settings, struct settings, 1);
+SHARED_ARRAY(begun, struct begun, PORTS);
+/* For each port and each processor; as many as switch.rs says. */
+SHARED_ARRAY(counts, struct counts, PORTS);
+
+struct {
+	int (*type)[BPF_MAP_TYPE_ARRAY];
+	int (*max_entries)[PAIRS];
+	__u32 *key;
+	struct pair *value;
+} pairs SEC(".maps");
+
+/* By the interface's number. */
+struct {
+	int (*type)[BPF_MAP_TYPE_HASH];
+	int (*max_entries)[PORTS];
+	__u32 *key;
+	struct place *value;
+} places SEC(".maps");
+
+static inline __u64 upper_half(__u64 a, __u64 b)
+{
+	const __u64 a0 = (__u32)a, a1 = a >> 32, b0 = (__u32)b, b1 = b >> 32;
+	const __u64 low = a0 * b0, middle = a1 * b0 + (low >> 32);
+
+	return a1 * b1 + (middle >> 32) + ((a0 * b1 + (__u32)middle) >> 32);
+}
+
+/* As the switch's own table has it: set_of. */
+static inline __u32 set_of(const struct settings *settings, __u64 key)
+{
+	const __u64 a = key ^ settings->secret[0];
+	const __u64 b = (key << 32 | key >> 32) ^ settings->secret[1];
+
+	return ((upper_half(a, b) ^ (a * b)) * 0x9e3779b97f4a7c15ULL) >> 54;
+}
+
+/* Who knows an address: the port, and where it is noted when that was last seen. */
+struct known {
+	__u32 port;
+	__u32 *second;
+};
+
+static inline __attribute__((always_inline)) struct known
+look_up(const struct settings *settings, __u64 key)
+{
+	const __u32 at = set_of(settings, key);
+	const struct set *set = bpf_map_lookup_elem(&table, &at);
+	struct seen *times = bpf_map_lookup_elem(&seen, &at);
+	struct known known = { NONE, 0 };
+
+	if (!set || !times)
+		return known;
+#pragma unroll
+	for (int way = 0; way < WAYS; way++) {
+		const volatile __u64 *const place = &set->key[way];
+
+		if (*place == key) {
+			const __u32 port = *(const volatile __u32 *)&set->port[way];
+
+			/* The worker may have put another address there meanwhile. */
+			if (*place == key) {
+				known.port = port;
+				known.second = &times->second[way];
+			}
+		}
+	}
+	return known;
+}
+
+static inline struct counts *counts_of(__u32 port, __u32 cpus)
+{
+	const __u32 at = port * cpus + bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&counts, &at);
+}
+
+/* To the worker, with a number that `pair` notes, if there is one. */
+static inline int slow_path(const struct place *place, struct pair *pair)
+{
+	const __u32 port = place->port;
+	struct begun *number = bpf_map_lookup_elem(&begun, &port);
+
+	if (number) {
+		const __u64 own = __sync_fetch_and_add(&number->number, 1) + 1;
+
+		if (pair)
+			pair->number = own;
+	}
+	return bpf_redirect_peer(place->slow, 0);
+}
+
+SEC("classifier") int ringway_switch(struct __sk_buff *skb)
+{
+	const __u32 only = 0, index = skb->ifindex;
+	const __u8 *const data = (void *)(__u64)skb->data, *const end = (void *)(__u64)skb->data_end;
+	const struct place *place;
+	const struct settings *settings_;
+	const struct port *from, *to;
+	struct known source, destination;
+	struct counts *sent, *received;
+	struct pair *pair;
+	__u64 dst = 0, src = 0, vlan;
+	__u32 second, cpus, hash, key;
+
+	if (skb->mark == INJECTED) {
+		set_mark(skb, 0);
+		return TC_ACT_UNSPEC;
+	}
+	place = bpf_map_lookup_elem(&places, &index);
+	if (!place)
+		return TC_ACT_SHOT;
+	settings_ = bpf_map_lookup_elem(&settings, &only);
+	key = place->port;
+	from = bpf_map_lookup_elem(&ports, &key);
+	if (!settings_ || !from || data + 14 > end || data[0] & 1)
+		return slow_path(place, 0);
+#pragma unroll
+	for (int at = 5; at >= 0; at--) {
+		dst = dst << 8 | data[at];
+		src = src << 8 | data[6 + at];
+	}
+	hash = ((dst ^ (src << 7 | src >> 41)) * 0x9e3779b97f4a7c15ULL) >> 52;
+	pair = bpf_map_lookup_elem(&pairs, &hash);
+	if (!pair)
+		return slow_path(place, 0);
+	if (!(from->flags & TAKES_PART))
+		goto unsure;
+	if (settings_->flags & LOOKS_AT_TAGS &&
+	    (skb->vlan_present || (data[12] == 0x81 && data[13] == 0)))
+		goto unsure;
+	vlan = (__u64)from->vid << 48;
+	if (from->vid == NONE)
+		goto unsure;
+	source = look_up(settings_, src | vlan);
+	if (source.port != place->port || !source.second)
+		goto unsure;
+	destination = look_up(settings_, dst | vlan);
+	key = destination.port;
+	if (key == place->port || !destination.second)
+		goto unsure;
+	to = bpf_map_lookup_elem(&ports, &key);
+	if (!to || !(to->flags & TAKES_PART) || to->vid != from->vid)
+		goto unsure;
+	second = bpf_ktime_get_coarse_ns() / 1000000000;
+	if (*source.second != second)
+		*source.second = second;
+	if (settings_->ageing && *destination.second + settings_->ageing < second)
+		goto unsure;
+	cpus = settings_->cpus;
+	sent = counts_of(place->port, cpus);
+	received = counts_of(key, cpus);
+	if (!sent || !received)
+		goto unsure;
+	if (pair->number > *(const volatile __u64 *)&from->drained) {
+		const __u64 now = bpf_ktime_get_coarse_ns();
+
+		if (!pair->since)
+			pair->since = now;
+		if (now - pair->since < PATIENCE)
+			return slow_path(place, pair);
+		/* The worker does not keep up with what comes: waiting would end with losses. */
+		sent->impatient++;
+		pair->number = 0;
+	}
+	pair->since = 0;
+	sent->sent_packets++;
+	sent->sent_bytes += skb->len;
+	/* A tag is not counted. */
+	if (!skb->gso_size && skb->len > to->max_frame + 4) {
+		received->too_long++;
+		return TC_ACT_SHOT;
+	}
+	received->received_packets++;
+	received->received_bytes += skb->len;
+	set_mark(skb, FORWARDED);
+	return bpf_redirect(to->ifindex, 0);
+unsure:
+	pair->since = 0;
+	return slow_path(place, pair);
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,369 @@
+//! A switch's program in the kernel: what it forwards, what it leaves to the worker, and that nobody can
+//! tell which of the two it was, but by the speed.
+
+use std::{
+    net::{SocketAddr, UdpSocket},
+    time::Duration,
+};
+
+use ringway::{BridgePortInfo, Control, Port, PortSettings, Vlan};
+use ringway_proto::PortTotals;
+use ringway_testkit::{Netns, PacketSocket, Proc, Snapshot, VethPair, frame, skip_without_root};
+use ringway_tests::{isolated, one_at_a_time, receive, until};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Containers `c0`, `c1` and so on, each with an interface of that name on the switch's side.
+struct Containers {
+    here: Netns,
+    there: Vec<Netns>,
+    _wires: Vec<VethPair>,
+}
+
+impl Containers {
+    fn new(count: usize) -> Containers {
+        let (here, mut there, mut wires) = (Netns::quiet("rwk"), Vec::new(), Vec::new());
+        for number in 0..count {
+            let netns = Netns::quiet("rwk");
+            wires.push(here.veth(&netns, &format!("c{number}"), "eth0"));
+            let own = number + 1;
+            netns.run(&format!(
+                "sysctl -qw net.ipv6.conf.all.disable_ipv6=1
+                 ip link set eth0 address 02:00:00:00:00:0{own} && ip link set lo up
+                 ip addr add 10.8.0.{own}/24 dev eth0 && ip link set eth0 up"
+            ));
+            there.push(netns);
+        }
+        Containers { here, there, _wires: wires }
+    }
+
+    fn attach(&self, control: &Control) {
+        self.here.enter(|| {
+            for number in 0..self.there.len() {
+                control.switch_attach("vale0", &format!("c{number}"), false).unwrap();
+            }
+        });
+    }
+
+    /// Each has its neighbours' addresses, and the switch knows all of them.
+    fn introduce(&self) {
+        for netns in &self.there {
+            for other in 1..=self.there.len() {
+                netns.try_run(&format!(
+                    "ip neigh replace 10.8.0.{other} lladdr 02:00:00:00:00:0{other} dev eth0"
+                ));
+            }
+        }
+        for netns in &self.there {
+            PacketSocket::new(netns, "eth0").send(&broadcast(netns));
+        }
+    }
+}
+
+/// From a container's own address.
+fn broadcast(netns: &Netns) -> Vec<u8> {
+    let text = netns.run("cat /sys/class/net/eth0/address");
+    let mac: Vec<u8> =
+        text.trim().split(':').map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect();
+    let mut bytes = frame(0, 60);
+    bytes[..6].fill(0xff);
+    bytes[6..12].copy_from_slice(&mac);
+    bytes
+}
+
+fn port(control: &Control, name: &str) -> BridgePortInfo {
+    let switches = control.switches().unwrap();
+    let mut ports = switches.into_iter().flat_map(|switch| switch.ports);
+    ports.find(|port| port.name == name).unwrap_or_else(|| panic!("there is no {name}"))
+}
+
+fn totals(control: &Control, name: &str) -> PortTotals {
+    port(control, name).totals
+}
+
+/// So many megabytes by TCP, from the first to the second.
+fn tcp(from: &Netns, to: &Netns, address: &str, megabytes: u32) {
+    let mut server = to.command("iperf3");
+    server.args(["-s", "-1", "--forceflush"]);
+    let server = Proc::spawn(server);
+    server.wait_for("listening", LIMIT);
+    let line = format!("iperf3 -c {address} -n {megabytes}M");
+    let output = from.try_run(&line);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{line}: {text}; the server: {}", server.output());
+}
+
+/// Bytes of a frame that `name` has sent, on average, while `what` was done.
+fn bytes_of_a_frame(control: &Control, name: &str, what: impl FnOnce()) -> u64 {
+    let before = totals(control, name);
+    what();
+    let after = totals(control, name);
+    (after.sent_bytes - before.sent_bytes) / (after.sent_packets - before.sent_packets)
+}
+
+/// A stack's segments of up to 64 KiB cross whole, which they do in the kernel alone: a worker cuts them up.
+/// Both paths count for the same ports.
+#[test]
+fn what_the_switch_knows_is_forwarded_whole() {
+    if skip_without_root("what_the_switch_knows_is_forwarded_whole") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("what_the_switch_knows_is_forwarded_whole", |home| {
+        let before = Snapshot::take();
+        let control = Control::connect().unwrap();
+        let containers = Containers::new(2);
+        containers.attach(&control);
+        assert_eq!(port(&control, "vale0:c0").mode.as_deref(), Some("kernel"));
+        containers.introduce();
+        let [a, b] = &containers.there[..] else { panic!("two") };
+        let frames_in = || {
+            let text = containers.here.run("cat /sys/class/net/c0/statistics/rx_packets");
+            text.trim().parse::<u64>().unwrap()
+        };
+        let (there, counted) = (frames_in(), totals(&control, "vale0:c0").sent_packets);
+        let whole = bytes_of_a_frame(&control, "vale0:c0", || tcp(a, b, "10.8.0.2", 64));
+        assert!(whole > 3 * 1514, "{whole} bytes a frame");
+        until("every frame is counted, by one or the other", || {
+            let (there, now) = (frames_in() - there, totals(&control, "vale0:c0"));
+            if now.sent_packets - counted == there {
+                Ok(())
+            } else {
+                Err(format!("{there}, {now:?}"))
+            }
+        });
+
+        // Where somebody watches, the worker sees to it; and not a moment longer.
+        let monitor = containers.here.enter(|| Port::open("vale0:c0/t")).unwrap();
+        let cut = bytes_of_a_frame(&control, "vale0:c0", || tcp(a, b, "10.8.0.2", 4));
+        assert!(cut <= 1514, "{cut} bytes a frame");
+        drop(monitor);
+        let whole = bytes_of_a_frame(&control, "vale0:c0", || tcp(a, b, "10.8.0.2", 64));
+        assert!(whole > 3 * 1514, "{whole} bytes a frame");
+
+        control.switch_delete("vale0").unwrap();
+        drop((control, containers));
+        home.assert_left();
+        before.assert_clean();
+    });
+}
+
+/// The worker forgets who is behind a port a thousand times, and learns it again, while frames come one
+/// after the other: each arrives, once, in its order.
+#[test]
+fn frames_stay_in_order_while_they_change_their_path() {
+    const CHANGES: u32 = 1000;
+    if skip_without_root("frames_stay_in_order_while_they_change_their_path") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("frames_stay_in_order_while_they_change_their_path", |home| {
+        let control = Control::connect().unwrap();
+        let containers = Containers::new(2);
+        containers.attach(&control);
+        containers.introduce();
+        let [a, b] = &containers.there[..] else { panic!("two") };
+        let to = SocketAddr::from(([10, 8, 0, 2], 9000));
+        let receiver = b.enter(|| UdpSocket::bind(to)).unwrap();
+        receiver.set_read_timeout(Some(LIMIT)).unwrap();
+        let sender = a.enter(|| UdpSocket::bind("10.8.0.1:0")).unwrap();
+        sender.connect(to).unwrap();
+        let number = |socket: &UdpSocket| {
+            let mut bytes = [0; 8];
+            socket.recv(&mut bytes).expect("every frame arrives");
+            u64::from_ne_bytes(bytes)
+        };
+        let mut next = 0u64;
+        for change in 0..CHANGES {
+            // What the switch has learned of one end, or of the other, is forgotten.
+            let port = format!("vale0:c{}", change % 2);
+            let group_forward = Some((change / 2 % 2) as u16 * 0b10_0000_0000);
+            control
+                .switch_port(&port, PortSettings { group_forward, ..PortSettings::default() })
+                .unwrap();
+            // Its first frame is learned by; those behind it are the ones that could overtake it.
+            if change % 2 == 1 {
+                PacketSocket::new(b, "eth0").send(&broadcast(b));
+            }
+            for at in next..next + 32 {
+                sender.send(&at.to_ne_bytes()).unwrap();
+            }
+            for expected in next..next + 32 {
+                assert_eq!(number(&receiver), expected, "after change {change}");
+            }
+            next += 32;
+        }
+        // Most went by the kernel, or there was nothing to keep in order.
+        let sent = totals(&control, "vale0:c0").sent_packets;
+        assert!(sent >= next, "{sent}");
+        control.switch_delete("vale0").unwrap();
+        drop((control, containers));
+        home.assert_left();
+    });
+}
+
+/// Ports of one VLAN are as fast as without; those of another get nothing.
+#[test]
+fn vlans_are_kept_apart() {
+    if skip_without_root("vlans_are_kept_apart") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("vlans_are_kept_apart", |home| {
+        let control = Control::connect().unwrap();
+        let containers = Containers::new(3);
+        containers.attach(&control);
+        containers.introduce();
+        for (number, vlan) in [(0, 5), (1, 5), (2, 6)] {
+            let vlan = Some(Vlan::Access(vlan));
+            let settings = PortSettings { vlan, ..PortSettings::default() };
+            control.switch_port(&format!("vale0:c{number}"), settings).unwrap();
+        }
+        containers.introduce();
+        let [a, b, c] = &containers.there[..] else { panic!("three") };
+        let whole = bytes_of_a_frame(&control, "vale0:c0", || tcp(a, b, "10.8.0.2", 64));
+        assert!(whole > 3 * 1514, "{whole} bytes a frame");
+        // The neighbours know each other's addresses, so it is no question that is lost.
+        assert!(a.try_ping("-c 2 -i 0.1 -W 1 10.8.0.3").is_err());
+        // A tag of the other VLAN is not for such a port to send.
+        let before = totals(&control, "vale0:c0").drops.vlan;
+        let mut tagged = frame(1, 60);
+        tagged[..12].copy_from_slice(&[2, 0, 0, 0, 0, 3, 2, 0, 0, 0, 0, 1]);
+        tagged[12..16].copy_from_slice(&[0x81, 0, 0, 6]);
+        let heard = PacketSocket::new(c, "eth0");
+        PacketSocket::new(a, "eth0").send(&tagged);
+        until("the frame is dropped", || match totals(&control, "vale0:c0").drops.vlan {
+            now if now > before => Ok(()),
+            now => Err(now.to_string()),
+        });
+        while let Some(other) = heard.try_hear() {
+            assert_ne!(other.bytes[..12], tagged[..12]);
+        }
+        control.switch_delete("vale0").unwrap();
+        drop((control, containers));
+        home.assert_left();
+    });
+}
+
+/// A frame that its receiver's interface does not send is dropped, and counted there; one for a program
+/// comes up; an address that moves is found where it is.
+#[test]
+fn the_kernel_does_what_the_worker_would() {
+    if skip_without_root("the_kernel_does_what_the_worker_would") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("the_kernel_does_what_the_worker_would", |home| {
+        let control = Control::connect().unwrap();
+        let containers = Containers::new(3);
+        containers.attach(&control);
+        containers.introduce();
+        let [a, b, c] = &containers.there[..] else { panic!("three") };
+        let [from, to, other] = [a, b, c].map(|netns| PacketSocket::new(netns, "eth0"));
+        let mut bytes = frame(1, 1200);
+        bytes[..12].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);
+        let arrives = |socket: &PacketSocket| {
+            from.send(&bytes);
+            let ours = |heard: ringway_testkit::Heard| (heard.bytes == bytes).then_some(());
+            std::iter::from_fn(|| socket.hear_within(LIMIT)).find_map(ours).expect("it arrives");
+        };
+        arrives(&to);
+
+        containers.here.run("ip link set c1 mtu 1000");
+        until("the switch has the new MTU", || {
+            let before = totals(&control, "vale0:c1").drops.too_long;
+            from.send(&bytes);
+            let after = || totals(&control, "vale0:c1").drops.too_long;
+            if after() > before { Ok(()) } else { Err(format!("{before}")) }
+        });
+        containers.here.run("ip link set c1 mtu 1500");
+        until("and the old one again", || {
+            from.send(&bytes);
+            let heard = std::iter::from_fn(|| to.try_hear()).find(|heard| heard.bytes == bytes);
+            heard.map(drop).ok_or(String::new())
+        });
+
+        // The second's address, which is learned anew, and then comes from the third container.
+        to.send(&broadcast(b));
+        arrives(&to);
+        let mut moved = broadcast(b);
+        moved[14] = 1;
+        other.send(&moved);
+        arrives(&other);
+        assert_eq!(totals(&control, "vale0:c2").moved, 1);
+
+        // A program, and one that takes the first's address: it gets nothing that is not for it.
+        let mut program = Port::open("vale0:program").unwrap();
+        let mut hello = frame(2, 60);
+        hello[..12].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 9]);
+        ringway_tests::packet::send(&mut program, &hello);
+        bytes[..6].copy_from_slice(&[2, 0, 0, 0, 0, 9]);
+        from.send(&bytes);
+        while receive(&mut program) != bytes {}
+        drop(program);
+        control.switch_delete("vale0").unwrap();
+        drop((control, containers));
+        home.assert_left();
+    });
+}
+
+/// VXLAN between two containers: TCP within UDP, whose checksums nobody has finished.
+#[test]
+fn tunnels_cross() {
+    if skip_without_root("tunnels_cross") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("tunnels_cross", |home| {
+        let control = Control::connect().unwrap();
+        let containers = Containers::new(2);
+        containers.attach(&control);
+        containers.introduce();
+        let [a, b] = &containers.there[..] else { panic!("two") };
+        for (netns, own, other) in [(a, 1, 2), (b, 2, 1)] {
+            netns.run(&format!(
+                "ip link add vx0 type vxlan id 7 dstport 4789 local 10.8.0.{own} \
+                     remote 10.8.0.{other} dev eth0
+                 ip addr add 10.7.0.{own}/24 dev vx0 && ip link set vx0 up"
+            ));
+        }
+        tcp(a, b, "10.7.0.2", 16);
+        control.switch_delete("vale0").unwrap();
+        drop((control, containers));
+        home.assert_left();
+    });
+}
+
+/// The daemon is killed: the interfaces are as they were, and their stacks have what they receive.
+#[test]
+fn nothing_is_left_of_a_daemon_that_was_killed() {
+    if skip_without_root("nothing_is_left_of_a_daemon_that_was_killed") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("nothing_is_left_of_a_daemon_that_was_killed", |home| {
+        let control = Control::connect().unwrap();
+        let containers = Containers::new(2);
+        let state = || {
+            containers.here.run("ip -br link; tc filter show dev c0 ingress; ip -d link show c0")
+        };
+        let before = state();
+        containers.attach(&control);
+        assert_ne!(state(), before, "there is something to undo");
+        drop(control);
+        let daemon = home.daemon();
+        rustix::process::kill_process(
+            rustix::process::Pid::from_raw(daemon as i32).unwrap(),
+            rustix::process::Signal::KILL,
+        )
+        .unwrap();
+        until("all is as before", || match state() {
+            now if now == before => Ok(()),
+            now => Err(now),
+        });
+        containers.here.run("ip addr add 10.8.0.9/24 dev c0");
+        containers.there[0].ping("-c 2 -i 0.1 -W 10 10.8.0.9");
+        drop(Control::connect().unwrap());
+        home.assert_left();
+    });
+}
