@@ -2,6 +2,7 @@
 //! timestamps of each frame.
 
 use std::{
+    net::UdpSocket,
     num::NonZeroU64,
     time::{Duration, Instant},
 };
@@ -16,6 +17,7 @@ use ringway_tests::{
 };
 use rustix::{
     io::Errno,
+    process::{Pid, Signal, kill_process},
     time::{DynamicClockId, clock_gettime_dynamic},
 };
 
@@ -23,6 +25,9 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 /// The modes that a veth pair has.
 const MODES: [NicMode; 3] = [NicMode::Copy, NicMode::Generic, NicMode::Packet];
+
+/// Those in which a switch knows when the kernel received a frame.
+const SWITCH_MODES: [NicMode; 1] = [NicMode::Packet];
 
 /// Two namespaces, interface `n0` in one and `n1` in the other, with addresses.
 fn wire() -> (Netns, Netns, VethPair) {
@@ -118,6 +123,60 @@ fn monitors_hand_them_on() {
             }
         }
         drop(from);
+        home.assert_left();
+    });
+}
+
+/// The monitor of an interface on a switch has the times at which the kernel received the frames,
+/// however late the switch's worker finds them.
+#[test]
+fn a_late_worker_does_not_make_frames_late() {
+    if skip_without_root("a_late_worker_does_not_make_frames_late") {
+        return;
+    }
+    const FRAMES: u8 = 20;
+    let _turn = one_at_a_time();
+    isolated("a_late_worker_does_not_make_frames_late", |home| {
+        let (a, b, _pair) = wire();
+        a.run("ip neigh add 10.4.0.2 lladdr 02:00:00:00:00:02 dev n0");
+        let socket = a.enter(|| UdpSocket::bind("10.4.0.1:0")).unwrap();
+        let received = || {
+            let told = b.run("cat /sys/class/net/n1/statistics/rx_packets");
+            told.trim().parse::<u64>().unwrap()
+        };
+        for mode in SWITCH_MODES {
+            let control = Control::connect().unwrap();
+            let name = format!("n1@mode={mode}");
+            b.enter(|| control.switch_attach("vale0", &name, false)).unwrap();
+            let mut monitor = open(&b, "vale0:n1/t").unwrap();
+            let daemon = Pid::from_raw(home.daemon() as i32).unwrap();
+            kill_process(daemon, Signal::STOP).unwrap();
+            let (before, count) = (now(), received());
+            for i in 0..FRAMES {
+                socket.send_to(&[i; 18], "10.4.0.2:9").unwrap();
+            }
+            until("the kernel has the frames", || match received() - count {
+                all if all >= FRAMES.into() => Ok(()),
+                few => Err(format!("{few} of {FRAMES}")),
+            });
+            let after = now();
+            kill_process(daemon, Signal::CONT).unwrap();
+            let mut last = before;
+            for i in 0..FRAMES {
+                assert!(monitor.wait_rx(Some(LIMIT)).unwrap(), "{mode}: frame {i} does not come");
+                let mut rx = monitor.rx(0);
+                let frame = rx.batch(1).next().unwrap();
+                assert_eq!(frame.to_vec().last(), Some(&i), "{mode}");
+                let time = frame.timestamp().expect("a monitor tells always").get();
+                assert!(
+                    (last..=after).contains(&time),
+                    "{mode}, frame {i}: {time}, not {last} to {after}"
+                );
+                last = time;
+            }
+            drop(monitor);
+            b.enter(|| control.switch_detach("vale0", "n1")).unwrap();
+        }
         home.assert_left();
     });
 }

@@ -4,10 +4,10 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use ringway_region::Buf;
+use ringway_region::{Buf, Timestamps};
 use ringway_switch_port::{
     Backpressure, Burst, Configure, CopyMirrors, Delivered, Drops, Frame, Mirrored, PacketIo,
-    PortMirrors, TxStall, Wake, WakeSource,
+    PortMirrors, Shown, TxStall, Wake, WakeSource,
 };
 use ringway_vnet::Header;
 use rustix::net::sockopt::socket_error;
@@ -15,6 +15,7 @@ use rustix::net::sockopt::socket_error;
 use crate::block::BlockCursor;
 use crate::blocks::{Blocks, Captured, Found};
 use crate::finish::{ROOM, finish};
+use crate::rx::Clock;
 use crate::sys::{MESSAGES, Message, Messages};
 use crate::tx_queue::TxQueue;
 use crate::{Geometry, SHORTEST, sys};
@@ -183,9 +184,10 @@ fn take<'a>(
 }
 
 impl InBlocks {
-    /// How much was looked at, and whether the kernel has dropped frames.
+    /// How much was looked at, and whether the kernel has dropped frames. `timed`: when frames came is wanted.
     fn collect<'a>(
         &'a mut self,
+        timed: bool,
         mut arena: &'a mut [u8],
         burst: &mut Burst<'a>,
         drops: &mut Drops,
@@ -195,6 +197,8 @@ impl InBlocks {
         let (mut looked, mut frames, mut losing) = (0, 0, false);
         // What is not given back yet looks like what the kernel has filled: one block stays with it.
         let mut bytes = 0;
+        // The kernel's times: frames may have waited in a block, for others and for the worker.
+        let mut clock = None;
         while frames < BURST && bytes < burst.limit && done.len() + 1 < geometry.blocks as usize {
             match blocks.look(place, &mut losing) {
                 Found::Nothing => break,
@@ -208,6 +212,10 @@ impl InBlocks {
                         break;
                     };
                     frames += taken;
+                    if timed {
+                        let clock = clock.get_or_insert_with(|| Clock::new(Timestamps::Software));
+                        burst.came_at(clock.time(&frame));
+                    }
                     *place = blocks.behind(*place, frame.next);
                 }
             }
@@ -218,9 +226,10 @@ impl InBlocks {
 }
 
 impl InMessages {
-    /// How many were looked at.
+    /// How many were looked at. `timed`: when they came is wanted.
     fn collect<'a>(
         &'a mut self,
+        timed: bool,
         socket: BorrowedFd<'_>,
         mut arena: &'a mut [u8],
         burst: &mut Burst<'a>,
@@ -235,7 +244,7 @@ impl InMessages {
             // Fewer than there may be: those were all.
             *expected.get_mut() = messages.receive(socket) == MESSAGES;
         }
-        let (mut looked, mut frames, mut bytes) = (0, 0, 0);
+        let (mut looked, mut frames, mut bytes, mut clock) = (0, 0, 0, None);
         for message in messages.from(*next) {
             if frames >= BURST || bytes >= burst.limit {
                 break;
@@ -245,6 +254,10 @@ impl InMessages {
                     bytes += frame.data.size();
                     let Some(taken) = take(&frame, &mut arena, burst, drops) else { break };
                     frames += taken;
+                    if timed && frame.time != 0 {
+                        let clock = clock.get_or_insert_with(|| Clock::new(Timestamps::Software));
+                        burst.came_at(clock.time(&frame));
+                    }
                 }
                 None => drops.too_short += 1,
             }
@@ -257,13 +270,13 @@ impl InMessages {
 
 /// `None`: there is no header in front of it, or no frame behind.
 fn captured(message: Message<'_>) -> Option<Captured<'_>> {
-    let Message { bytes, tag, whole } = message;
+    let Message { bytes, tag, time, whole } = message;
     let (header, frame) = bytes.split_first_chunk_mut::<{ Header::SHORT }>()?;
     if frame.len() < SHORTEST as usize {
         return None;
     }
     let (data, header) = (Buf::of(frame), Header::parse(header)?);
-    Some(Captured { data, header, tag, whole, time: 0, by_hardware: false, next: 0 })
+    Some(Captured { data, header, tag, whole, time, by_hardware: false, next: 0 })
 }
 
 impl PacketIo for PacketPort {
@@ -272,16 +285,17 @@ impl PacketIo for PacketPort {
             self.stall = self.tx_queue.flush().map(TxStall::new);
         }
         drops.ring_full += self.tx_queue.take_lost();
+        let timed = self.mirrors.shows_sent();
         match &mut self.incoming {
             Incoming::Blocks(blocks) => {
-                let (looked, losing) = blocks.collect(&mut self.arena, burst, drops);
+                let (looked, losing) = blocks.collect(timed, &mut self.arena, burst, drops);
                 if losing {
                     drops.ring_full += drops_of(&self.rx);
                 }
                 looked
             }
             Incoming::Messages(messages) => {
-                messages.collect(self.rx.as_fd(), &mut self.arena, burst, drops)
+                messages.collect(timed, self.rx.as_fd(), &mut self.arena, burst, drops)
             }
         }
     }
@@ -372,9 +386,13 @@ impl Configure for PacketPort {
 impl Mirrored for PacketPort {
     fn set_mirrors(&mut self, mirrors: PortMirrors) {
         self.mirrors.set(mirrors);
+        if let Incoming::Messages(_) = &self.incoming {
+            // Without them, monitors see when the worker came to the frames.
+            let _ = sys::time_messages(self.rx.as_fd(), self.mirrors.shows_sent());
+        }
     }
 
-    fn show_sent(&mut self, ring: usize, bytes: &[u8], slots: &[(u32, u16)]) {
+    fn show_sent(&mut self, ring: usize, bytes: &[u8], slots: &[Shown]) {
         self.mirrors.show_sent(ring, bytes, slots);
     }
 }

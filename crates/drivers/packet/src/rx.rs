@@ -90,7 +90,7 @@ impl PacketRx {
         let offsets = offsets(kring, self.data_size);
         let (data_size, time) = (self.data_size, None);
         let mut slots = Slots { kring, offsets, data_size, at: from, last, bytes: 0, time };
-        let clock = self.timestamps.map(|kind| Clock { kind, ahead: tai_ahead() });
+        let clock = self.timestamps.map(Clock::new);
         let mark = &kring.owner().driver_cursor;
         let was = mark.load(Relaxed);
         let (mut place, mut losing, mut frames) = (self.blocks.place(was), false, 0);
@@ -172,14 +172,18 @@ impl PacketRx {
 
 /// Tells when frames were received.
 #[derive(Clone, Copy)]
-struct Clock {
+pub(crate) struct Clock {
     kind: Timestamps,
     /// Nanoseconds by which CLOCK_TAI is ahead of the kernel's timestamps.
     ahead: u64,
 }
 
 impl Clock {
-    fn time(self, frame: &Captured<'_>) -> u64 {
+    pub fn new(kind: Timestamps) -> Clock {
+        Clock { kind, ahead: tai_ahead() }
+    }
+
+    pub fn time(self, frame: &Captured<'_>) -> u64 {
         match self.kind {
             Timestamps::Software => frame.time + self.ahead,
             Timestamps::Hardware if frame.by_hardware => frame.time,

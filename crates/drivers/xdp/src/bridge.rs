@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use ringway_region::Buf;
 use ringway_switch_port::{
     Backpressure, Burst, Configure, CopyMirrors, Delivered, Drops, Frame, Mirrored, PacketIo,
-    PortMirrors, StallReason, TxStall, Wake, WakeSource,
+    PortMirrors, Shown, StallReason, TxStall, Wake, WakeSource,
 };
 
 use crate::partial_csum::finish;
@@ -163,10 +163,17 @@ impl<H> PacketIo for NicPort<H> {
         let partial_csum = self.partial_csum;
         let least = if self.in_parts { PARTS } else { 1 };
         let most = (burst.limit / CHUNK).clamp(least, BURST);
+        let shows = self.mirrors.shows_sent();
+        let mut time = None;
         let taken = queue.frames.take(most, |frame| {
             burst.push_in_pieces(frame.data);
+            let time_of_first = *time.get_or_insert(frame.time);
             if !frame.goes_on {
                 burst.end_frame();
+                time = None;
+                if shows {
+                    burst.came_at(time_of_first);
+                }
             }
             if partial_csum {
                 frame.data.prefetch();
@@ -255,9 +262,11 @@ impl<H> Configure for NicPort<H> {
 impl<H> Mirrored for NicPort<H> {
     fn set_mirrors(&mut self, mirrors: PortMirrors) {
         self.mirrors.set(mirrors);
+        let shows = self.mirrors.shows_sent();
+        self.queues.iter_mut().for_each(|queue| queue.frames.read_times(shows));
     }
 
-    fn show_sent(&mut self, ring: usize, bytes: &[u8], slots: &[(u32, u16)]) {
+    fn show_sent(&mut self, ring: usize, bytes: &[u8], slots: &[Shown]) {
         self.mirrors.show_sent(ring, bytes, slots);
     }
 }

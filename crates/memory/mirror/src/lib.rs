@@ -24,7 +24,7 @@ mod mirrors;
 mod slots;
 mod time;
 
-pub use mirrors::{Mirror, MirrorMode, Mirrors};
+pub use mirrors::{Mirror, MirrorMode, Mirrors, Shown};
 pub use time::{TimeSource, has_times};
 
 #[cfg(test)]

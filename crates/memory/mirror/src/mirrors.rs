@@ -12,6 +12,16 @@ use crate::{
     time::{TimeSource, Times},
 };
 
+/// A slot's worth of a packet that is shown by its bytes, not by the ring that it lies in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Bytes.
+    pub len: u32,
+    pub flags: u16,
+    /// When the packet came, in nanoseconds of CLOCK_TAI; 0 where that is not known.
+    pub time: u64,
+}
+
 /// What a mirror carries, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MirrorMode {
@@ -129,9 +139,8 @@ impl Mirror {
         }
     }
 
-    /// As [`feed`](Self::feed), with a copy of slots: their bytes, one behind the other, and the lengths
-    /// and flags.
-    fn show(&self, bytes: &[u8], slots: &[(u32, u16)]) -> u32 {
+    /// As [`feed`](Self::feed), with a copy of slots: their bytes, one behind the other.
+    fn show(&self, bytes: &[u8], slots: &[Shown]) -> u32 {
         let (monitor, csb) = (self.monitor.ring(), self.monitor.csb());
         let head = csb.app.head();
         if head >= monitor.num_slots() {
@@ -140,19 +149,20 @@ impl Mirror {
         let first = self.monitor.hwtail();
         let room = monitor.distance(first, monitor.prev(head)) as usize;
         let mut skipped = slots.len().saturating_sub(room);
-        let goes_on = |at: usize| slots.get(at).is_some_and(|(_, flags)| flags & NS_MOREFRAG != 0);
+        let goes_on = |at: usize| slots.get(at).is_some_and(|slot| slot.flags & NS_MOREFRAG != 0);
         while skipped > 0 && goes_on(skipped - 1) {
             skipped += 1;
         }
         let (mut at, mut tail, mut times) = (0, first, self.times());
-        for (i, (len, flags)) in slots.iter().enumerate() {
-            let end = at + *len as usize;
+        for (i, slot) in slots.iter().enumerate() {
+            let end = at + slot.len as usize;
             if i >= skipped {
                 let to = SlotRef { ring: monitor, at: tail, offsets: self.offsets[1] };
                 if let Some(times) = &mut times {
-                    monitor.set_slot_ptr(tail, times.next(*flags, None));
+                    let told = Some(slot.time).filter(|time| *time != 0);
+                    monitor.set_slot_ptr(tail, times.next(slot.flags, told));
                 }
-                write(bytes.get(at..end).unwrap_or_default(), *flags, to, self.mode.tag());
+                write(bytes.get(at..end).unwrap_or_default(), slot.flags, to, self.mode.tag());
                 tail = monitor.next(tail);
             }
             at = end;
@@ -222,8 +232,8 @@ impl Mirrors {
         self.feed(false, ring, from, to);
     }
 
-    /// Shows slots to those who copy: their bytes, one behind the other, and their lengths and flags.
-    pub fn show(&mut self, bytes: &[u8], slots: &[(u32, u16)]) {
+    /// Shows slots to those who copy: their bytes, one behind the other.
+    pub fn show(&mut self, bytes: &[u8], slots: &[Shown]) {
         if !slots.is_empty() {
             self.feed_with(true, |mirror| mirror.show(bytes, slots));
         }

@@ -250,7 +250,8 @@ fn packets_come_with_their_times() {
     w.put(0, 7, 60, NS_MOREFRAG);
     w.put(1, 7, 60, 0);
     w.mirror(MirrorMode::CopySent).copy(w.ring.ring(), 0, 2);
-    w.mirror(MirrorMode::CopySent).show(&[0; 120], &[(60, NS_MOREFRAG), (60, 0)]);
+    let slots = [NS_MOREFRAG, 0].map(|flags| Shown { len: 60, flags, time: 0 });
+    w.mirror(MirrorMode::CopySent).show(&[0; 120], &slots);
     let times = times(&w);
     assert!(times[0] == times[1] && times[2] == times[3] && times[0] < times[2], "{times:?}");
 }
@@ -268,4 +269,15 @@ fn times_of_the_mirrored_ring_are_handed_on() {
     mirrors.copy(w.ring.ring(), 0, 2);
     let times = times(&w);
     assert!(times[0] == 5 && times[1] > 5, "{times:?}");
+}
+
+/// So is that which comes with the bytes of a packet, for all of its slots.
+#[test]
+fn times_of_shown_packets_are_handed_on() {
+    let w = World::new(SLOTS);
+    let slots = [(NS_MOREFRAG, 5), (0, 5), (0, 0), (0, 7)];
+    let slots = slots.map(|(flags, time)| Shown { len: 60, flags, time });
+    w.mirror(MirrorMode::CopySent).show(&[0; 240], &slots);
+    let times = times(&w);
+    assert!(times[..2] == [5, 5] && times[2] > 7 && times[3] == 7, "{times:?}");
 }

@@ -1,7 +1,7 @@
 //! When the packets came that a monitor is fed: nanoseconds of CLOCK_TAI in the `ptr` of each slot.
 //!
 //! It is a clock's time when the packet is put into the monitor's ring, read for each packet, or
-//! what the mirrored ring says of it, where that has timestamps. A monitor whose data begins at
+//! what the mirrored ring, or the interface of a switch, says of it, where that has timestamps. A monitor whose data begins at
 //! offsets needs `ptr` for these, and has no times.
 
 use ringway_abi::NS_MOREFRAG;

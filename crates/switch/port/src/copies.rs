@@ -1,6 +1,7 @@
 //! The monitors of a port that has no rings of a program's, such as an interface: they get copies.
 
 use ringway_abi::NS_MOREFRAG;
+use ringway_mirror::Shown;
 use ringway_region::Buf;
 
 use crate::{
@@ -14,20 +15,29 @@ pub struct CopyMirrors {
     mirrors: PortMirrors,
     /// Whether any monitor is shown what is delivered.
     any_received: bool,
-    /// Frames that were delivered, one behind the other, and the lengths and flags of their pieces.
+    /// Whether any is shown what the port sends.
+    any_sent: bool,
+    /// Frames that were delivered, one behind the other, and their pieces.
     bytes: Vec<u8>,
-    slots: Vec<(u32, u16)>,
+    slots: Vec<Shown>,
 }
 
 impl CopyMirrors {
     /// As [`Mirrored::set_mirrors`](crate::Mirrored::set_mirrors). Monitors that take buffers get nothing.
     pub fn set(&mut self, mirrors: PortMirrors) {
+        self.any_sent = mirrors.tx.iter().any(|mirrors| !mirrors.is_empty());
         self.any_received = mirrors.rx.iter().any(|mirrors| !mirrors.is_empty());
         self.mirrors = mirrors;
     }
 
+    /// Whether anything looks at what the port sends, so that the times of that matter.
+    #[inline]
+    pub fn shows_sent(&self) -> bool {
+        self.any_sent
+    }
+
     /// As [`Mirrored::show_sent`](crate::Mirrored::show_sent).
-    pub fn show_sent(&mut self, ring: usize, bytes: &[u8], slots: &[(u32, u16)]) {
+    pub fn show_sent(&mut self, ring: usize, bytes: &[u8], slots: &[Shown]) {
         if let Some(mirrors) = self.mirrors.tx.get_mut(ring) {
             mirrors.show(bytes, slots);
         }
@@ -50,7 +60,8 @@ impl CopyMirrors {
         while left > 0 {
             let len = left.min(PIECE);
             left -= len;
-            self.slots.push((len, if left > 0 { NS_MOREFRAG } else { 0 }));
+            let flags = if left > 0 { NS_MOREFRAG } else { 0 };
+            self.slots.push(Shown { len, flags, time: 0 });
         }
     }
 

@@ -50,4 +50,5 @@ pub use frame::{Burst, Frame, FrameStatus, HEADER, Piece, SHORTEST, Source, is_g
 pub use port::{
     Backpressure, Configure, Mirrored, PacketIo, Port, PortIndex, PortMirrors, Room, Wake,
 };
+pub use ringway_mirror::Shown;
 pub use wake_source::{StallReason, TxStall, WakeSource};

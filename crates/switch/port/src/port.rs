@@ -2,7 +2,7 @@
 
 use ringway_abi::Dir;
 use ringway_kring::Offsets;
-use ringway_mirror::Mirrors;
+use ringway_mirror::{Mirrors, Shown};
 use rustix::fd::BorrowedFd;
 
 use crate::{
@@ -129,9 +129,8 @@ pub trait Mirrored {
     }
 
     /// Shows packets that were sent on a ring to the monitors that get copies: `bytes` are those of all
-    /// slots, one behind the other, and `slots` their lengths and flags. They are what was forwarded,
-    /// whatever stands in the ring by now.
-    fn show_sent(&mut self, _ring: usize, _bytes: &[u8], _slots: &[(u32, u16)]) {}
+    /// slots, one behind the other. They are what was forwarded, whatever stands in the ring by now.
+    fn show_sent(&mut self, _ring: usize, _bytes: &[u8], _slots: &[Shown]) {}
 
     /// Learns which receive slots the program has released, where it matters at once. Returns
     /// whether there was anything to learn.

@@ -15,6 +15,7 @@ use std::sync::{
 
 use ringway_abi::Dir;
 use ringway_kring::{Doorbell, Offsets};
+use ringway_mirror::Shown;
 use rustix::fd::{AsFd, BorrowedFd};
 
 use crate::{rx_side::RxSide, tx_side::TxSide};
@@ -142,7 +143,7 @@ impl Mirrored for RingPort {
         mirrored.fold(false, |news, side| news | side.take_back())
     }
 
-    fn show_sent(&mut self, ring: usize, bytes: &[u8], slots: &[(u32, u16)]) {
+    fn show_sent(&mut self, ring: usize, bytes: &[u8], slots: &[Shown]) {
         self.tx[ring].show(bytes, slots);
     }
 

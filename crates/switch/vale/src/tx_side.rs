@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ringway_abi::{NETMAP_MAX_FRAGS, NS_BUF_CHANGED, NS_MOREFRAG};
 use ringway_kring::{Doorbell, Kring, Offsets};
-use ringway_mirror::Mirrors;
+use ringway_mirror::{Mirrors, Shown};
 use ringway_region::{Buf, Slot};
 use ringway_switch_port::{Burst, Drops, FrameStatus};
 
@@ -178,7 +178,7 @@ impl TxSide {
     }
 
     /// Shows what was sent to the monitors that copy.
-    pub(crate) fn show(&mut self, bytes: &[u8], slots: &[(u32, u16)]) {
+    pub(crate) fn show(&mut self, bytes: &[u8], slots: &[Shown]) {
         self.mirrors.show(bytes, slots);
     }
 

@@ -398,7 +398,7 @@ impl Worker {
         budget.charge(taken, *shown);
         let held_from = now_held.map(|_| u32::from(burst.frames[sent].start));
         if *shown > 0 {
-            let seen = burst.slots(&burst.frames[..sent]);
+            let seen = burst.slots(sent);
             self.spare = burst.recycle(from);
             port.show_sent(ring, &copy, &seen);
             self.copy = copy;

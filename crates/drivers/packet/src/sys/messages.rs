@@ -1,5 +1,6 @@
 //! Frames as messages: many by one system call, each at once when it has come.
 
+use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -9,22 +10,32 @@ pub const MESSAGES: usize = 32;
 /// Bytes of each at most: the longest frame that the kernel makes, and what is in front of it.
 const ROOM: usize = 66 << 10;
 
-/// A control message with `tpacket_auxdata`, aligned as the kernel wants it.
+/// Room for control messages with `tpacket_auxdata` and `timespec`, aligned as the kernel wants it.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
-struct Control([u8; 64]);
+struct Control([u8; 96]);
+
+/// What stands beside a frame.
+#[derive(Clone, Copy, Default)]
+struct Beside {
+    tag: Option<[u8; 4]>,
+    time: u64,
+}
 
 /// What was received, until the next call.
 pub struct Messages {
     memory: Vec<u8>,
-    /// Of each message: its bytes, and the VLAN tag that was taken out of the frame.
-    received: Vec<(usize, Option<[u8; 4]>)>,
+    /// Of each message: its bytes, and what is beside it.
+    received: Vec<(usize, Beside)>,
 }
 
 /// One of them.
 pub struct Message<'a> {
     pub bytes: &'a mut [u8],
+    /// The VLAN tag that was taken out of the frame.
     pub tag: Option<[u8; 4]>,
+    /// When it came, in nanoseconds, if that is [asked for](time_messages); else 0.
+    pub time: u64,
     /// Whether that is all of it.
     pub whole: bool,
 }
@@ -40,7 +51,7 @@ impl Messages {
         self.received.clear();
         let mut messages = [const { MaybeUninit::<libc::mmsghdr>::zeroed() }; MESSAGES];
         let mut vectors = [const { MaybeUninit::<libc::iovec>::uninit() }; MESSAGES];
-        let mut controls = [Control([0; 64]); MESSAGES];
+        let mut controls = [Control([0; 96]); MESSAGES];
         let rooms = self.memory.chunks_exact_mut(ROOM);
         let places = messages.iter_mut().zip(&mut vectors).zip(&mut controls);
         for (((message, vector), control), room) in places.zip(rooms) {
@@ -61,7 +72,7 @@ impl Messages {
         for message in messages.iter().take(usize::try_from(count).unwrap_or(0)) {
             // SAFETY: zeros, and what was filled in.
             let message = unsafe { message.assume_init_ref() };
-            self.received.push((message.msg_len as usize, tag(&message.msg_hdr)));
+            self.received.push((message.msg_len as usize, beside(&message.msg_hdr)));
         }
         self.received.len()
     }
@@ -75,23 +86,47 @@ impl Messages {
     #[inline]
     pub fn from(&mut self, first: usize) -> impl Iterator<Item = Message<'_>> {
         let rooms = self.memory.chunks_exact_mut(ROOM).zip(&self.received).skip(first);
-        rooms.map(|(room, &(length, tag))| {
+        rooms.map(|(room, &(length, Beside { tag, time }))| {
             let (bytes, _) = room.split_at_mut(length.min(ROOM));
-            Message { bytes, tag, whole: length <= ROOM }
+            Message { bytes, tag, time, whole: length <= ROOM }
         })
     }
 }
 
-/// The tag that the kernel tells of beside a frame.
-fn tag(header: &libc::msghdr) -> Option<[u8; 4]> {
+/// Has the kernel tell when frames came.
+pub fn time_messages(socket: BorrowedFd<'_>, on: bool) -> io::Result<()> {
+    let on: libc::c_int = on.into();
+    super::socket::set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &on)
+}
+
+/// What the kernel tells beside a frame.
+fn beside(header: &libc::msghdr) -> Beside {
+    let mut found = Beside::default();
     // SAFETY: the kernel has filled in the header's control messages, in memory that is there yet.
-    let control = unsafe { libc::CMSG_FIRSTHDR(header).as_ref() }?;
-    if (control.cmsg_level, control.cmsg_type) != (libc::SOL_PACKET, libc::PACKET_AUXDATA) {
-        return None;
+    let mut at = unsafe { libc::CMSG_FIRSTHDR(header) };
+    // SAFETY: as above; it is one of them, or null behind the last.
+    while let Some(control) = unsafe { at.as_ref() } {
+        // SAFETY: the data of one of them, of the type that it says, made of numbers.
+        unsafe {
+            let data = libc::CMSG_DATA(control);
+            match (control.cmsg_level, control.cmsg_type) {
+                (libc::SOL_PACKET, libc::PACKET_AUXDATA) => {
+                    found.tag = tag(&data.cast::<libc::tpacket_auxdata>().read_unaligned());
+                }
+                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
+                    let time = data.cast::<libc::timespec>().read_unaligned();
+                    found.time = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
+                }
+                _ => {}
+            }
+        }
+        // SAFETY: as for the first.
+        at = unsafe { libc::CMSG_NXTHDR(header, at) };
     }
-    // SAFETY: this is what such a message holds, made of numbers; the kernel aligns it to 8 bytes.
-    let beside =
-        unsafe { libc::CMSG_DATA(control).cast::<libc::tpacket_auxdata>().read_unaligned() };
+    found
+}
+
+fn tag(beside: &libc::tpacket_auxdata) -> Option<[u8; 4]> {
     if beside.tp_status & libc::TP_STATUS_VLAN_VALID == 0 {
         return None;
     }

@@ -78,6 +78,12 @@ fn program() -> Result<BpfProgram, seccompiler::Error> {
     // rustix asks the kernel once where the clock is (PR_GET_AUXV).
     let auxv = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, PR_GET_AUXV)?;
     rules.insert(libc::SYS_prctl, vec![SeccompRule::new(vec![auxv])?]);
+    // When frames of interfaces came, for monitors (SO_TIMESTAMPNS).
+    let of = |at, value: i32| {
+        SeccompCondition::new(at, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value as u64)
+    };
+    let times = vec![of(1, libc::SOL_SOCKET)?, of(2, libc::SO_TIMESTAMPNS)?];
+    rules.insert(libc::SYS_setsockopt, vec![SeccompRule::new(times)?]);
     // Signal 0, which goes to no thread, tells whether the holder of a lock is there.
     let none = SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, 0)?;
     rules.insert(libc::SYS_kill, vec![SeccompRule::new(vec![none])?]);
