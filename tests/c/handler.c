@@ -19,6 +19,8 @@
 
 static struct port port;
 static int ends[2];
+/* An epoll set with our descriptor in it. */
+static int kept;
 static volatile sig_atomic_t handled, bad;
 
 /* Calls of the allocator within a handler, which may have interrupted it. */
@@ -72,6 +74,7 @@ on_alarm(int signal)
 {
 	struct pollfd ours[2] = { { port.fd, POLLOUT, 0 }, { ends[0], POLLIN, 0 } };
 	struct pollfd kernels = { ends[0], POLLIN, 0 };
+	struct epoll_event event = { .events = EPOLLOUT };
 	struct timeval now = { 0, 0 };
 	int before = errno, copy, set;
 	struct stat status;
@@ -90,7 +93,12 @@ on_alarm(int signal)
 	bad |= (copy = dup(ends[0])) < 0 || dup2(ends[1], copy) != copy || close(copy) != 0;
 	bad |= (copy = fcntl(ends[0], F_DUPFD, 100)) < 0 || close(copy) != 0;
 	bad |= (copy = dup(port.fd)) < 0 || close(copy) != 0;
-	bad |= (set = epoll_create1(0)) < 0 || close(set) != 0;
+	bad |= (set = epoll_create1(0)) < 0;
+	bad |= epoll_ctl(set, EPOLL_CTL_ADD, ends[0], &event) != 0;
+	bad |= epoll_ctl(set, EPOLL_CTL_ADD, port.fd, &event) != 0;
+	bad |= epoll_wait(set, &event, 1, 0) != 1 || event.events != EPOLLOUT;
+	bad |= epoll_ctl(set, EPOLL_CTL_DEL, port.fd, NULL) != 0 || close(set) != 0;
+	bad |= epoll_wait(kept, &event, 1, 0) != 1 || event.events != EPOLLOUT;
 	bad |= (copy = open("/dev/null", O_RDONLY)) < 0 || fstat(copy, &status) != 0 || close(copy) != 0;
 	bad |= (copy = socket(AF_UNIX, SOCK_STREAM, 0)) < 0 || close(copy) != 0;
 	within = 0;
@@ -147,12 +155,15 @@ int
 main(int argc, char **argv)
 {
 	static void (*const beside[])(void) = { look_up, allocate, change_sets, synchronise };
+	struct epoll_event event = { .events = EPOLLOUT };
 	size_t at;
 
 	if (argc < 2)
 		return 2;
 	port = port_open(argv[1]);
 	check_number(pipe(ends), 0, "a pipe");
+	kept = epoll_create1(0);
+	check_number(epoll_ctl(kept, EPOLL_CTL_ADD, port.fd, &event), 0, "a member");
 	signal(SIGALRM, on_alarm);
 	again();
 	for (at = 0; at < sizeof(beside) / sizeof(beside[0]); at++) {

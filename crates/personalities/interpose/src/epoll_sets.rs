@@ -3,9 +3,10 @@
 //! These descriptors are kept here and not in the kernel's set. A set that is put into
 //! another is in the kernel's set as well, for its other members.
 //!
-//! A handler of a signal may close descriptors, and wait for others, while the code that it has
-//! interrupted holds the lock, or allocates. So a number that is [closed] is noted only, and leaves
-//! the sets when these are locked for the next time; and numbers that are in no set are known
+//! A handler of a signal may close descriptors, change sets and wait for them, while the code that it
+//! has interrupted changes sets, or allocates. So no handler begins in a thread that holds the lock; few
+//! sets with few members take no memory that is allocated; a number that is [closed] is noted only, and
+//! leaves the sets when these are locked for the next time; and numbers that are in no set are known
 //! without the lock.
 
 use std::{
@@ -19,9 +20,13 @@ use std::{
     },
 };
 
+use smallvec::SmallVec;
+
 use crate::{
-    descriptors, vfork,
-    wait::{Edge, Entry, What},
+    descriptors,
+    signals::Blocked,
+    vfork,
+    wait::{Edge, Entries, Entry, FEW, What},
 };
 
 /// Sets within sets, at most: the kernel allows fewer.
@@ -39,17 +44,22 @@ pub struct Member {
     pub armed: bool,
 }
 
+/// So many sets there are without an allocation.
+const FEW_SETS: usize = 8;
+/// So many copies a set has.
+const FEW_COPIES: usize = 4;
+
 /// A set: its members, and how often it was waited for.
 #[derive(Debug, Default)]
 pub struct Set {
     /// The descriptors that it has.
-    numbers: Vec<c_int>,
-    pub members: Vec<Member>,
+    numbers: SmallVec<[c_int; FEW_COPIES]>,
+    pub members: SmallVec<[Member; FEW]>,
     pub waits: usize,
 }
 
 /// A process has few of them: those with descriptors of ours in them, and their copies.
-static SETS: Mutex<Vec<Set>> = Mutex::new(Vec::new());
+static SETS: Mutex<SmallVec<[Set; FEW_SETS]>> = Mutex::new(SmallVec::new_const());
 /// Numbers of sets and of members.
 static KNOWN: Numbers = Numbers::new();
 /// Those of them that were closed since the sets were locked last.
@@ -92,11 +102,17 @@ impl Numbers {
 }
 
 /// The sets, locked.
-pub struct Sets(MutexGuard<'static, Vec<Set>>);
+pub struct Sets {
+    // The lock goes before the signals come: a handler may ask for it.
+    all: MutexGuard<'static, SmallVec<[Set; FEW_SETS]>>,
+    _signals: Blocked,
+}
 
 impl Sets {
     pub fn lock() -> Sets {
-        let mut sets = Sets(SETS.lock().unwrap_or_else(|e| e.into_inner()));
+        let signals = Blocked::new();
+        let all = SETS.lock().unwrap_or_else(|e| e.into_inner());
+        let mut sets = Sets { all, _signals: signals };
         if ANY_CLOSED.swap(false, AcqRel) {
             CLOSED.each().for_each(|fd| sets.remove(fd));
         }
@@ -105,18 +121,18 @@ impl Sets {
 
     /// The set behind a descriptor, if it ever had members of ours.
     pub fn get(&mut self, epfd: c_int) -> Option<&mut Set> {
-        self.0.iter_mut().find(|set| set.numbers.contains(&epfd))
+        self.all.iter_mut().find(|set| set.numbers.contains(&epfd))
     }
 
     /// The set behind a descriptor.
     pub fn get_or_new(&mut self, epfd: c_int) -> &mut Set {
-        let known = self.0.iter().position(|set| set.numbers.contains(&epfd));
+        let known = self.all.iter().position(|set| set.numbers.contains(&epfd));
         let at = known.unwrap_or_else(|| {
             KNOWN.insert(epfd);
-            self.0.push(Set { numbers: vec![epfd], ..Set::default() });
-            self.0.len() - 1
+            self.all.push(Set { numbers: SmallVec::from_iter([epfd]), ..Set::default() });
+            self.all.len() - 1
         });
-        &mut self.0[at]
+        &mut self.all[at]
     }
 
     /// A number leaves all sets, and a set goes with the last of its own.
@@ -124,9 +140,9 @@ impl Sets {
     fn remove(&mut self, fd: c_int) {
         CLOSED.remove(fd);
         KNOWN.remove(fd);
-        self.0.retain_mut(|set| {
+        self.all.retain(|set| {
             set.members.retain(|m| m.fd != fd);
-            set.numbers.retain(|&number| number != fd);
+            set.numbers.retain(|number| *number != fd);
             !set.numbers.is_empty()
         });
     }
@@ -162,8 +178,12 @@ pub fn copied(original: c_int, copy: c_int) {
 /// What to wait for on behalf of a set that has descriptors of ours in it, at any depth;
 /// nothing for others.
 #[inline]
-pub fn entries(epfd: c_int) -> Vec<Entry> {
-    if descriptors::is_set(epfd) && KNOWN.has(epfd) { within(epfd, DEEPEST) } else { Vec::new() }
+pub fn entries(epfd: c_int) -> Entries {
+    if descriptors::is_set(epfd) && KNOWN.has(epfd) {
+        within(epfd, DEEPEST)
+    } else {
+        Entries::new()
+    }
 }
 
 /// Whether [`entries`] may find something.
@@ -173,9 +193,9 @@ pub fn has_members(epfd: c_int) -> bool {
 }
 
 #[inline(never)]
-fn within(epfd: c_int, depth: usize) -> Vec<Entry> {
+fn within(epfd: c_int, depth: usize) -> Entries {
     if depth == 0 {
-        return Vec::new();
+        return Entries::new();
     }
     let members = Sets::lock().get(epfd).map(|set| set.members.clone()).unwrap_or_default();
     members.iter().filter(|m| m.armed).filter_map(|m| entry(m, depth)).collect()
@@ -186,7 +206,7 @@ fn entry(member: &Member, depth: usize) -> Option<Entry> {
         Some(own) => What::Own(own),
         None => match within(member.fd, depth - 1) {
             inner if inner.is_empty() => return None,
-            inner => What::Set(inner),
+            inner => What::Set(inner.into_vec()),
         },
     };
     // The bits of epoll and poll are the same for what is reported here.

@@ -5,12 +5,14 @@
 
 use std::ffi::c_void;
 
-use crate::raw::{Number, syscall};
+use crate::{
+    raw::{Number, syscall},
+    signals::set_mask,
+};
 
 /// What the thread is to do.
 type Body = Box<dyn FnOnce() + Send>;
 
-const WORD: usize = size_of::<u64>();
 /// SIGCANCEL and SIGSETXID of libc's: a signal's bit is one below its number.
 const OF_LIBC: u64 = 1 << 31 | 1 << 32;
 
@@ -30,13 +32,6 @@ pub fn helper_thread(body: impl FnOnce() + Send + 'static) -> Result<(), i32> {
     let made = create(body);
     set_mask(&before, &mut 0);
     made
-}
-
-fn set_mask(mask: &u64, before: &mut u64) {
-    let (mask, before) = (std::ptr::from_ref(mask) as usize, std::ptr::from_mut(before) as usize);
-    let arguments = [libc::SIG_SETMASK as usize, mask, before, WORD, 0, 0];
-    // SAFETY: two words of ours, one to be read and one to be written.
-    unsafe { syscall(Number::RT_SIGPROCMASK, arguments) };
 }
 
 fn create(body: Box<Body>) -> Result<(), i32> {

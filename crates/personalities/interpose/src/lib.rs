@@ -55,6 +55,8 @@ mod raw;
 #[cfg(not(loom))]
 pub mod real_libc;
 #[cfg(not(loom))]
+mod signals;
+#[cfg(not(loom))]
 pub mod uaccess;
 #[cfg(not(loom))]
 mod vfork;

@@ -26,7 +26,7 @@ use crate::{
 
 /// So many descriptors are waited for without an allocation: as a handler of a signal may, which
 /// has interrupted one.
-const FEW: usize = 16;
+pub const FEW: usize = 16;
 
 /// Descriptors to wait for.
 pub type Entries = SmallVec<[Entry; FEW]>;
@@ -64,7 +64,7 @@ impl Entry {
             Some(own) => What::Own(own),
             None => match epoll_sets::entries(fd) {
                 members if members.is_empty() => What::Foreign,
-                members => What::Set(members),
+                members => What::Set(members.into_vec()),
             },
         };
         Entry { fd, events, revents: 0, what, edge: None }

@@ -16,7 +16,7 @@ use crate::{
     hooks::waiting::deadline,
     real_libc::{errno, fail, real},
     uaccess,
-    wait::{Deadline, Edge, Entry, What, wait},
+    wait::{Deadline, Edge, Entries, Entry, What, wait},
 };
 
 /// Events that one call may ask for.
@@ -132,7 +132,7 @@ fn kernels(epfd: c_int, events: *mut epoll_event, max: c_int, timeout: c_int) ->
 /// Waits for a set with members of ours, which are `entries`.
 fn wait_with(
     epfd: c_int,
-    mut entries: Vec<Entry>,
+    mut entries: Entries,
     out: &mut Out,
     deadline: Deadline,
     mask: Option<*const sigset_t>,
