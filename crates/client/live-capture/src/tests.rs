@@ -30,6 +30,34 @@ fn a_slow_reader_gets_its_share_of_every_ring() {
     }
 }
 
+/// So has a program that reads a monitor, whose rings get copies of as many rings, which another
+/// program empties.
+#[test]
+fn a_slow_reader_of_a_monitor_gets_its_share_of_every_ring() {
+    for (n, most) in [Some(1), Some(7), Some(300), None].into_iter().enumerate() {
+        let name = format!("fairm{n}");
+        let (mut pipe, mut watched) =
+            BusyPipe::new(&name, 3, |name| ringway_doc::open(name).unwrap());
+        let monitor = ringway_doc::open(&format!("{name}}}1/r")).unwrap();
+        let live = Live::new(monitor, &Settings::default(), None).ok().unwrap();
+        let signals = Signals::default();
+        let reading = Reading { signals: &signals, most, nonblocking: true, keeps: false };
+        while !pipe.is_over() {
+            for ring in 0..3 {
+                let mut rx = watched.rx(ring);
+                rx.sync();
+                rx.batch(usize::MAX).for_each(drop);
+                rx.sync();
+            }
+            let read = live.read(reading, |header, _, _| pipe.count(header.len as usize));
+            // Nothing, where the last read took the rest, and nothing had come since.
+            assert!(read.is_ok());
+            pipe.fill();
+        }
+        pipe.assert_fair(&format!("{most:?}"));
+    }
+}
+
 fn since_1970() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos()
 }

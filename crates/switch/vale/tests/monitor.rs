@@ -1,11 +1,12 @@
-//! A monitor of what a port sends sees what the others got.
+//! A monitor of what a port sends sees what the others got, and a slow one its share of each ring and of
+//! each direction.
 
 mod common;
 
 use std::sync::Arc;
 
 use common::{BROADCAST, Client, bytes, header, mac};
-use ringway_abi::Dir;
+use ringway_abi::{Dir, NS_TXMON};
 use ringway_kring::{Doorbell, Kring};
 use ringway_mirror::{Mirror, MirrorMode, Mirrors};
 use ringway_region::RingInit;
@@ -111,4 +112,64 @@ fn a_monitor_sees_what_was_delivered() {
         })
         .collect();
     assert_eq!(seen, frames);
+}
+
+/// Rings of the port that is watched.
+const RINGS: usize = 3;
+
+/// What a port sends and what it receives by a ring share one of the monitor's. However little its
+/// reader takes, it sees some of both, and of every ring.
+#[test]
+fn a_slow_monitor_has_its_share_of_every_ring_and_direction() {
+    const TAKEN: u32 = 3;
+    for most in [1, TAKEN, 40] {
+        let mut bridge = SteppedBridge::new(&Forwarding::default(), Clock::new(|| 0)).unwrap();
+        let clients = [(); 2].map(|()| Client::new([RINGS as u32; 2], [64, 64], 0));
+        let [watched, _] = clients
+            .each_ref()
+            .map(|c| bridge.attach(Box::new(c.port()), PortConfig::default()).unwrap());
+        let monitor = Client::new([1, RINGS as u32], [16, 16], 0);
+        let bell = Arc::new(Doorbell::new().unwrap());
+        let mirrors = |mode| {
+            let mirror = |ring: &Kring| Mirror::new(ring.clone(), bell.clone(), mode);
+            monitor.rx.iter().map(|ring| Mirrors::from_iter([mirror(ring)])).collect()
+        };
+        let (tx, rx) = (mirrors(MirrorMode::CopySent), mirrors(MirrorMode::CopyReceived));
+        bridge.set_mirrors(watched, PortMirrors { tx, rx });
+
+        let mut seen = [[0u32; 2]; RINGS];
+        for _ in 0..300 {
+            for (n, client) in (1..).zip(&clients) {
+                // Each to the other, so that it comes by the ring by which it was sent.
+                let frame = [&header(mac(3 - n), mac(n))[..], &[7; 46]].concat();
+                for ring in 0..RINGS {
+                    client.tx_sync(ring);
+                    let view = client.tx[ring].ring();
+                    while view.head() != view.tail() {
+                        client.fill(ring, &frame, 60, 0, None);
+                    }
+                    client.tx_sync(ring);
+                }
+            }
+            bridge.round();
+            for client in &clients {
+                (0..RINGS).for_each(|ring| _ = client.receive(ring, usize::MAX));
+            }
+            for (ring, seen) in monitor.rx.iter().zip(&mut seen) {
+                let (view, mut at) = (ring.ring(), ring.ring().head());
+                for _ in 0..most {
+                    if at == ring.hwtail() {
+                        break;
+                    }
+                    seen[usize::from(view.slot(at).flags & NS_TXMON != 0)] += 1;
+                    at = view.next(at);
+                }
+                view.set_head(at);
+                ring.csb().app.publish(at, at);
+            }
+        }
+        let all: u32 = seen.iter().flatten().sum();
+        let least = all / (2 * RINGS as u32) / 2;
+        assert!(seen.iter().flatten().all(|seen| *seen >= least), "{most} at a time: {seen:?}");
+    }
 }
