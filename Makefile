@@ -27,7 +27,7 @@ TOOL_DIR = $(PREFIX)/lib/ringway/netmap-tools
 TOOL_MAN = $(TOOL_DIR)/man/man8
 endif
 
-.PHONY: build built demo test lab conformance instructions record-instructions soak capture attack bench lint asan miri fuzz mutants install install-tools uninstall clean
+.PHONY: build built demo check quick test lab conformance instructions record-instructions soak capture attack bench lint asan miri fuzz mutants install install-tools uninstall clean
 
 build:
 	@scripts/need build
@@ -38,9 +38,23 @@ demo:
 	$(CARGO) build --release --workspace --quiet
 	@target/release/ringway-demo
 
+# What has changed: format, lints and tests of those crates, and lints and unit tests of the crates that use
+# them directly. BASE=COMMIT compares with that commit in place of the branch that this one follows.
+BASE ?=
+check:
+	@scripts/need build test
+	@scripts/check $(BASE)
+
+# The unit tests of all crates.
+quick:
+	@scripts/need build test
+	$(CARGO) test --profile quick --workspace --lib --bins
+
+# Everything. STEPS="tests claims" runs only those of its steps.
+STEPS ?=
 test:
 	@scripts/need build demo test
-	@scripts/test
+	@scripts/test $(STEPS)
 
 # Debian's kernels in virtual machines, with the network cards that QEMU has, each mode of each: makes
 # docs/kernels.md, which takes hours. LAB="--kernel 6.12 --card igb in out"
@@ -106,9 +120,11 @@ bench:
 	$(CARGO) build --release --workspace --quiet
 	@target/release/ringway-bench
 
-# The formatter and the lints, as errors; and the fuzz targets compile, which are no part of the workspace.
+# The formatter and the lints, as errors; the words of texts (scripts/words); and the fuzz targets compile,
+# which are no part of the workspace.
 lint:
 	@scripts/need build test
+	@scripts/words
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) check --locked --manifest-path fuzz/Cargo.toml --target-dir target/fuzz

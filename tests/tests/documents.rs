@@ -178,9 +178,10 @@ fn citations_are_found_in_text() {
     assert_eq!(rules_in(text), expected);
 }
 
-/// README.md, ARCHITECTURE.md and all of `docs/`, with their paths from the root.
+/// The documents at the root and all of `docs/`, with their paths from the root.
 fn documents() -> Vec<(PathBuf, String)> {
-    let mut paths = vec![root().join("README.md"), root().join("ARCHITECTURE.md")];
+    let at_root = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"];
+    let mut paths = at_root.map(|name| root().join(name)).to_vec();
     files(&root().join("docs"), &mut paths);
     paths.retain(|path| path.extension().is_some_and(|e| e == "md"));
     paths.iter().map(|path| (path.clone(), read(path))).collect()
@@ -253,4 +254,14 @@ fn architecture_names_every_crate() {
     }
     let only: Vec<_> = there.symmetric_difference(&named).collect();
     assert!(only.is_empty(), "in one of crates/ and ARCHITECTURE.md: {only:?}");
+}
+
+/// A target of the Makefile is in the table of CONTRIBUTING.md.
+#[test]
+fn contributing_names_every_make_target() {
+    let (makefile, text) = (read("Makefile"), read("CONTRIBUTING.md"));
+    let phony = makefile.lines().find_map(|line| line.strip_prefix(".PHONY:")).expect("targets");
+    let named = |target: &&str| text.contains(&format!("`make {target}`"));
+    let missing: Vec<_> = phony.split_whitespace().filter(|target| !named(target)).collect();
+    assert!(missing.is_empty(), "CONTRIBUTING.md does not say what these do: {missing:?}");
 }
