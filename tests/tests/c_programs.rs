@@ -115,6 +115,21 @@ fn handler() {
     both_ways("handler", &[C11]);
 }
 
+/// The programs of README.md, in C and in Rust.
+#[test]
+fn first() {
+    let home = Home::new();
+    for library in [Preloaded, Linked] {
+        let mut first = home.command(compile(&home, "examples/c/first.c", C11, library));
+        if library == Preloaded {
+            first.env("LD_PRELOAD", home.library());
+        }
+        assert_eq!(succeed(first), "20 bytes: hello\n");
+    }
+    assert_eq!(succeed(home.command(env!("CARGO_BIN_EXE_first"))), "19 bytes: hello\n");
+    home.assert_left();
+}
+
 /// The first program of a newcomer.
 #[test]
 fn hello() {

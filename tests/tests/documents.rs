@@ -265,3 +265,12 @@ fn contributing_names_every_make_target() {
     let missing: Vec<_> = phony.split_whitespace().filter(|target| !named(target)).collect();
     assert!(missing.is_empty(), "CONTRIBUTING.md does not say what these do: {missing:?}");
 }
+
+/// The programs of README.md are files, which other tests run.
+#[test]
+fn the_programs_of_the_readme_are_the_examples() {
+    let readme = read("README.md");
+    for path in ["examples/c/first.c", "crates/client/ringway/examples/first.rs"] {
+        assert!(readme.contains(&format!("\n{}```\n", read(path))), "README.md has another {path}");
+    }
+}
