@@ -148,8 +148,8 @@ fn what_the_switch_knows_is_forwarded_whole() {
     });
 }
 
-/// The worker forgets who is behind a port a thousand times, and learns it again, while frames come one
-/// after the other: each arrives, once, in its order.
+/// The worker forgets a port's address a thousand times, and learns it again, while frames come one after
+/// the other: each arrives, once, in its order.
 #[test]
 fn frames_stay_in_order_while_they_change_their_path() {
     const CHANGES: u32 = 1000;
@@ -292,7 +292,7 @@ fn the_kernel_does_what_the_worker_would() {
         arrives(&other);
         assert_eq!(totals(&control, "vale0:c2").moved, 1);
 
-        // A program, and one that takes the first's address: it gets nothing that is not for it.
+        // A frame for a program comes up to it.
         let mut program = Port::open("vale0:program").unwrap();
         let mut hello = frame(2, 60);
         hello[..12].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 9]);

@@ -75,7 +75,7 @@ struct InMessages {
 }
 
 impl PacketPort {
-    /// A port with a socket that receives into a ring of blocks, and one that sends. `max_frame`: bytes
+    /// A port with a socket that receives into a ring of blocks, and a socket that sends. `max_frame`: bytes
     /// of the longest frame without a VLAN tag.
     ///
     /// # Errors

@@ -136,7 +136,7 @@ pub(crate) fn check_no_ingress_drop(interface: &Interface) -> Result<u64, Error>
 pub(crate) fn check_no_program(interface: &Interface) -> Result<(), Error> {
     match attached_to(interface.index) {
         Ok(Some(program)) => Err(Error::Occupied { interface: interface.name.clone(), program }),
-        // What does not tell is said by whatever is done next.
+        // The next step says what is wrong.
         Ok(None) | Err(_) => Ok(()),
     }
 }

@@ -46,7 +46,7 @@ pub struct SwitchProgram {
     places: Fd,
 }
 
-/// The same in whatever process, and its table.
+/// The same on its way from the helper, with its table.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SwitchParts {
     program: Fd,

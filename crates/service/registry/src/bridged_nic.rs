@@ -65,7 +65,7 @@ impl BridgedNic {
     /// bridge sends to its stack. `fast`: what forwards for the bridge in the kernel, or why that cannot be.
     ///
     /// That is for interfaces whose driver does not hand over its buffers, unless a mode is asked for: frames
-    /// come whole there, whatever their length, and most of them go on without coming up.
+    /// come whole there, however long, and the kernel forwards most of them.
     pub fn open(
         interface: &Interface,
         request: ModeRequest,

@@ -19,7 +19,7 @@ pub(crate) struct Fast {
 }
 
 impl FastSwitch {
-    /// The program, which the first who asks has loaded: that takes as long as the verifier does.
+    /// The program. The first call loads it, which takes as long as the verifier does.
     pub fn get(&self) -> Result<Arc<Fast>, Error> {
         // What is there is whole: a panic leaves nothing behind.
         let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);

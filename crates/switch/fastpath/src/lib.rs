@@ -236,7 +236,7 @@ impl FastPath {
     pub fn learn(&self, set: usize, way: usize, key: u64, port: u8, second: u32) {
         let place = self.key(set, way);
         if place.load(Relaxed) != key {
-            // Who reads the key twice, and the port between, sees that it has changed.
+            // The program reads the key before and after the port, so it sees that the key has changed.
             place.store(EMPTY, Relaxed);
             fence(Release);
         }

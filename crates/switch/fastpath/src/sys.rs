@@ -45,8 +45,8 @@ impl Shared {
     /// The word `at` so many bytes from the start: a multiple of its size, within the memory.
     #[inline]
     pub fn u64(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: it is within the mapping and aligned, the mapping is there as long as `self`, and all who
-        // write to it use atomic stores: this process by these, programs of BPF by single instructions.
+        // SAFETY: it is within the mapping and aligned, the mapping is there as long as `self`, and is
+        // written by atomic stores alone: of this process by these, of BPF programs by single instructions.
         unsafe { AtomicU64::from_ptr(self.word(at, 8).cast()) }
     }
 

@@ -10,7 +10,7 @@
 //! | file | idea |
 //! | --- | --- |
 //! | `function.rs` | the forwarding function: decides where a packet goes |
-//! | `learning.rs`, `table.rs` | the one that learns, and which address is behind which port |
+//! | `learning.rs`, `table.rs` | the learning function, and which address is behind which port |
 //! | `loop_probe.rs` | looking for interfaces between which frames go round |
 //! | `fixed.rs` | the one that is told |
 //! | `spread.rs` | the one that hashes flows |

@@ -447,7 +447,7 @@ mod tests {
         assert!(before.len() > 300, "{}", before.len());
         flood(&mut table, 1000..1_000_000);
         assert_eq!(known(&table), before);
-        // And one that comes when the table is full finds a place.
+        // A port that comes when the table is full finds a place.
         assert_ne!(table.learn(0x77_0002, 100), Learned::No);
         assert_eq!(table.lookup(0x77_0002), Some(100));
     }
