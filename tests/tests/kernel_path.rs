@@ -283,6 +283,19 @@ fn the_kernel_does_what_the_worker_would() {
             heard.map(drop).ok_or(String::new())
         });
 
+        // Without a link nothing is left to the kernel, which would not say what it loses.
+        to.send(&broadcast(b));
+        arrives(&to);
+        let lost = || totals(&control, "vale0:c1").drops.ring_full;
+        let before = lost();
+        containers.here.run("ip link set c1 down");
+        until("what is lost is counted", || {
+            from.send(&bytes);
+            if lost() > before { Ok(()) } else { Err(String::new()) }
+        });
+        containers.here.run("ip link set c1 up");
+        arrives(&to);
+
         // The second's address, which is learned anew, and then comes from the third container.
         to.send(&broadcast(b));
         arrives(&to);

@@ -251,6 +251,12 @@ impl FastPath {
         self.port(set, way).store(NONE, Relaxed);
     }
 
+    /// The address at that place, and its port, as the program finds them.
+    pub fn entry(&self, set: usize, way: usize) -> Option<(u64, u8)> {
+        let key = self.key(set, way).load(Acquire);
+        (key != EMPTY).then(|| (key, self.port(set, way).load(Relaxed) as u8))
+    }
+
     /// The second in which the address at that place was last seen.
     pub fn seen(&self, set: usize, way: usize) -> u32 {
         self.second(set, way).load(Relaxed)

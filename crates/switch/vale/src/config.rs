@@ -33,6 +33,8 @@ pub struct PortConfig {
     pub group_forward: u16,
     /// How often it was told to go on although it was blocked.
     pub unblocked: u32,
+    /// It is a network interface without a link: what is for it is counted as lost, not left to the kernel.
+    pub is_down: bool,
 }
 
 impl Default for PortConfig {
@@ -47,6 +49,7 @@ impl Default for PortConfig {
             leads_on: false,
             group_forward: 0,
             unblocked: 0,
+            is_down: false,
         }
     }
 }

@@ -146,6 +146,7 @@ impl BridgePort {
             && self.copies == 1
             && self.lossless_queues.is_empty()
             && self.loops_with.is_none()
+            && !self.config.is_down
             && self.leaving.is_none();
         Some(FastPort {
             ifindex: self.port.fast_ifindex().filter(|_| is_plain)?,

@@ -337,12 +337,20 @@ mod tests {
         #[test]
         fn behaves_like_a_forgetful_map(
             ops in proptest::collection::vec(op(), 1..300),
-            ageing in 0u32..20, spread in any::<u64>(),
+            ageing in 0u32..20, spread in any::<u64>(), shared_from in 0usize..300,
         ) {
             let mac_of = |n: u64| n.wrapping_mul(spread | 1) & 0xffff_ffff_ffff;
             let mut model = Model { table: Table::new(ageing), known: HashMap::new(), now: 1000 };
             model.table.tick(model.now);
-            for op in ops {
+            let fast = Arc::new(FastPath::unshared(random_secret()).unwrap());
+            let mut is_shared = false;
+            for (number, op) in ops.into_iter().enumerate() {
+                // Addresses get other places: where they do not fit there, they are forgotten.
+                if number == shared_from {
+                    model.table.share(fast.clone());
+                    is_shared = true;
+                    model.known.retain(|mac, _| model.table.lookup(*mac).is_some());
+                }
                 match op {
                     Op::Learn(n, port) => model.learn(mac_of(n), port),
                     Op::Flood(port, count) => {
@@ -358,6 +366,13 @@ mod tests {
                         model.table.purge(port);
                         model.known.retain(|_, (behind, _)| *behind != port);
                     }
+                }
+            }
+            for (at, set) in model.table.sets.iter().enumerate().filter(|_| is_shared) {
+                for (way, entry) in set.0.iter().enumerate() {
+                    let here = entry.port().map(|port| (entry.key, port));
+                    prop_assert_eq!(fast.entry(at, way), here);
+                    prop_assert!(here.is_none() || fast.seen(at, way) == entry.seen);
                 }
             }
             for mac in (0..13_000).map(mac_of) {

@@ -111,7 +111,7 @@ impl PortBackend for Attached {
         if let Some(nic) = registry.ports.port_mut(id).get_mut::<Attached>() {
             nic.link = link;
             nic.apply_polling(&mut registry.bridges);
-            nic.apply_mtu(&mut registry.bridges);
+            nic.apply_link(&mut registry.bridges);
         }
     }
 }
@@ -265,12 +265,14 @@ impl Attached {
     }
 
     /// What the bridge sends to a NIC, and to the stack behind it, may be as long as the MTU allows
-    /// now.
-    fn apply_mtu(&self, bridges: &mut Bridges) {
+    /// now. Behind a NIC without a link there is nobody.
+    fn apply_link(&self, bridges: &mut Bridges) {
         let max_frame = longest_frame(self.link.mtu);
         for bridge_port in self.places() {
+            let is_nic = *bridge_port == self.bridge_port;
             bridges.change(&bridge_port.bridge, bridge_port.index, |config| {
-                config.max_frame = max_frame
+                config.max_frame = max_frame;
+                config.is_down = is_nic && self.link.state != LinkState::Up;
             });
         }
     }
