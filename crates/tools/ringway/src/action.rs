@@ -11,11 +11,11 @@ use serde::Serialize;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-An action program looks at each frame that an interface receives, before the port's filter does, and says
-what becomes of it: it goes to the port, to the stack, out of the same interface, out of another that is named
-here, or is dropped. It is written in C or Rust, with <net/ringway_xdp.h>, compiled for BPF, verified
-by the kernel, and runs there. It is for the receive queues that programs have open, and goes with them. A
-change takes effect between two frames; the counters begin anew.
+An action program decides for each frame that an interface receives, before the port's filter: the
+frame goes to the port, to the stack, out of the same interface, or out of another interface that is
+named here, or is dropped. The program is written in C or Rust, with <net/ringway_xdp.h>, and
+compiled for BPF; the kernel verifies and runs it. It covers the receive queues that programs have
+open, and is removed with them. A change takes effect between two frames and resets the counters.
 
 `passed` frames were left to the port and its filter, `to stack` to the kernel, `sent` by the same interface,
 `redirected` by others; all others were `dropped`.
@@ -34,13 +34,13 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Have a program decide what becomes of each frame
+    /// Make a program decide where each frame goes
     Set {
         /// The port: netmap:<interface>, or netmap:<interface>-<queue>
         port: String,
         /// The object that the compiler has made of it
         file: PathBuf,
-        /// The function, where the object has several
+        /// The function, if the object has several
         #[arg(short, long, value_name = "NAME")]
         program: Option<String>,
         /// An interface that it may redirect to: the first is number 0, and so on

@@ -25,12 +25,13 @@ use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-What ports receive is taken from them: to record beside the program that has a port, name its monitor
-(vale0:b/rt: what it receives and what it sends). A pcapng file has the ports' names, the direction of
-what monitors see, and how many frames were dropped. A file named .pcap is in that format, one with .gz
-or .zst behind its name is compressed. Files that rotate have numbers, or the time of their beginning where
-the name says so; none replaces one that was there, unless --overwrite is given. A disk that is too slow holds up no port: what it has no room for
-is dropped, and counted.
+The command takes the frames that ports receive. To record beside the program that has a port, name
+the port's monitor (vale0:b/rt: frames that it receives and sends). A pcapng file has the names of
+the ports, the direction of monitored frames, and the number of dropped frames. A file named .pcap
+is in that format; the endings .gz and .zst compress it. Files that rotate have numbers, or the time
+of their beginning if the name has conversions for it; existing files are replaced only with
+--overwrite. A disk that is too slow blocks no port: frames that it has no room for are dropped and
+counted.
 
 Examples:
   ringway capture vale0:b/rt -w session.pcapng

@@ -13,9 +13,10 @@ use std::fmt;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Each line says ok, warning or missing, and how to mend what is not ok. Lines about NICs may be
-missing without harm to pipes and VALE switches; the exit status is 0 as long as those work.
-A warning about an interface says what its device has lost since a program opened it: see `ringway ports --help`.
+Each line says ok, warning or missing, and what to do if it is not ok. Pipes and VALE switches work
+also if lines about NICs say missing; the exit status is 0 as long as those two work. A warning
+about an interface counts the losses of its device since a program opened it: see `ringway ports
+--help`.
 
 Examples:
   ringway doctor

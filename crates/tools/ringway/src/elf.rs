@@ -22,7 +22,7 @@ pub fn interpreted_by(script: &Path) -> Option<PathBuf> {
     interpreter(&start).map(|program| OsStr::from_bytes(program).into())
 }
 
-/// Whether a program is one that loads no libraries. What cannot be read is left to the kernel to
+/// Whether a program loads no libraries. What cannot be read is left to the kernel to
 /// refuse.
 pub fn is_static(program: &Path) -> bool {
     start(program).is_some_and(|start| loads_nothing(&start) && !is_loader(program))

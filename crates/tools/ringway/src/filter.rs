@@ -8,14 +8,14 @@ use serde::Serialize;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-A filter is for the receive queues of an interface that programs have open, or for its host rings,
-and goes with them. What does not match stays with the kernel, and its sockets do not notice: of what
-its stack sends, with a filter for host rings, the rest leaves by the interface. A change takes effect
-between two frames; the counters begin anew. `matched` frames went to the program, but for those
-that sampling left out; all others were `passed` to the kernel.
+A filter covers the receive queues of an interface that programs have open, or its host rings, and
+is removed with them. The kernel keeps frames that do not match, and its sockets do not notice; with
+a filter for host rings, frames of the stack that do not match leave by the interface. A change
+takes effect between two frames and resets the counters. `matched` frames went to the program,
+except those that sampling left out; all others were `passed` to the kernel.
 
-Where a received frame takes several buffers, a filter sees what is in the first, and the length of
-all. What the stack sends it sees before the kernel has cut it into segments.
+If a received frame takes several buffers, a filter sees the first buffer and the length of the
+whole frame. It sees frames of the stack before the kernel has cut them into segments.
 
 Examples:
   ringway filter set netmap:eth0 udp port 53
@@ -31,7 +31,7 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Action {
-    /// Lead only frames that match to the programs that have the port open
+    /// Direct only matching frames to the programs that have the port open
     Set {
         /// The port: netmap:<interface>, netmap:<interface>-<queue>, or netmap:<interface>^
         port: String,
@@ -42,12 +42,12 @@ enum Action {
         #[arg(value_parser = clap::value_parser!(u32).range(1..))]
         sample: u32,
     },
-    /// Show the filters and what they have counted
+    /// Show the filters and their counters
     Show {
         /// Of this port alone: netmap:<interface>, netmap:<interface>-<queue>, or netmap:<interface>^
         port: Option<String>,
     },
-    /// Lead all frames to the programs again
+    /// Direct all frames to the programs again
     Clear {
         /// The port: netmap:<interface>, netmap:<interface>-<queue>, or netmap:<interface>^
         port: String,

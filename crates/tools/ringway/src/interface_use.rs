@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 /// What sshd tells the programs of a session: addresses and ports of both ends.
 const SESSION: &str = "SSH_CONNECTION";
 
-/// Programs from this one up to the one that has the session, at most.
+/// Programs from this one up to the session's, at most.
 const ANCESTORS: usize = 32;
 
 /// What an interface is used for.

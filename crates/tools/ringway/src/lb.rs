@@ -23,15 +23,16 @@ use std::time::Instant;
 lists ports. Pipes are in the memory of the port, and nothing is copied; ports in other memory get
 copies. Both directions of a flow go to one output.
 
-What decides (--hash): flow, a good hash of IP addresses and ports, also of what is in a GRE tunnel;
-or, as PF_RING's clusters, per-flow, 2-tuple, 4-tuple, 5-tuple, tcp-5-tuple (TCP by 5-tuple, all else
-by 2-tuple), ip-5-tuple (what is not IP by its Ethernet addresses), each also as inner-... by what is
-in a tunnel (GTP, GRE with a key, VXLAN), and round-robin. Fragments follow the first. ip-with-dup, by
-what is in a tunnel: the output of the source address, and a copy to that of the destination.
+--hash is flow, a good hash of IP addresses and ports, also inside a GRE tunnel; or, as for
+PF_RING's clusters, per-flow, 2-tuple, 4-tuple, 5-tuple, tcp-5-tuple (TCP by 5-tuple, all else by
+2-tuple), ip-5-tuple (frames that are not IP by their Ethernet addresses), each also as inner-... by
+the packet inside a tunnel (GTP, GRE with a key, VXLAN), and round-robin. Fragments follow the
+first. ip-with-dup, by the packet inside a tunnel: the output of the source address, and a copy to
+that of the destination.
 
-Packets for which an output has no room wait in --queue buffers, and are dropped and counted when
-those are taken. A consumer may leave and come back: meanwhile its packets wait, and are then
-dropped, or, with --redistribute, go to the others.
+Packets for which an output has no room wait in --queue buffers, and are dropped and counted when no
+buffer is free. A consumer may leave and come back: meanwhile its packets wait until there is no
+room, or, with --redistribute, go to the others.
 
 Examples (quote the braces of a pipe's name):
   ringway lb netmap:eth0 --to 4             consumers: ringway recv 'netmap:eth0}0' and so on

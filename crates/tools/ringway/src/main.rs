@@ -91,18 +91,19 @@ struct Cli {
 }
 
 const AFTER_HELP: &str = "\
-Every command takes --json. Then each line on standard output is one JSON object with a `type`. A command
-that changes something, and says nothing to people, prints what it has done, and how that is now:
+Every command takes --json. Then each line on standard output is one JSON object with a `type`. A command that changes something, and has no other output, prints what it has done and the new
+state:
   {\"type\":\"done\",\"action\":\"switch attach\",\"of\":\"vale0\",\"now\":{\"type\":\"switch\",...}}
-Standard error has objects as well, of the type `note`, and one of the type `error` where a command fails:
+Standard error has objects as well, of the type `note`, and one of the type `error` if a command
+fails:
   {\"type\":\"error\",\"cause\":\"exists\",\"port\":\"vale0\",\"problem\":\"there is such a switch\",...}
-with `remedy`, what to do, and `text`, the sentence for people. `cause` is invalid, busy, no_room, no_port,
+with `remedy`, what to do, and `text`, the message of the plain output. `cause` is invalid, busy, no_room, no_port,
 not_found, no_device, exists, unsupported, denied, headers_not_accepted, closed, already_so, bad_memory,
 too_many_descriptors, too_long, unreachable, untrusted, gone, version, or system, with `errno`, as the
 daemon's protocol has them; or not_taken, too_few, unverified, no_answer, unusable, usage.
 
-The exit status is 0, 1 where a command fails, 2 where it cannot be understood, and 141 where nobody reads
-its results any more. `ringway run` has that of the program.";
+The exit status is 0, 1 if a command fails, 2 if its arguments are wrong, and 141 if the reader of
+its results has closed the pipe. `ringway run` has the exit status of the program.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -128,15 +129,15 @@ enum Command {
     Switch(switch::Args),
     /// Show and change which frames the ports of interfaces get
     Filter(filter::Args),
-    /// Show and change the programs that decide what becomes of frames
+    /// Show and change action programs, which decide where frames go
     Action(action::Args),
     /// Add and remove receive queues of the open port of an interface
     Queue(queue::Args),
-    /// Keep everything but some flows off a receive queue of a NIC
+    /// Direct only some flows to a receive queue of a NIC
     Steer(steer::Args),
     /// Show all ports
     Ports(ports::Args),
-    /// Show what ports, switches and rings are doing, as it happens
+    /// Show the traffic of ports, switches and rings, live
     Top(top::Args),
     /// Say what works on this machine, what does not, and what to do about it
     Doctor(doctor::Args),

@@ -1,4 +1,4 @@
-//! Opens ports. A port of an interface whose frames the machine's own stack gets no longer is
+//! Opens ports. A port of an interface that takes frames away from the machine's own stack is
 //! opened with a word about that; one that the machine, or the user, cannot do without only by
 //! `--force`.
 

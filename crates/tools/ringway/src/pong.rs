@@ -18,8 +18,8 @@ use std::time::Instant;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Sends UDP datagrams to port 7 back, with addresses and ports exchanged, and drops all else; with
---all it sends everything back. Two ports that send everything back to each other never stop. A ping
+Sends UDP datagrams to port 7 back, with addresses and ports exchanged, and drops all other frames;
+with --all it sends everything back. Two ports that send everything back to each other never stop. A ping
 to a group address is answered from --mac. Nothing is copied: buffers go from the receive ring to
 the transmit ring.
 

@@ -14,26 +14,32 @@ use serde_json::Value;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Ports in one region can exchange packets without copying. 
-Where a switch is another user's than yours and root's, `switch of` says whose: the user who made it with
-`ringway switch new`, or has the first of its ports, and decides where its frames go. `mtu` is the interface's as it is now.
-`mode` says how a network interface is driven, and why not better: zerocopy, copy or generic (AF_XDP),
-or packet (AF_PACKET); and which frames are too long for it, since the MTU was changed. By itself each
-interface gets the best mode that it can have; netmap:eth0@mode=packet, or RINGWAY_NIC_MODE=packet in the
-environment, asks for one and no other. Who opens an interface first decides. `queues` says which of
-its receive queues programs get, with (filtered) where only some frames: see `ringway filter show`.
-`dropped` is what the rings of an interface's port
-have lost, with the kernel's part; `device` is by how much the interface's own counters of losses (`ip -s -s link`) and
-its driver's (`ethtool -S`) have grown since the port was opened, under their names. A frame may be in several of
-these, and rx_dropped and tx_dropped may have frames that the kernel's stack has dropped: no sum of them means
-anything. --json has what AF_XDP sockets count, too (`sockets`).
-A capture file is shown as file:NAME@PID.NUMBER,
-PID being the program's that has it open. `buffers` is the bytes of a buffer, headroom included; netmap:eth0@buffers=4096, or
-RINGWAY_NIC_BUFFERS=4096, asks for others. With --rings: what each ring has sent or received, and
-dropped, with what the kernel has dropped on an interface's queues; `fill` is how many of its slots have
-packets, sent and not taken yet, or received and not released, as of the program's last sync. With --pf-ring:
-what PF_RING's module shows in /proc/net/pf_ring, of your own programs of PF_RING, as of each program's last look
-at its counters.
+Ports in one region can exchange packets without copying. A capture file is shown as
+file:NAME@PID.NUMBER; PID is the program that has it open.
+
+`switch of` is the owner of the switch, if that is neither you nor root: the user that made it with
+`ringway switch new`, or that opened the first of its ports. The owner decides where the switch
+sends frames. `mtu` is the present MTU of the interface. `mode` is the mode of a network interface,
+and why a better one was not possible: zerocopy, copy or generic (AF_XDP), or packet (AF_PACKET); it
+also names frames that are too long since the MTU was changed. Without an option each interface gets
+the best mode that works; netmap:eth0@mode=packet, or RINGWAY_NIC_MODE=packet in the environment,
+asks for this mode and no other. The program that opens an interface first decides.
+
+`queues` are the receive queues that programs get, with (filtered) if they get only some frames: see
+`ringway filter show`. `buffers` is the size of a buffer in bytes, headroom included;
+netmap:eth0@buffers=4096, or RINGWAY_NIC_BUFFERS=4096, asks for another size.
+
+`dropped` counts the losses of the rings of an interface's port, including those in the kernel.
+`device` is the growth, since the port was opened, of the interface's own counters of losses (`ip -s
+-s link`) and its driver's (`ethtool -S`), under their names. A frame may be in several of these,
+and rx_dropped and tx_dropped may include frames that the kernel's stack has dropped: do not add
+them up. --json also has the counters of AF_XDP sockets (`sockets`).
+
+With --rings: packets that each ring has sent or received, and dropped, including those that the
+kernel has dropped on an interface's queues; `fill` is the number of slots with packets, sent and
+not taken yet, or received and not released, as of the program's last sync. With --pf-ring: the
+contents of /proc/net/pf_ring of PF_RING's module, for your own programs of PF_RING, as of each
+program's last look at its counters.
 
 Examples:
   ringway ports

@@ -7,9 +7,9 @@ use ringway::{Control, PortSpec};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-A program that opens netmap:eth0 gets all receive queues of eth0, one that opens netmap:eth0~4
-queue 4. A queue that is removed goes to the kernel's network stack, and comes back when it is
-added, while the program runs. `ringway ports` shows the queues that programs get.
+A program that opens netmap:eth0 gets all receive queues of eth0; a program that opens netmap:eth0~4
+gets queue 4. While the program runs, `remove` gives a queue to the kernel's network stack, and
+`add` gives it back to the program. `ringway ports` shows the queues that programs get.
 
 Examples:
   ringway queue remove netmap:eth0 0 1
@@ -21,7 +21,7 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Action {
-    /// Lead queues to the program that has them open
+    /// Direct queues to the program that has them open
     Add(Which),
     /// Leave queues to the kernel
     Remove(Which),

@@ -20,12 +20,12 @@ use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Ends after --count frames, after --duration, or when nothing has come for --idle; fails if it was
-to wait for a count that did not come, and if --verify finds fault. Foreign frames are no fault.
+Ends after --count frames, after --duration, or when nothing has come for --idle; fails if fewer frames than --count have come, or if --verify finds errors. Foreign frames are no
+errors.
 
-What --print and `--write -` put on standard output is alone there: how the run goes is told on
-standard error. Times are UTC, those of a file are the file's. --write is `ringway capture` for one port,
-without a ring of files.
+With --print and `--write -` standard output has nothing but their output; progress goes to standard
+error. Times are UTC; frames of a file have the times of the file. --write is `ringway capture` for
+one port, without rotation of files.
 
 Examples (quote the braces of a pipe's name):
   ringway recv 'p}0' --verify

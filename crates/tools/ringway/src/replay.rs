@@ -21,12 +21,12 @@ use std::time::{Duration, Instant};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Files are pcap or pcapng, plain or compressed by gzip or Zstandard; - is standard input. They are read while
-they are sent. A file's name may have options behind it: @offset=TIME has it begin later, @dst-mac=MAC and
-@src-mac=MAC give its frames other addresses.
+they are sent. Options may follow a file's name: with @offset=TIME it begins later, @dst-mac=MAC and @src-mac=MAC
+give its frames other addresses.
 
-Frames go out on the port's first transmit ring. At the end the summary says how late they were: from when
-they were due to when the port had them. A port that takes nothing for a while gets what it has missed
-afterwards; with --rate, only 10 ms of it.
+Frames go out on the port's first transmit ring. At the end the summary says how late they were: from the time when they were due to the time when
+the port had them. After a port has taken no frames for a while, it gets the frames that were due
+meanwhile; with --rate, only those of 10 ms.
 
 Examples:
   ringway replay vale0:a session.pcap

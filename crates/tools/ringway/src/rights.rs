@@ -1,4 +1,4 @@
-//! Whether a program has more rights than the user who starts it: then the loader takes no library
+//! Whether a program has more rights than the user that starts it: then the loader takes no library
 //! that this user names.
 
 use std::fs;

@@ -23,17 +23,18 @@ Examples:
   ringway run -- tcpdump -i vale0:a
   RINGWAY_FILTER='udp port 53' ringway run -- ./my-netmap-program netmap:eth0
 
-What a program's names of ports cannot say, the environment can: RINGWAY_FILTER is the filter of all
-interfaces that it receives by, RINGWAY_NIC_MODE their mode (see `ringway ports --help`). With
-RINGWAY_VERBOSE, stderr hears why a port is refused. `man ringwayd` has them all.
+If a program cannot give options in names of ports, use the environment: RINGWAY_FILTER is the
+filter of all interfaces that it receives by, RINGWAY_NIC_MODE their mode (see `ringway ports
+--help`). With RINGWAY_VERBOSE, standard error says why a port is refused. `man ringwayd` lists all
+variables.
 
-Programs of netmap find their ports by libringway_preload.so, those of libpcap theirs by
-libringway_pcap.so; on other devices libpcap is the system's. Programs that are linked to libpfring.so find
-it by LD_LIBRARY_PATH. The libraries are looked for beside the
-ringway executable, then in ../lib/ringway and ../lib from there, /usr/local/lib and /usr/lib. An LD_PRELOAD
-that is set already is kept, after the libraries; AddressSanitizer's library comes before all, for a program that
-needs it. Programs with the setuid bit or with file capabilities ignore LD_PRELOAD, and nothing can be loaded into
-programs that are statically linked: they are refused, with what to do. The exit status is the program's; 127 if there is no such program, 126 if it cannot be run.")]
+Programs of netmap use libringway_preload.so, programs of libpcap libringway_pcap.so, which passes
+other devices to the system's libpcap. Programs that are linked to libpfring.so find it by
+LD_LIBRARY_PATH. The command looks for the libraries beside the ringway executable, then in
+../lib/ringway and ../lib from there, /usr/local/lib and /usr/lib. It keeps an LD_PRELOAD that is
+set already, after the libraries, and puts AddressSanitizer's library before all for a program that
+needs it. Programs with the setuid bit or with file capabilities ignore LD_PRELOAD, and statically
+linked programs load no libraries: the command refuses both, and says what to do. The exit status is the program's; 127 if there is no such program, 126 if it cannot be run.")]
 pub struct Args {
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]

@@ -22,11 +22,11 @@ use std::time::{Instant, SystemTime};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Every option of the link may be given twice: the first value is for frames from A to B, the second for the
-way back. Once is for both directions. `none` is no limit.
+Every option of the link may be given twice: the first value is for frames from A to B, the second
+for frames from B to A. A single value is for both directions. `none` is no limit.
 
-Frames are lost first, and wait then for the bandwidth, in a queue that drops what comes when it is full.
-The delay begins when a frame is through. Frames stay in their order, also with delays that vary, unless
+The link first loses frames; the others wait for the bandwidth, in a queue that drops frames that
+come when it is full. The delay begins after that. Frames stay in their order, also with delays that vary, unless
 --overtake or --reorder says otherwise.
 
 Times: 20ms; uniform,MIN,MAX; normal,MEAN,DEVIATION; exp,MIN,MEAN; pareto,MIN,MEAN.

@@ -10,17 +10,17 @@ use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Takes the queue out of the NIC's RSS table, so that nothing comes in by it but what flow rules lead
-to it, and adds a rule for each FLOW. It stays so until this command ends, however that is; then
-table and rules are as they were. The NIC must have both: `ethtool -x` and `ethtool -n` show them.
+Takes the queue out of the NIC's RSS table, so that it receives only frames that flow rules direct
+to it, and adds a rule for each FLOW. When this command ends, in any way, table and rules are
+restored. The NIC must have both: `ethtool -x` and `ethtool -n` show them.
 
 A FLOW is one argument: tcp, udp, sctp or ip, with 4 or 6 for the version of IP where no address
 tells it (4 if nothing does), and then any of `src host ADDRESS`, `dst host ADDRESS`,
 `src port NUMBER` and `dst port NUMBER`.
 
-Guaranteed: it is undone if this command or the daemon is killed, by SIGKILL too; a janitor process
-undoes what a daemon leaves. It is not if janitor and daemon are killed at once, or when the machine
-stops. What somebody else changes meanwhile stays.
+The changes are undone also if this command or the daemon is killed, by SIGKILL too: a janitor
+process undoes the changes of a daemon that has ended. They are not undone if janitor and daemon are
+killed at once, or when the machine stops. Changes that others make meanwhile stay.
 
 Examples:
   ringway steer eth0 --queue 4 'udp dst port 53' 'tcp dst port 53' &

@@ -21,9 +21,9 @@ use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-A switch comes into being with its first port and goes with its last. One made with `new` stays
-until `delete`. Who made it, or has all of its ports, can change how it works; once that was done to
-one that was not made with `new`, it takes no ports of other users.
+The first port of a switch makes it, and it is removed with its last. A switch that `new` has made
+stays until `delete`. The user that made a switch, or has all of its ports, can change its settings.
+After that, a switch that was not made with `new` accepts no ports of other users.
 
 Examples:
   ringway switch new vale0

@@ -25,15 +25,16 @@ use view::{Action, Shown, View};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Rates are those of the last interval, totals those since the start, or since z was pressed. RX is what a
-port receives, TX what it sends. UID is the user whose port it is, OPEN how many programs' handles have
-it. Below the list is why the selected one has dropped what it has.
+Rates are those of the last interval, totals those since the start, or since z was pressed. RX is the traffic that a port receives, TX the traffic that it sends. UID is the user that has the
+port, OPEN the number of handles that programs have of it. The reasons of the selected line's drops
+are below the list.
 
 Keys: p ports, s ports of switches, r rings, Tab the next of these; < and > choose the column to sort by, i
 turns the order round; / filters by name; t switches between rates and totals; z sets totals to zero; up and
 down select; h help; q quit.
 
-No daemon is started for it, but a private one that runs stays while it runs. While there is none, it waits.
+The command starts no daemon, and waits while there is none. A private daemon does not end while it
+is watched.
 
 Examples:
   ringway top

@@ -8,7 +8,7 @@ use std::fmt;
 /// What one frame told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The one that was due.
+    /// The frame that was due.
     InOrder,
     /// So many frames between the last one and this one have not come (yet).
     Gap(u64),
@@ -26,7 +26,7 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename = "verify")]
 pub struct Tally {
-    /// Frames with the right content, in whatever order.
+    /// Frames with the right content, in any order.
     pub good: u64,
     /// Frames that later ones overtook and that have not come since.
     pub missing: u64,
@@ -43,7 +43,7 @@ impl Tally {
         self.missing == 0 && self.reordered == 0 && self.duplicate == 0 && self.corrupt == 0
     }
 
-    /// What a user who asked for verification must be told, if anything.
+    /// The message for a user that asked for verification, if any.
     pub fn fault(&self) -> Option<String> {
         let Tally { missing, reordered, duplicate, corrupt, .. } = self;
         if !self.is_clean() {

@@ -18,7 +18,7 @@ struct Driver(&'static str, Option<(u32, u32)>);
 
 /// Drivers that are known to have native XDP, by the names that sysfs uses.
 ///
-/// A hint for people who choose hardware, not checked card by card: vendors' kernels differ, and
+/// A hint for the choice of hardware, not checked card by card: vendors' kernels differ, and
 /// so do models. What a port really got is found out when it is opened; `ringway ports` says it.
 const NATIVE: [Driver; 31] = [
     Driver("bnxt_en", None),

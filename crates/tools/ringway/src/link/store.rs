@@ -58,7 +58,7 @@ impl Store {
         }
     }
 
-    /// Whether a frame of so many bytes would be taken in. An empty one takes whatever it can ever take.
+    /// Whether a frame of so many bytes would be taken in. An empty store takes any frame that it can ever take.
     pub fn has_room(&self, length: usize) -> bool {
         self.frames.is_empty() || (self.frames.len() < self.most && self.place(length).is_some())
     }

@@ -159,7 +159,7 @@ impl Side {
         self.networks.iter().any(|network| network.own == address)
     }
 
-    /// To whom a packet to that address goes from this port.
+    /// The next hop of a packet to that address from this port.
     fn next_hop(&self, to: Ipv4Addr) -> Option<Ipv4Addr> {
         let is_one = !to.is_multicast() && !to.is_broadcast() && !to.is_unspecified();
         if !is_one || to.is_loopback() || self.is_own(to) {
@@ -339,7 +339,7 @@ mod tests {
         );
         assert_eq!(answer.sender, (THERE, [10, 0, 2, 1].into()));
         assert_eq!(answer.target, (HOST, NEIGHBOUR.into()));
-        // The one that asks is known from then on.
+        // The host that asks is known from then on.
         assert!(router.receive(0, &mut packet(HERE, NEIGHBOUR), 1));
         // Is the address free? It is not.
         router.receive(1, &mut request([10, 0, 2, 1], [0; 4]), 0);

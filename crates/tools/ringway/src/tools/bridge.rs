@@ -86,7 +86,7 @@ fn parse(args: Vec<String>) -> Option<Options> {
     Some(options)
 }
 
-/// The two sides of the bridge, or one that is both.
+/// The two sides of the bridge, or a port that is both.
 enum Sides {
     Two(Box<[Port; 2]>),
     Same(Box<Port>),

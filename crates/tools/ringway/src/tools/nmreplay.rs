@@ -180,7 +180,7 @@ impl Trace {
 /// Packets with their times, again and again.
 struct Scheduled {
     trace: Trace,
-    /// When a packet is due, and which one that is.
+    /// When a packet is due, and its number.
     entries: Vec<(u64, usize)>,
     /// Nanoseconds until it starts over.
     period: u64,
