@@ -34,7 +34,7 @@ enum xdp_action {
 };
 #endif
 
-/* To the interface's stack, whatever the port's filter says. */
+/* To the interface's stack; the port's filter is not asked. */
 #define XDP_PASS_TO_KERNEL	5
 
 /* Out of the interface with that number, of those that `ringway action set --redirect` names. */

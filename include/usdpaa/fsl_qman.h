@@ -274,7 +274,7 @@ int qman_volatile_dequeue(struct qman_fq *fq, u32 flags, u32 vdqcr);
 int qman_enqueue(struct qman_fq *fq, const struct qm_fd *fd, u32 flags);
 int qman_enqueue_orp(struct qman_fq *fq, const struct qm_fd *fd, u32 flags, struct qman_fq *orp,
 		     u16 orp_seqnum);
-/* Takes a queue out of service whatever its state; its frames are lost. */
+/* Takes a queue out of service in any state; its frames are lost. */
 int qman_shutdown_fq(u32 fqid);
 
 /* 0: the queue is out of service, and can be initialised; 1: not yet. */

@@ -76,7 +76,7 @@ impl Netns {
         succeed(line, self.try_run(line))
     }
 
-    /// Runs a shell command line here, whatever comes of it.
+    /// Runs a shell command line here, and ignores failures.
     pub fn try_run(&self, line: &str) -> Output {
         self.command("sh").args(["-c", line]).output().expect("cannot start sh")
     }

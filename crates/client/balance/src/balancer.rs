@@ -14,12 +14,12 @@ use crate::{
 /// Buffers taken at once from the longest queue when there are no more, and those that it keeps.
 const REVOKED: usize = 150;
 const KEPT: usize = 64;
-/// Slots ahead of the one that is looked at whose packets are asked of memory.
+/// How many slots ahead of the present one packets are prefetched.
 const AHEAD: u32 = 8;
 /// Slots that an output's consumer may send in its turn.
 const TURN: usize = 256;
 
-/// Who gets a packet, of the first group.
+/// Chooses the output of a packet, of the first group.
 pub enum Share<C> {
     /// One output, or two.
     One(C),

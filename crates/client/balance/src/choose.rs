@@ -1,4 +1,4 @@
-//! Who gets a packet.
+//! Which output gets a packet.
 
 use std::time::Duration;
 

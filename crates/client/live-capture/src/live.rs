@@ -44,7 +44,7 @@ use crate::{
 
 /// Slots that are taken from a ring before it is synced again: then its other side has room once more.
 const BURST: u32 = 128;
-/// Slots ahead of the one that is looked at whose packets are asked of memory.
+/// How many slots ahead of the present one packets are prefetched.
 const AHEAD: u32 = 4;
 
 /// What a descriptor says of which nothing comes any more.

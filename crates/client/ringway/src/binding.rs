@@ -410,7 +410,8 @@ impl Binding {
         self.kind != PortKind::Monitor && self.rings(dir).iter().any(|ring| ring.kring.is_ended())
     }
 
-    /// Whether others get what it gets no longer; see [`CloseBarrier`](crate::CloseBarrier).
+    /// Whether opening the port takes its traffic away from other programs; see
+    /// [`CloseBarrier`](crate::CloseBarrier).
     pub fn keeps_traffic(&self) -> bool {
         self.all_rings().any(|ring| ring.keeps_traffic().is_some())
     }
@@ -583,8 +584,8 @@ impl BoundRing {
             && self.kring.last_tail() != self.kring.hwtail()
     }
 
-    /// What to ask by, if others get what the ring gets no longer: where an interface's traffic is
-    /// directed to it, or it is a monitor's, with others behind it.
+    /// Where to ask, if the ring takes its traffic away from others: an interface's traffic is
+    /// directed to it, or it is a monitor's ring with others behind it.
     pub(crate) fn keeps_traffic(&self) -> Option<&Monitors> {
         let directed = self.driver.socket().is_some();
         let keeps = directed || matches!(self.driver, RingDriver::Monitor(_));
@@ -602,7 +603,7 @@ impl BoundRing {
         self.driver.has_lost_interface()
     }
 
-    /// What others ring to wake whoever sleeps on this ring.
+    /// The doorbell by which others wake the sleeper on this ring.
     pub fn doorbell(&self) -> &Doorbell {
         &self.doorbell
     }

@@ -97,7 +97,7 @@ impl Binding {
                     continue;
                 }
                 let Some(socket) = self.stack.socket() else { return };
-                // Who is too fast for the stack loses packets there, as with any other interface.
+                // A program that is too fast for the stack loses packets there, as with any other interface.
                 let _ = send(socket, &frame, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
             }
             // S-FLAGS-NS_FORWARD.

@@ -33,7 +33,7 @@
 //!
 //! Slots name buffers of a region, and every program with a port of the same region can write to
 //! them at any time. So this interface copies bytes out and in, and lends no slices of shared
-//! memory; [`RxFrame::as_ptr`] is there for those who know that nobody interferes. Between
+//! memory; [`RxFrame::as_ptr`] is for programs that know of no other writer. Between
 //! two ports of one region a frame moves [without copying](RxFrame::forward).
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

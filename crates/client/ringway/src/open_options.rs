@@ -446,7 +446,7 @@ impl OpenOptions {
         asked.iter().find(|(_, asked)| *asked).map(|(what, _)| *what)
     }
 
-    /// A session with whom the options say.
+    /// A session with the daemon that the options name.
     pub(crate) fn session(&self) -> Result<Session, Error> {
         match &self.connector {
             Some(Elsewhere(connector)) => Ok(Session::over(connector.as_ref())),

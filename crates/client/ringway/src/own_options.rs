@@ -20,7 +20,7 @@ pub struct OwnOptions {
     pub buf_size: Option<u32>,
     /// The timestamps that its frames are to have.
     pub timestamps: Option<Timestamps>,
-    /// The other user who may have the pipe; for root's programs, the user whose port it is.
+    /// The other user of the pipe; for root's programs, the user that has the port.
     pub user: Option<u32>,
 }
 

@@ -268,7 +268,7 @@ impl<'r> RxFrame<'r> {
 
     /// First byte of the frame, which has [`len`](Self::len) bytes; `None` if the slot names no buffer.
     /// It stays mapped as long as the port is open, and is this frame's until the ring's next sync.
-    /// Others who have the region may write to it at any time.
+    /// Other programs with the region may write to it at any time.
     pub fn as_ptr(&self) -> Option<*const u8> {
         self.ring.buf(self.slot().buf_idx).map(|buf| buf.as_ptr().cast_const())
     }

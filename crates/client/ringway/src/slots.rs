@@ -143,7 +143,7 @@ impl Slots<'_> {
         places: Range<u32>,
         mut each: impl FnMut(u32, Slot, &[u8; N]) -> bool,
     ) -> u32 {
-        /// Slots ahead of the one that is shown.
+        /// How many slots ahead of the present one.
         const AHEAD: u32 = 8;
         let (ring, bufs) = (self.ring, self.ring.bufs());
         let mut place = self.place(places.start);

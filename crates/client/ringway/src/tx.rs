@@ -175,7 +175,7 @@ impl TxSlot<'_> {
 
     /// First byte of the buffer, which has [`max_frame`](crate::Port::max_frame) bytes; `None` if the
     /// slot names none. It stays mapped as long as the port is open, and is this slot's until the next
-    /// sync. Others who have the region may write to it at any time.
+    /// sync. Other programs with the region may write to it at any time.
     pub fn as_ptr(&mut self) -> Option<*mut u8> {
         let slot = self.ring.slot(self.index);
         self.ring.buf(slot.buf_idx).map(|buf| buf.as_ptr())

@@ -22,10 +22,10 @@
 //! - What arrives while all blocks are full is dropped, and counted as `ring_full`.
 //! - Which of the interface's queues a frame leaves by is the kernel's choice.
 //!
-//! # Whom to trust with a socket
+//! # Trust in the holder of a socket
 //!
-//! Who holds such a socket can bind it to, and send through, **any interface of the network namespace**
-//! that it was made in. So it is for those who may use all of them.
+//! A process with such a socket can bind it to, and send through, **any interface of the network namespace**
+//! that it was made in. So only users that may use all of them get it.
 //!
 //! | file | idea |
 //! | --- | --- |

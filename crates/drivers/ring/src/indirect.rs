@@ -1,7 +1,7 @@
 //! Packets outside the region: a slot with NS_INDIRECT names memory of the program that syncs
 //! (S-VALE-9).
 //!
-//! Whoever forwards the packets cannot see that memory, so their bytes move into the slots'
+//! The party that forwards the packets cannot see that memory, so their bytes move into the slots'
 //! buffers before the slots are published. The kernel reads them, and says how far it came.
 //!
 //! A slot whose memory cannot be read becomes empty. It keeps NS_INDIRECT if its buffer has the

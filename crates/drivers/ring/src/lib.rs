@@ -1,12 +1,12 @@
 //! Drivers that need nothing but rings: no kernel, no privileges, no system call but to
-//! wake somebody who sleeps.
+//! wake a sleeper.
 //!
 //! | driver | its rings |
 //! | --- | --- |
 //! | [`Null`] | move nothing |
 //! | [`Sink`] | swallow what is sent, and deliver nothing |
 //! | [`PipeTx`], [`PipeRx`] | are each other's: slots pass between two rings of one region |
-//! | [`Monitor`] | are filled by whoever moves the packets of another port |
+//! | [`Monitor`] | are filled by the party that moves the packets of another port |
 //! | [`WorkerServed`] | are worked on by somebody else: a bridge worker in the daemon |
 //!
 //! [`fetch_indirect`] brings packets into the region that a program has left outside.

@@ -48,7 +48,7 @@ pub struct FrameCounters {
     pub tx_bad_completion: u64,
 }
 
-/// Who has a chunk.
+/// Which side has a chunk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Holder {
     /// On our free list.

@@ -83,7 +83,7 @@ mod shared {
 
 impl AppLine {
     /// Publishes the program's cursors: everything written to slots and buffers before is
-    /// visible to whoever reads this `head`.
+    /// visible to a reader of this `head`.
     #[inline]
     pub fn publish(&self, head: u32, cur: u32) {
         self.cur.store(cur, Relaxed);
@@ -133,7 +133,7 @@ impl AppLine {
 
 impl ServiceLine {
     /// Publishes the service side's cursors: everything written to slots and buffers before
-    /// is visible to whoever reads this `hwtail`.
+    /// is visible to a reader of this `hwtail`.
     #[inline]
     pub fn publish(&self, hwcur: u32, hwtail: u32) {
         self.hwcur.store(hwcur, Relaxed);

@@ -1,4 +1,4 @@
-//! The marks of CSB mode: whether a binding is in it, who runs its loop, and the request that
+//! The marks of CSB mode: whether a binding is in it, which thread runs its loop, and the request that
 //! the loop stop (S-CSB, S-KLOOP).
 //!
 //! A binding in CSB mode has its rings to itself. So the marks are in its rings' control
@@ -24,7 +24,7 @@ pub struct CsbMode {
     looping: Lock,
     on: AtomicU32,
     stop: AtomicU32,
-    /// Loops that have ended; those who wait for an end sleep on it.
+    /// Loops that have ended; threads that wait for an end sleep on it.
     ended: AtomicU32,
 }
 

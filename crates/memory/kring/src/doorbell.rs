@@ -76,7 +76,7 @@ impl Doorbell {
         Ok(Doorbell(Inner::Made(Bell::new(timer, Ringer::Timer))))
     }
 
-    /// Wakes whoever listens. A doorbell that is notified already stays so.
+    /// Wakes the listeners. A doorbell that is notified already stays so.
     pub fn notify(&self) {
         match &self.0 {
             Inner::Made(bell) => bell.notify(),

@@ -194,7 +194,7 @@ impl Kring {
     /// Whether nothing more will come (S-MON-8), or move at all (S-LIFE-9).
     #[inline]
     pub fn is_ended(&self) -> bool {
-        // Pairs with the Release in `end`: who sees the flag sees the tail that was stored before it.
+        // Pairs with the Release in `end`: a reader of the flag sees the tail that was stored before it.
         self.block().feed.ended.load(Acquire) != 0
     }
 

@@ -1,4 +1,4 @@
-//! Who drives a ring at the moment, and what it has counted: lines of the control block
+//! Which thread drives a ring now, and the ring's counters: lines of the control block
 //! that only the program's side uses, kept in the region so that a forked or a receiving
 //! process finds them.
 
@@ -77,7 +77,7 @@ impl TryLock for Lock {
     }
 }
 
-/// What one ring has done, counted by whoever drives it. One cache line.
+/// The counters of one ring, written by the thread that drives it. One cache line.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Counters {

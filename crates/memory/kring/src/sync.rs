@@ -101,7 +101,7 @@ impl Kring {
         self.csb_mode().turn_on();
     }
 
-    /// Whoever had the ring for himself has gone. If that was in CSB mode, the ring's cursors
+    /// The process that had the ring to itself has gone. If that was in CSB mode, the ring's cursors
     /// are brought up to date for the next.
     pub fn leave_csb(&self) {
         if self.csb_mode().is_on() {

@@ -220,19 +220,19 @@ impl Mirrors {
         self.0.iter().any(|mirror| !mirror.mode.copies())
     }
 
-    /// Shows slots `[from, to)` of `ring`, which hold packets, to those who copy.
+    /// Shows slots `[from, to)` of `ring`, which hold packets, to the monitors that copy.
     #[inline]
     pub fn copy(&mut self, ring: &RingView, from: u32, to: u32) {
         self.feed(true, ring, from, to);
     }
 
-    /// Lets those who swap have the buffers in slots `[from, to)` of `ring`, which are free.
+    /// Gives the monitors that swap the buffers in slots `[from, to)` of `ring`, which are free.
     #[inline]
     pub fn swap(&mut self, ring: &RingView, from: u32, to: u32) {
         self.feed(false, ring, from, to);
     }
 
-    /// Shows slots to those who copy: their bytes, one behind the other.
+    /// Shows slots to the monitors that copy: their bytes, one behind the other.
     pub fn show(&mut self, bytes: &[u8], slots: &[Shown]) {
         if !slots.is_empty() {
             self.feed_with(true, |mirror| mirror.show(bytes, slots));

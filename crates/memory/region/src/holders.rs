@@ -20,7 +20,7 @@ pub(crate) fn open_again(memfd: impl AsFd, access: OFlags) -> io::Result<OwnedFd
     Ok(open(path, access | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-/// By which the creator of a region sees who has it.
+/// Lets the creator of a region tell whether a process still maps it.
 #[derive(Debug)]
 pub struct HolderProbe {
     /// Open for reading alone, as the kernel asks of a read lease.

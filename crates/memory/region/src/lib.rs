@@ -1,6 +1,6 @@
 //! Regions: the shared memory in which interfaces, rings, krings and buffers live.
 //!
-//! A [`Region`] is one sealed memfd. Whoever maps it can write all of it, so a region is a
+//! A [`Region`] is one sealed memfd. A process that maps it can write all of it, so a region is a
 //! trust domain: programs that share one trust each other, and nobody else can see it.
 //!
 //! ```text

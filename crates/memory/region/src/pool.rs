@@ -1,4 +1,4 @@
-//! Who has which object of a pool: private bookkeeping of the registry, never shared.
+//! Which objects of a pool are taken: private bookkeeping of the registry, never shared.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug)]
 pub struct Pool {
     used: Vec<bool>,
-    /// Those that were given back. The one that came last goes first.
+    /// Objects that were given back; the last is handed out first.
     free: Vec<u32>,
     /// From here on none was ever taken. So a large pool costs nothing before it is used.
     fresh: u32,

@@ -199,7 +199,7 @@ impl Region {
         View::new(self, self.layout.block(ring)?)
     }
 
-    /// By which its creator sees who has it.
+    /// Lets its creator tell whether a process still maps it.
     ///
     /// # Errors
     /// Those of `open(2)`.

@@ -27,7 +27,7 @@ pub enum Error {
          locals, and constants that the compiler puts into instructions"
     )]
     Data { function: String, symbol: String },
-    /// A function calls one that is not in the object.
+    /// A function calls another that is not in the object.
     #[error("{function} calls a function that is not in the object{symbol}; define it there")]
     Undefined { function: String, symbol: String },
 }

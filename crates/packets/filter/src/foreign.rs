@@ -8,7 +8,7 @@ use crate::{Insn, sys};
 pub struct Foreign(Option<sys::Valid>);
 
 impl Foreign {
-    /// One that libpcap finds invalid matches nothing; so does each on a machine without it.
+    /// A filter that libpcap finds invalid matches nothing; so does each filter on a machine without libpcap.
     pub fn new(insns: Vec<Insn>) -> Foreign {
         Foreign(sys::validate(insns))
     }

@@ -15,10 +15,10 @@ pub enum Error {
     /// What follows `{` or `}` is nothing, or no identifier.
     #[error("a pipe is named <name>{{<id> or <name>}}<id>, the id of letters, digits and `_`")]
     Pipe,
-    /// No number after `-`, or one that is too large.
+    /// No number after `-`, or a number that is too large.
     #[error("a ring number goes after the `-`")]
     Ring,
-    /// No number after `~`, or one that is too large.
+    /// No number after `~`, or a number that is too large.
     #[error("the number of a receive queue goes after the `~`")]
     Queue,
     /// Too large a number after `^`.

@@ -16,7 +16,7 @@ pub struct MappedArea {
     pub end: u64,
     /// It may be read and written.
     pub writable: bool,
-    /// What is written is seen by all who have mapped the file.
+    /// All processes that have mapped the file see what is written.
     pub shared: bool,
     /// Device and inode; `None` for private memory that is of no file.
     pub file: Option<(u64, u64)>,

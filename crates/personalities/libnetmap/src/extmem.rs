@@ -42,7 +42,7 @@ unsafe fn add(d: *mut nmport_d, base: *mut c_void, size: usize) -> Result<(), Er
     }
 }
 
-/// Maps a whole file, to be written by everybody who maps it.
+/// Maps a whole file, shared and writable.
 fn map(file: &CStr) -> Result<(*mut c_void, usize), Errno> {
     // SAFETY: a nul-terminated path, our own descriptor, a structure of integers, and a
     // mapping at an address that the kernel chooses.

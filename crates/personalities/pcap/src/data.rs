@@ -21,7 +21,7 @@ const fn named(name: &'static CStr, number: u16) -> eproto {
     eproto { name: name.as_ptr(), number }
 }
 
-/// The names that filter expressions know, up to the one that is null.
+/// The names that filter expressions know, up to the null pointer.
 #[unsafe(no_mangle)]
 pub static eproto_db: [eproto; 13] = [
     named(c"aarp", 0x80f3),

@@ -78,7 +78,7 @@ fn next() -> *const c_void {
     // SAFETY: a C string; dlsym may be called at any time.
     let function = unsafe { libc::dlsym(libc::RTLD_NEXT, c"dlopen".as_ptr()) };
     if function.is_null() {
-        // The program has called one that there is not.
+        // The program has called a function that does not exist.
         std::process::abort();
     }
     function

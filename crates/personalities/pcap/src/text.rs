@@ -16,7 +16,7 @@ pub unsafe fn store(errbuf: *mut c_char, text: &str) {
         return;
     }
     let text = fitting(text);
-    // SAFETY: no more than 255 bytes and the one that ends them.
+    // SAFETY: no more than 255 bytes and the terminating zero.
     unsafe {
         errbuf.copy_from_nonoverlapping(text.as_ptr().cast(), text.len());
         errbuf.add(text.len()).write(0);

@@ -38,7 +38,7 @@ pub struct Admission {
     pub rules: Mutex<Rules>,
     pub has_rules: AtomicBool,
     pub cluster: Mutex<Option<Member>>,
-    /// One that takes its share of all packets.
+    /// A member that takes its share of all packets.
     has_member: AtomicBool,
     samples: AtomicBool,
     /// Packets that went out by a rule, and that did not.
@@ -126,7 +126,7 @@ pub struct Reader {
     pub header: pfring_pkthdr,
     /// A packet that was looked at and not taken.
     pub kept: Option<Place>,
-    /// The one that the program got last, for bounces.
+    /// The packet that the program got last, for bounces.
     pub last: Option<Place>,
     /// The source that is asked first, of several.
     pub turn: usize,

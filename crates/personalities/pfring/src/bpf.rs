@@ -8,7 +8,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// `None` if the text is no filter. One that matches everything is `Some(None)`.
+    /// `None` if the text is no filter. A filter that matches everything is `Some(None)`.
     pub fn compile(text: &str) -> Option<Option<(Filter, Vec<Insn>)>> {
         let program = compile(text).ok()?;
         if program.insns().len() <= 1 {

@@ -108,7 +108,7 @@ fn rings(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> =
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.retain(|name| {
-        // One that is being written, or was when its program was killed.
+        // A file that is being written, or was when its program was killed.
         if let Some((_, writer)) = name.rsplit_once('~') {
             if !runs(writer) {
                 let _ = fs::remove_file(folder.join(name));

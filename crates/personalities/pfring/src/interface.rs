@@ -37,7 +37,7 @@ const ETHTOOL_GCHANNELS: u32 = 0x3c;
 impl Interface {
     /// `None` for what is no name, or without sockets.
     pub fn new(interface: &str) -> Option<Interface> {
-        // Not one that listens: its end takes the kernel tens of milliseconds.
+        // Not a socket that listens: its end takes the kernel tens of milliseconds.
         let socket = rustix::net::socket_with(
             rustix::net::AddressFamily::INET,
             rustix::net::SocketType::DGRAM,

@@ -99,7 +99,7 @@ impl Group {
     }
 }
 
-/// All groups, and who waits for changes of any.
+/// All groups, and the portals that wait for changes of any.
 pub(crate) struct Groups {
     groups: Box<[Group]>,
     /// A group has changed, and nobody was woken for it yet.

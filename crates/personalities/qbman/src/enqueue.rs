@@ -158,7 +158,7 @@ impl Manager {
         })
     }
 
-    /// Tells who has sent a frame into an order restoration point that it is not taken.
+    /// Tells the sender of a frame into an order restoration point that it is not taken.
     pub(crate) fn reject_ordered(&self, it: &Ordered, point: u32, why: Rejection) -> Wake {
         let order = Some((point, it.sequence));
         let (frame, queue, tag) = (it.frame, it.queue, it.tag);

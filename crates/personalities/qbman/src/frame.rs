@@ -22,7 +22,7 @@ pub enum Format {
 /// ```text
 ///   buffer   63-62 kind   61-56 -   55-48 pool   47-40 -   39-0 address
 ///   shape    31-29 format   28-20 offset   19-0 length      (or 28-0 length)
-///   command  for whoever gets it; as a status on the way back
+///   command  for the receiver; as a status on the way back
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(16))]
@@ -31,7 +31,7 @@ pub struct Frame {
     pub buffer: u64,
     /// Format, offset and length.
     pub shape: u32,
-    /// For whoever gets it.
+    /// For the receiver.
     pub command: u32,
 }
 

@@ -92,7 +92,7 @@ impl Manager {
     /// Stops a scheduled queue handing on its frames, or has it go on.
     ///
     /// # Errors
-    /// [`Error::NoQueue`], [`Error::State`] of one that is out of service or retired.
+    /// [`Error::NoQueue`], [`Error::State`] of a queue that is out of service or retired.
     pub fn flow_control(&self, queue: u32, is_on: bool) -> Result<(), Error> {
         let mut state = lock(&self.queue(queue)?.state);
         if matches!(state.stage, Stage::OutOfService | Stage::Retired) {

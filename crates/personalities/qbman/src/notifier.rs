@@ -58,7 +58,7 @@ impl Notifier {
 
     /// Takes back what was raised: before looking for what there is to do, or what comes meanwhile is missed.
     pub fn clear(&self) {
-        // All of it: who raised it may write after it was cleared once.
+        // All of it: the thread that raised it may write after it was cleared once.
         let _ = rustix::io::read(&self.read, &mut [0; 64]);
         self.raised.store(false, SeqCst);
     }

@@ -12,7 +12,7 @@ const MOST_KEPT: usize = 1 << 14;
 /// How a queue restores order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderSettings {
-    /// Numbers ahead of the expected one that are kept back.
+    /// How many numbers ahead of the expected one are kept back.
     pub window: u16,
     /// What is ahead of the window moves it on, instead of being rejected.
     pub advances: bool,

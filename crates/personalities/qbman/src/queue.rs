@@ -85,7 +85,7 @@ pub struct Snapshot {
     pub kept_back: u32,
 }
 
-/// Who knows of a scheduled queue.
+/// Which part holds a scheduled queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Nobody: it is empty, or not scheduled.

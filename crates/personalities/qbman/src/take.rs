@@ -9,7 +9,7 @@ const TURN: usize = 3;
 /// Queues that are taken off a work queue at once, at most.
 const AT_ONCE: usize = 8;
 
-/// Who takes frames of scheduled queues: a portal, or an interface.
+/// The taker of frames of scheduled queues: a portal, or an interface.
 pub(crate) struct Taker<'m> {
     pub manager: &'m Manager,
     pub portal: Option<u8>,
@@ -31,7 +31,7 @@ impl Taker<'_> {
             for queue in queues.iter().take(count) {
                 self.take_queue(*queue, is_alone, out, &mut listing);
             }
-            // Those who have gone to sleep while these were off are woken.
+            // Takers that have gone to sleep while these were off are woken.
             if !listing.is_empty() {
                 listing.finish(self.manager);
             }

@@ -10,7 +10,7 @@ use crate::{
     sys,
 };
 
-/// Packets ahead of the one that is copied that are asked of memory: another CPU wrote them.
+/// How many packets ahead of the copied one are prefetched: another CPU wrote them.
 pub const AHEAD: u32 = 8;
 
 /// Registered memory. It is the program's, and stays as long as sockets have rings on it: they stop where the program

@@ -204,7 +204,7 @@ impl Burst<'_> {
         (second & KERNEL != 0).then(|| Desc::of(first.load(Relaxed), second))
     }
 
-    /// The frame that the slot `n` behind it names, whoever has that slot.
+    /// The frame that the slot `n` behind it names, on either side.
     #[inline]
     pub fn ahead(&self, n: u32) -> u64 {
         self.slots[(self.at.wrapping_add(n) & self.mask) as usize][0].load(Relaxed)

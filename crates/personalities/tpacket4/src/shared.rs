@@ -8,7 +8,7 @@
 //! | --- | --- | --- |
 //! | a memfd | a descriptor of it | mapped once more, after it was sealed: it cannot become shorter then |
 //! | `MAP_SHARED \| MAP_ANONYMOUS` | device and inode | where the process has mapped it; it cannot become shorter |
-//! | other files | the same | refused: whoever has one open can shorten it, and touching it is SIGBUS then. System V's have no number of their own |
+//! | other files | the same | refused: a process that has one open can shorten it, and touching it is SIGBUS then. System V's have no number of their own |
 //! | private | there is no message | refused |
 //!
 //! A number is not a proof that its sender has the memory. It is believed from a process of the same user alone.
@@ -261,7 +261,7 @@ fn find(socket: BorrowedFd<'_>, notice: &Notice) -> Result<u64, Refusal> {
     if device != unnamed {
         return Err(Refusal::CanShrink);
     }
-    // A socket's owner is who has made it.
+    // A socket's owner is the user that made it.
     if fstat(socket)?.st_uid != geteuid().as_raw() {
         return Err(Refusal::OtherUser);
     }

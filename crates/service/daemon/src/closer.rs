@@ -1,13 +1,13 @@
 //! Closing what clients have sent, where nobody waits for it.
 //!
-//! How long it takes to close a descriptor is up to whoever made it: a TCP socket lingers, a file
+//! The maker of a descriptor determines how long closing takes: a TCP socket lingers, a file
 //! system in user space answers when it likes, and all that is queued in a socket is closed with it.
 //! So the daemon's loop closes nothing of the kind. Each user has threads of his own for it, which
 //! come when there is something to close and go when there is no more: what one user has made is not
 //! in the way of what others have.
 //!
 //! What piles up behind such a thread costs the daemon descriptors, so there is an end to it:
-//! - A user who is [behind](Closer::is_behind) is not listened to until his threads have caught up.
+//! - A user who is [behind](Closer::is_behind) is not listened to until the user's threads have caught up.
 //! - To turn a newcomer away is to close a connection, so while there is [too much](Closer::is_full)
 //!   of all users together, nobody new is let in.
 //!
@@ -66,7 +66,8 @@ struct Pile {
 }
 
 impl Pile {
-    /// One that nobody can be found for holds nobody up: the next one who comes tries again.
+    /// How many descriptors are still open. A pile without a thread, because the system has none
+    /// left, counts as empty: no client waits for it, and the next descriptor tries again.
     fn len(&self) -> usize {
         if self.served { self.waiting.len() + self.closing } else { 0 }
     }

@@ -22,7 +22,7 @@ pub const DEFAULT_PATH: &str = "/etc/ringway/ringwayd.toml";
 /// Of a private daemon's configuration, in the user's configuration directory.
 const PRIVATE_NAME: &str = "ringway/ringwayd.toml";
 
-/// Keys that say who may use a daemon, and where it is found.
+/// Keys for the users of a daemon, and its place.
 const SYSTEM_KEYS: [&str; 11] = [
     "socket",
     "group",
@@ -50,7 +50,7 @@ pub struct Config {
     pub group: Option<String>,
     /// Permissions of the socket, in octal.
     pub mode: String,
-    /// Users who may open network interfaces, besides root: names or numbers.
+    /// Users that may open network interfaces, besides root: names or numbers.
     pub nic_users: Vec<String>,
     /// Interfaces that some users may open by name.
     pub grant: Vec<Grant>,
@@ -240,7 +240,7 @@ impl Config {
         })
     }
 
-    /// Users who may open network interfaces.
+    /// Users that may open network interfaces.
     pub fn nic_uids(&self) -> Result<Vec<u32>, Error> {
         uids("nic_users", &self.nic_users)
     }
@@ -250,7 +250,7 @@ impl Config {
         self.lossless_users.as_ref().map(|users| uids("lossless_users", users)).transpose()
     }
 
-    /// Interfaces, each with the users who may open it by name.
+    /// Interfaces, each with the users that may open it by name.
     pub fn grants(&self) -> Result<Vec<(String, Vec<u32>)>, Error> {
         let grant =
             |grant: &Grant| Ok((grant.interface.clone(), uids("grant.users", &grant.users)?));

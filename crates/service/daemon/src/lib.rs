@@ -120,7 +120,7 @@ fn run(args: Args) -> Result<(), Box<dyn Error>> {
             (listener, config)
         }
         None => {
-            // A private daemon's memory is its user's, who may want to debug it.
+            // A private daemon's memory is its user's, for debugging.
             confine::forbid_dumps()?;
             let config = Config::read(&args.config)?;
             // It has no descriptor of the socket.

@@ -72,7 +72,7 @@ fn listening(fd: OwnedFd) -> Option<OwnedFd> {
     (listens && ioctl_fionbio(&fd, true).is_ok()).then_some(fd)
 }
 
-/// Lets those connect whom the configuration names.
+/// Lets the users of the configuration connect.
 fn admit(path: &Path, config: &Config) -> Result<(), Box<dyn std::error::Error>> {
     let io = |what| move |source| Error::Io { path: path.display().to_string(), what, source };
     let mode = fs::Permissions::from_mode(config.mode()?);
@@ -87,10 +87,10 @@ pub struct Peer {
     pub user: User,
 }
 
-/// Who is at the door.
+/// The result of accepting a connection.
 pub enum Arrival {
     Client(Peer),
-    /// For whom there is no room: to be closed.
+    /// A client for which there is no room: to be closed.
     TurnedAway(Peer),
 }
 
@@ -222,7 +222,7 @@ impl Listener {
         &self.socket
     }
 
-    /// The next one who waits to be let in.
+    /// The next connection that waits to be accepted.
     pub fn accept(&self) -> Option<Arrival> {
         if let Some(peer) = self.early.borrow_mut().pop() {
             return Some(Arrival::Client(peer));

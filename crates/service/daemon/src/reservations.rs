@@ -7,7 +7,7 @@ use ringway_registry::{Lasting, NamePattern, Reserved, for_others};
 
 use crate::peer::CONTAINED_ROOT;
 
-/// A pattern of names, and the users and groups who alone may take these, besides root.
+/// A pattern of names, and the only users and groups that may take these, besides root.
 #[derive(Clone, Debug)]
 pub struct Reservation {
     pattern: NamePattern,

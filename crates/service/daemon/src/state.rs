@@ -147,7 +147,7 @@ impl StateFile {
         let (version, attempts) = (VERSION, self.attempts);
         let text = serde_json::to_string(&Writing { version, attempts, lasting })?;
         let new = self.path.with_extension("state.new");
-        // One that a daemon was killed over.
+        // An entry that a daemon was killed over.
         remove(&new)?;
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
         file.write_all(text.as_bytes())?;

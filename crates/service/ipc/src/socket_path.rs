@@ -132,7 +132,7 @@ pub(crate) fn is_alone(found: &fs::Metadata) -> bool {
     found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o077 == 0
 }
 
-/// Makes the private directory, or checks that the one that is there is ours alone: a socket
+/// Makes the private directory, or checks that the existing one is ours alone: a socket
 /// or a program put there by somebody else would be trusted with our packets.
 pub(crate) fn secure(dir: &Path) -> Result<(), Error> {
     let path = dir.display().to_string();

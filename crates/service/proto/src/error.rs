@@ -41,7 +41,7 @@ pub enum Cause {
     TooLong,
     /// No daemon can be reached or started.
     Unreachable,
-    /// The place of the daemon's socket is one that others could tamper with.
+    /// Other users could tamper with the place of the daemon's socket.
     Untrusted,
     /// The daemon, the interface or the monitored port has gone.
     Gone,

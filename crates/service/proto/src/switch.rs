@@ -85,7 +85,7 @@ pub enum SourceAddresses {
     /// Any: an address is learned where it was last seen.
     #[default]
     Any,
-    /// The first one that it sends with, as long as a program has it open.
+    /// The first address that it sends from, as long as a program has it open.
     One,
     /// These.
     Only(Vec<Mac>),

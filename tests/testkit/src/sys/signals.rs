@@ -5,7 +5,7 @@ use std::{io, os::unix::process::CommandExt, process::Command};
 /// A shell has what it starts with `&` ignore them, and a process what it executes.
 const IGNORED_IN_BACKGROUND: [libc::c_int; 2] = [libc::SIGINT, libc::SIGQUIT];
 
-/// SIGINT and SIGQUIT end the program, whatever they do to this process.
+/// SIGINT and SIGQUIT end the program, also if this process ignores them.
 pub fn with_default_signals(command: &mut Command) {
     let reset = || {
         for signal in IGNORED_IN_BACKGROUND {

@@ -293,7 +293,7 @@ impl XdpRx {
         0
     }
 
-    /// A spare buffer for the kernel, in place of one that it does not reach.
+    /// A spare buffer for the kernel, in place of a buffer that it does not reach.
     #[cold]
     #[inline(never)]
     fn lend_spare(&self, kring: &Kring) -> Option<u32> {
@@ -304,7 +304,7 @@ impl XdpRx {
         Some(spare)
     }
 
-    /// Copies a frame from a spare buffer to the one that the slot names; returns that one, and the frame's length.
+    /// Copies a frame from a spare buffer to the buffer that the slot names; returns that one, and the frame's length.
     #[cold]
     fn bring(&self, kring: &Kring, at: u32, spare: u32, length: u32) -> (u32, u32) {
         let ring = kring.ring();

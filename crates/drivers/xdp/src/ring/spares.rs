@@ -33,7 +33,7 @@ pub(super) fn take(kring: &Kring) -> Option<u32> {
     kring.ring().buf(spare).is_some().then_some(spare)
 }
 
-/// Gives back the one that a shadow word names.
+/// Gives back the spare buffer that a shadow word names.
 pub(super) fn give_back(kring: &Kring, shadow: u32) {
     let free = &kring.owner().spares;
     let count = free.load(Relaxed);

@@ -3,7 +3,7 @@
 //! `write` to an eventfd waits while its count is full, and whether it may wait is said by a flag that
 //! every holder can change: there is no flag for a single call (`pwritev2` with RWF_NOWAIT is not
 //! supported). The kernel's own way to signal one, for the end of an asynchronous read, never waits:
-//! it adds 1, or leaves a full count as it is, and wakes all who listen. So the process reads nothing
+//! it adds 1, or leaves a full count as it is, and wakes all listeners. So the process reads nothing
 //! from a file of its own, asynchronously, and names the eventfd as what is to be told of the end.
 //! The read ends before the call that begins it returns.
 

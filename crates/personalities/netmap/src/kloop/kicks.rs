@@ -109,7 +109,7 @@ impl Eventfd {
         }
     }
 
-    /// Wakes whoever waits for it.
+    /// Wakes its waiter.
     pub fn signal(&self) {
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }

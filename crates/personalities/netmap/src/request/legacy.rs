@@ -11,7 +11,7 @@ use crate::{
     user,
 };
 
-/// A port, and who carries out the new request.
+/// A port, and the function that carries out the new request.
 struct Asked<'a> {
     name: String,
     carry_out: &'a mut CarryOut<'a>,

@@ -25,7 +25,7 @@ fn try_join(ring: &Ring, id: u16, queue: u16, kind: c_int, options: u32) -> Resu
     if id == 0 {
         return Err(libc::EINVAL);
     }
-    // One that is in another cluster leaves it first.
+    // A ring that is in another cluster leaves it first.
     leave(ring)?;
     let device = ring.device.replace(';', ",");
     let kind = u32::try_from(kind).unwrap_or(u32::MAX);

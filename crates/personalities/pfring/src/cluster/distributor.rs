@@ -62,7 +62,7 @@ pub struct Distributor {
     listener: Listener,
 }
 
-/// One that is connected.
+/// A connected member.
 struct Member {
     connection: OwnedFd,
     queue: Option<u32>,

@@ -114,7 +114,7 @@ pub fn sweep() {
     files::leave_shared_folder();
 }
 
-/// Removes the file of a cluster if it has no members, and the socket of one that was killed.
+/// Removes the file of a cluster if it has no members, and the socket of a killed member.
 fn remove_unused(path: &Path) {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
     let opened = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path);

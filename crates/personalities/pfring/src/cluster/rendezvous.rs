@@ -1,4 +1,4 @@
-//! Where members of a cluster on a port find the one that distributes.
+//! Where members of a cluster on a port find its distributor.
 //!
 //! It is a Unix socket beside the cluster's file, where no other user can reach or replace it. The
 //! member that has the file's lock for it makes it anew, and is found there as long as it has the
@@ -67,7 +67,7 @@ impl Listener {
     /// Of the member that has the lock.
     fn new(file: &File, path: &Path) -> io::Result<Listener> {
         let socket = new_socket()?;
-        // One that was killed has left its own.
+        // A killed distributor has left its own.
         let _ = fs::remove_file(path);
         bind(&socket, &SocketAddrUnix::new(path)?)?;
         listen(&socket, QUEUES as i32)?;

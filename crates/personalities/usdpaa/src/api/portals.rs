@@ -167,7 +167,7 @@ pub unsafe extern "C" fn qman_irqsource_add(bits: u32) -> c_int {
     qman(-libc::ENODEV, |qman| {
         qman.sources.set(qman.sources.get() | bits & SOURCES);
         qman.arm();
-        // Who asks for interrupts is going to sleep.
+        // A thread that asks for interrupts is going to sleep.
         crate::fman::rely_on_workers();
         0
     })

@@ -7,8 +7,9 @@
 //!  length   what is taken of it: the words of `shared_fit.rs`
 //! ```
 //!
-//! A file gets its name when it is complete. Whoever has it holds a shared `flock` on it; who gets that exclusively is the
-//! last, and takes the name away.
+//! A file gets its name when it is complete. Each process with
+//! the map holds a shared `flock` on it; a process that gets it exclusively is the last, and removes
+//! the name.
 
 use std::{
     fs::{self, File, OpenOptions},

@@ -25,7 +25,7 @@ const LONGEST: u32 = POOLS[POOLS.len() - 1].1 - HEADROOM;
 pub(super) const MOST_PARTS: usize = 16;
 /// Bytes of an entry of a table of them.
 pub(super) const SG_ENTRY: usize = 16;
-/// Slots ahead of the one that is looked at whose packets are asked of memory.
+/// How many slots ahead of the present one packets are prefetched.
 const AHEAD: u32 = 4;
 
 /// Buffers of one pool, taken for a burst.

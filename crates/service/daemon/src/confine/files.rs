@@ -1,6 +1,6 @@
 //! Which files the broker reaches.
 //!
-//! It has no capabilities, but the user id of root, to whom most files of a machine belong. The unit shows it
+//! It has no capabilities, but the user id of root, which owns most files of a machine. The unit shows it
 //! a file system that it cannot write; this holds for a daemon that is started by hand, too, and keeps it from
 //! reading other people's files.
 
