@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// What may be taken.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
+// Several of these are in one command: as groups they would all be called `Args`.
+#[group(skip)]
 pub struct Args {
     /// Take an interface although it carries the machine's default route, or your own connection
     #[arg(long)]

@@ -9,6 +9,8 @@ use std::fmt::{self, Write};
 use std::path::Path;
 
 #[derive(clap::Args)]
+// Several of these are in one command: as groups they would all be called `Args`.
+#[group(skip)]
 pub struct Args {
     /// Print a line for each packet: time (UTC), addresses, bytes, and what its headers say
     #[arg(short, long)]
