@@ -79,7 +79,11 @@ fn tags(Nic { name, driver, .. }: &Nic, release: &str) -> String {
 /// Says how packets of this interface will travel, from its driver's name and the kernel release.
 pub fn check(nic: &Nic, release: &str) -> Check {
     let Nic { name, driver, rx_queues, tx_queues } = nic;
-    let queues = format!("{driver}, {rx_queues} rx and {tx_queues} tx queues");
+    let queues = match (rx_queues, tx_queues) {
+        // Every interface has some, where sysfs shows it.
+        (0, 0) => format!("{driver}, queues not known: /sys shows another network namespace"),
+        (rx, tx) => format!("{driver}, {rx} rx and {tx} tx queues"),
+    };
     let tags = tags(nic, release);
     match NATIVE.iter().find(|native| native.0 == driver) {
         Some(Driver(_, Some(since))) if version(release) >= Some(*since) => {
@@ -138,6 +142,13 @@ mod tests {
         assert!(detail("veth", "6.7.0").ends_with("lost but in packet mode"));
         assert!(detail("igc", "6.18.0").ends_with("`ethtool -K eth9 rxvlan off`"));
         assert!(!detail("tun", "6.18.0").contains("VLAN"));
+    }
+
+    /// Sysfs shows the network namespace that it was mounted in, which may be another one.
+    #[test]
+    fn queues_that_sysfs_does_not_show_are_not_said_to_be_none() {
+        let detail = check(&Nic { rx_queues: 0, tx_queues: 0, ..nic("veth") }, "6.18.0").detail;
+        assert!(detail.starts_with("veth, queues not known: /sys shows another"), "{detail}");
     }
 
     #[test]
