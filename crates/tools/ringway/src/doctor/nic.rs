@@ -81,7 +81,7 @@ pub fn check(nic: &Nic, release: &str) -> Check {
     let Nic { name, driver, rx_queues, tx_queues } = nic;
     let queues = match (rx_queues, tx_queues) {
         // Every interface has some, where sysfs shows it.
-        (0, 0) => format!("{driver}, queues not known: /sys shows another network namespace"),
+        (0, 0) => format!("{driver}, queues not known (/sys shows another network namespace)"),
         (rx, tx) => format!("{driver}, {rx} rx and {tx} tx queues"),
     };
     let tags = tags(nic, release);
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn queues_that_sysfs_does_not_show_are_not_said_to_be_none() {
         let detail = check(&Nic { rx_queues: 0, tx_queues: 0, ..nic("veth") }, "6.18.0").detail;
-        assert!(detail.starts_with("veth, queues not known: /sys shows another"), "{detail}");
+        assert!(detail.starts_with("veth, queues not known (/sys shows another"), "{detail}");
     }
 
     #[test]
