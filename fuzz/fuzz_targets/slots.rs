@@ -87,6 +87,7 @@ impl Record {
             leads_on: self.ring & 16 != 0,
             group_forward: self.number as u16,
             unblocked: (self.word >> 56) as u32,
+            is_down: self.ring & 32 != 0,
         }
     }
 
