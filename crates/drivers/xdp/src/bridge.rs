@@ -163,17 +163,10 @@ impl<H> PacketIo for NicPort<H> {
         let partial_csum = self.partial_csum;
         let least = if self.in_parts { PARTS } else { 1 };
         let most = (burst.limit / CHUNK).clamp(least, BURST);
-        let shows = self.mirrors.shows_sent();
-        let mut time = None;
         let taken = queue.frames.take(most, |frame| {
             burst.push_in_pieces(frame.data);
-            let time_of_first = *time.get_or_insert(frame.time);
             if !frame.goes_on {
                 burst.end_frame();
-                time = None;
-                if shows {
-                    burst.came_at(time_of_first);
-                }
             }
             if partial_csum {
                 frame.data.prefetch();
@@ -262,8 +255,6 @@ impl<H> Configure for NicPort<H> {
 impl<H> Mirrored for NicPort<H> {
     fn set_mirrors(&mut self, mirrors: PortMirrors) {
         self.mirrors.set(mirrors);
-        let shows = self.mirrors.shows_sent();
-        self.queues.iter_mut().for_each(|queue| queue.frames.read_times(shows));
     }
 
     fn show_sent(&mut self, ring: usize, bytes: &[u8], slots: &[Shown]) {

@@ -17,9 +17,6 @@ pub struct RxFrame<'a> {
     pub address: u64,
     /// Its bytes, all within one chunk.
     pub data: Buf<'a>,
-    /// When it was received, where the queue [reads times](FrameQueue::read_times); 0 where that is
-    /// not known.
-    pub time: u64,
     /// The packet goes on in the next frame; never so without [`XskSocket::frags`].
     pub goes_on: bool,
 }
@@ -88,24 +85,6 @@ pub struct FrameQueue {
     staged_packets: u64,
     staged_bytes: u64,
     counters: FrameCounters,
-    /// Whether the XDP program puts times in front of frames.
-    timestamps: bool,
-    /// Whether they are looked at.
-    reads_times: bool,
-}
-
-/// Bytes of a time in front of a frame.
-const TIME: u64 = 8;
-
-/// Takes the time from in front of a frame: so a later frame, in front of which there was no room for
-/// one, does not have it.
-#[inline]
-fn take_time(umem: &Umem, address: u64) -> u64 {
-    let front = address.checked_sub(TIME).and_then(|at| umem.locate(at, TIME as u32));
-    let Some((_, front)) = front else { return 0 };
-    let time = front.read(0).map_or(0, u64::from_ne_bytes);
-    front.store(0, 0u64.to_ne_bytes());
-    time
 }
 
 impl FrameQueue {
@@ -148,27 +127,7 @@ impl FrameQueue {
             staged_packets: 0,
             staged_bytes: 0,
             counters: FrameCounters::default(),
-            timestamps: false,
-            reads_times: false,
         }
-    }
-
-    /// For an interface whose XDP program has [timestamps](ringway_region::Timestamps).
-    pub fn with_timestamps(self) -> FrameQueue {
-        FrameQueue { timestamps: true, ..self }
-    }
-
-    /// From now on received frames come with their times, where the queue has timestamps, or without:
-    /// to look at one costs a cache line.
-    pub fn read_times(&mut self, reads: bool) {
-        let reads = reads && self.timestamps;
-        if reads && !self.reads_times {
-            // Nobody has taken those of earlier frames.
-            for chunk in 0..self.umem.chunks() {
-                take_time(&self.umem, self.address(chunk) + u64::from(RX_HEADROOM));
-            }
-        }
-        self.reads_times = reads;
     }
 
     /// Gives up to `limit` received frames to `each`, oldest first, and their chunks back to the
@@ -182,9 +141,7 @@ impl FrameQueue {
 
     /// As [`FrameQueue::recv`], but the frames stay until [`FrameQueue::give_back`].
     pub fn take<'a>(&'a mut self, limit: u32, mut each: impl FnMut(RxFrame<'a>)) -> u32 {
-        let FrameQueue {
-            rings: Rings { rx, .. }, umem, holders, taken, counters, reads_times, ..
-        } = self;
+        let FrameQueue { rings: Rings { rx, .. }, umem, holders, taken, counters, .. } = self;
         let umem: &'a Umem = umem;
         let mut found = rx.available(limit);
         while found > 0 && rx.read(found - 1).goes_on() {
@@ -203,8 +160,7 @@ impl FrameQueue {
             taken.push(chunk);
             counters.rx_packets += u64::from(!desc.goes_on());
             counters.rx_bytes += u64::from(length);
-            let time = if *reads_times { take_time(umem, address) } else { 0 };
-            each(RxFrame { address, data, time, goes_on: desc.goes_on() });
+            each(RxFrame { address, data, goes_on: desc.goes_on() });
         }
         if found > 0 {
             rx.release(found);
