@@ -137,7 +137,12 @@ fn what_the_switch_knows_is_forwarded_whole() {
         let monitor = containers.here.enter(|| Port::open("vale0:c0/t")).unwrap();
         let cut = bytes_of_a_frame(&control, "vale0:c0", || tcp(a, b, "10.8.0.2", 4));
         assert!(cut <= 1514, "{cut} bytes a frame");
+        let mode = || port(&control, "vale0:c0").mode;
+        assert_eq!(mode().as_deref(), Some("kernel, by the worker: it has monitors"));
         drop(monitor);
+        until("the kernel forwards again", || {
+            if mode().as_deref() == Some("kernel") { Ok(()) } else { Err(format!("{:?}", mode())) }
+        });
         let whole = bytes_of_a_frame(&control, "vale0:c0", || tcp(a, b, "10.8.0.2", 64));
         assert!(whole > 3 * 1514, "{whole} bytes a frame");
 

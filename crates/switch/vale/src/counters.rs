@@ -25,6 +25,31 @@ pub struct Totals {
     pub drops: Drops,
 }
 
+/// Why the worker forwards all that a port sends and receives, although a program in the kernel could.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum ByWorker {
+    Monitored = 1,
+    Lossless,
+    Blocked,
+    NoLink,
+    /// The switch does not forward by what it has learned.
+    Forwarding,
+    /// The port has no VLAN for untagged frames.
+    Tagged,
+}
+
+impl ByWorker {
+    const ALL: [ByWorker; 6] = [
+        ByWorker::Monitored,
+        ByWorker::Lossless,
+        ByWorker::Blocked,
+        ByWorker::NoLink,
+        ByWorker::Forwarding,
+        ByWorker::Tagged,
+    ];
+}
+
 /// How a port stands at the moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortState {
@@ -32,13 +57,16 @@ pub struct PortState {
     pub waits_for: Option<PortIndex>,
     /// It is blocked: what had left the bridge by this port came back by it.
     pub loops_with: Option<PortIndex>,
+    /// Of a port beside which a program in the kernel forwards.
+    pub by_worker: Option<ByWorker>,
 }
 
-/// Either is 0, or a port's index + 1.
+/// The first two are 0, or a port's index + 1; the last is 0, or a [`ByWorker`].
 #[derive(Debug, Default)]
 struct SharedState {
     waits_for: AtomicU16,
     loops_with: AtomicU16,
+    by_worker: AtomicU16,
 }
 
 impl PortCounters {
@@ -47,13 +75,16 @@ impl PortCounters {
         let number = |port: Option<PortIndex>| port.map_or(0, |port| u16::from(port) + 1);
         self.state.waits_for.store(number(state.waits_for), Relaxed);
         self.state.loops_with.store(number(state.loops_with), Relaxed);
+        self.state.by_worker.store(state.by_worker.map_or(0, |why| why as u16), Relaxed);
     }
 
     /// How the port stood when the worker last told.
     pub fn state(&self) -> PortState {
         let port = |number: &AtomicU16| number.load(Relaxed).checked_sub(1).map(|n| n as PortIndex);
-        let SharedState { waits_for, loops_with } = &self.state;
-        PortState { waits_for: port(waits_for), loops_with: port(loops_with) }
+        let SharedState { waits_for, loops_with, by_worker } = &self.state;
+        let by_worker = by_worker.load(Relaxed);
+        let by_worker = ByWorker::ALL.into_iter().find(|why| *why as u16 == by_worker);
+        PortState { waits_for: port(waits_for), loops_with: port(loops_with), by_worker }
     }
 }
 

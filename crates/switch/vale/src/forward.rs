@@ -10,7 +10,7 @@ use crate::{
     budget::Budget,
     clock::Millis,
     config::PortConfig,
-    counters::{PortState, Totals},
+    counters::{ByWorker, PortState, Totals},
     function::{Forward, LearningCounters, Packet, Verdict},
     in_order::InOrder,
     loop_probe::{is_probe, left_by, probe_source},
@@ -57,6 +57,8 @@ pub(crate) struct BridgePort {
     /// A program in the kernel receives beside the worker.
     pub is_fast: bool,
     pub in_order: InOrder,
+    /// Why the worker forwards for it all the same.
+    pub by_worker: Option<ByWorker>,
     /// What that had counted of the port's place before.
     pub counted_before: FastCounts,
     /// If it goes.
@@ -74,6 +76,7 @@ impl BridgePort {
             guard: None,
             is_fast: port.fast_ifindex().is_some(),
             in_order: InOrder::default(),
+            by_worker: None,
             counted_before: FastCounts::default(),
             port,
             config: PortConfig::default(),
@@ -130,7 +133,7 @@ impl BridgePort {
     pub fn state(&self) -> PortState {
         let waits_for =
             self.held.iter().flatten().find_map(|held| held.stall).map(|stall| stall.to);
-        PortState { waits_for, loops_with: self.loops_with }
+        PortState { waits_for, loops_with: self.loops_with, by_worker: self.by_worker }
     }
 
     /// Has what its rings carry shown to these monitors.
@@ -140,19 +143,21 @@ impl BridgePort {
         self.newest().set_mirrors(mirrors);
     }
 
-    /// How a program in the kernel may forward for it, if the worker needs to see nothing of that.
-    pub fn fast_port(&self) -> Option<FastPort> {
-        let is_plain = self.shown == 0
-            && self.copies == 1
-            && self.lossless_queues.is_empty()
-            && self.loops_with.is_none()
-            && !self.config.is_down
-            && self.leaving.is_none();
-        Some(FastPort {
-            ifindex: self.port.fast_ifindex().filter(|_| is_plain)?,
-            vid: self.vlans.untagged(),
-            max_frame: self.config.max_frame,
-        })
+    /// How a program in the kernel may forward for it, or why not. `None`: there is none.
+    pub fn fast_port(&self) -> Option<Result<FastPort, ByWorker>> {
+        let ifindex = self.port.fast_ifindex().filter(|_| self.leaving.is_none())?;
+        let why = [
+            (self.loops_with.is_some(), ByWorker::Blocked),
+            (self.config.is_down, ByWorker::NoLink),
+            (self.shown > 0 || self.copies > 1, ByWorker::Monitored),
+            (!self.lossless_queues.is_empty(), ByWorker::Lossless),
+            (self.vlans.untagged().is_none(), ByWorker::Tagged),
+        ];
+        if let Some((_, why)) = why.into_iter().find(|(is_so, _)| *is_so) {
+            return Some(Err(why));
+        }
+        let (vid, max_frame) = (self.vlans.untagged(), self.config.max_frame);
+        Some(Ok(FastPort { ifindex, vid, max_frame }))
     }
 
     /// What went through it, past the worker included.

@@ -79,7 +79,7 @@ pub use bridge::{Bridge, confine_workers};
 pub use casualties::Lost;
 pub use clock::{Clock, Fine, Micros, Millis};
 pub use config::{Lossless, PortConfig};
-pub use counters::{PortCounters, PortState, Totals};
+pub use counters::{ByWorker, PortCounters, PortState, Totals};
 pub use draining::Draining;
 pub use function::{Forward, Forwarding, LearningCounters, Mac, Packet, Verdict};
 pub use mailbox::LearnedPage;

@@ -6,9 +6,9 @@ use ringway_proto::{
     BridgeInfo, BridgePortInfo, Cause, Error, PortTotals, Result, SwitchPosition, Vlan,
 };
 use ringway_switch_port::PortIndex;
-use ringway_vale::PortState;
+use ringway_vale::{ByWorker, PortState};
 
-use super::{BridgeEntry, Bridges, PortEntry};
+use super::{BridgeEntry, BridgePortRef, Bridges, PortEntry};
 use crate::{
     page::{page, switch_bytes, switch_port_bytes},
     switch_config::{shown_lossless, shown_sources, shown_totals, shown_vlan},
@@ -72,6 +72,13 @@ impl Bridges {
         (bridges, next)
     }
 
+    /// The mode of an interface that is a port, and whether the worker forwards for it all the same.
+    pub fn describe_path(&self, port: &BridgePortRef, mode: &str) -> String {
+        let bridge = self.entries.iter().flatten().find(|entry| entry.name == port.bridge);
+        let entry = bridge.and_then(|bridge| bridge.port(port.index));
+        with_path(mode, entry.and_then(|entry| entry.counters.state().by_worker))
+    }
+
     /// Where a port is among the bridges (S-VALE-18); without a name, the first one at or after `from`.
     pub fn position(&self, name: &str, from: SwitchPosition) -> Result<(String, SwitchPosition)> {
         let at = |switch: usize, port: u32| SwitchPosition { switch: switch as u16, port };
@@ -114,7 +121,7 @@ impl BridgeEntry {
 impl PortEntry {
     /// As users see it, on that bridge.
     fn info(&self, bridge: &BridgeEntry, mode: impl Fn(&str) -> Option<String>) -> BridgePortInfo {
-        let PortState { waits_for, loops_with } = self.counters.state();
+        let PortState { waits_for, loops_with, by_worker } = self.counters.state();
         let name_of = |index: PortIndex| bridge.port(index).map(|port| port.name.clone());
         BridgePortInfo {
             name: self.name.clone(),
@@ -126,9 +133,23 @@ impl PortEntry {
             group_forward: self.config.group_forward,
             waits_for: waits_for.and_then(name_of),
             loops_with: loops_with.and_then(name_of),
-            mode: mode(&self.name),
+            mode: mode(&self.name).map(|mode| with_path(&mode, by_worker)),
         }
     }
+}
+
+/// A mode, and why the worker forwards for the port all the same.
+fn with_path(mode: &str, by_worker: Option<ByWorker>) -> String {
+    let why = match by_worker {
+        None => return mode.into(),
+        Some(ByWorker::Monitored) => "it has monitors",
+        Some(ByWorker::Lossless) => "it is lossless",
+        Some(ByWorker::Blocked) => "it is blocked",
+        Some(ByWorker::NoLink) => "it has no link",
+        Some(ByWorker::Forwarding) => "the switch does not forward by what it learns",
+        Some(ByWorker::Tagged) => "its frames are tagged",
+    };
+    format!("{mode}, by the worker: {why}")
 }
 
 /// A port that is to come back, as users see it.

@@ -60,8 +60,8 @@ impl PortBackend for Attached {
         Shape { rings: [self.rings; 2], slots: [settings.nic_slots; 2] }
     }
 
-    fn info(&self, _registry: &Registry, _port: &Port) -> KindInfo {
-        let mode = Some(self.mode().into());
+    fn info(&self, registry: &Registry, _port: &Port) -> KindInfo {
+        let mode = Some(registry.bridges.describe_path(&self.bridge_port, self.mode()));
         KindInfo { mode, mtu: Some(self.link.mtu), ..KindInfo::default() }
     }
 

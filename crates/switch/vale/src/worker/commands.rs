@@ -12,8 +12,14 @@ use rustix::{event::epoll, thread::sched_setaffinity};
 
 use super::{MAX_PORTS, Worker};
 use crate::{
-    budget::Turn, config::PortConfig, counters::PortCounters, forward::BridgePort,
-    function::Function, in_order::InOrder, mailbox::Command, vlan::Vlan,
+    budget::Turn,
+    config::PortConfig,
+    counters::{ByWorker, PortCounters},
+    forward::BridgePort,
+    function::Function,
+    in_order::InOrder,
+    mailbox::Command,
+    vlan::Vlan,
 };
 use ringway_kring::Offsets;
 use ringway_switch_port::{Port, PortIndex, PortMirrors};
@@ -184,9 +190,15 @@ impl Worker {
             _ => None,
         };
         fast.set_rules(ageing.unwrap_or(0), self.any_vlan);
-        for (index, place) in (0..).zip(&self.members) {
-            let port = place.as_ref().and_then(|member| member.fast_port());
-            fast.set_port(index, port.filter(|_| ageing.is_some()));
+        for (index, (place, counters)) in (0..).zip(self.members.iter_mut().zip(&self.counters)) {
+            let how = place.as_ref().and_then(|member| member.fast_port());
+            let how =
+                how.map(|how| how.and_then(|p| ageing.map(|_| p).ok_or(ByWorker::Forwarding)));
+            fast.set_port(index, how.and_then(Result::ok));
+            if let (Some(member), Some(counters)) = (place, counters) {
+                member.by_worker = how.and_then(Result::err);
+                counters.store_state(member.state());
+            }
         }
     }
 }
