@@ -184,10 +184,10 @@ fn take<'a>(
 }
 
 impl InBlocks {
-    /// How much was looked at, and whether the kernel has dropped frames. `timed`: when frames came is wanted.
+    /// How much was looked at, and whether the kernel has dropped frames; `times`: for when they came.
     fn collect<'a>(
         &'a mut self,
-        timed: bool,
+        mut times: Option<&mut Vec<u64>>,
         mut arena: &'a mut [u8],
         burst: &mut Burst<'a>,
         drops: &mut Drops,
@@ -212,9 +212,9 @@ impl InBlocks {
                         break;
                     };
                     frames += taken;
-                    if timed {
+                    if let Some(times) = &mut times {
                         let clock = clock.get_or_insert_with(|| Clock::new(Timestamps::Software));
-                        burst.came_at(clock.time(&frame));
+                        times.resize(burst.frames.len(), clock.time(&frame));
                     }
                     *place = blocks.behind(*place, frame.next);
                 }
@@ -226,10 +226,10 @@ impl InBlocks {
 }
 
 impl InMessages {
-    /// How many were looked at. `timed`: when they came is wanted.
+    /// How many were looked at; `times`: for when they came.
     fn collect<'a>(
         &'a mut self,
-        timed: bool,
+        mut times: Option<&mut Vec<u64>>,
         socket: BorrowedFd<'_>,
         mut arena: &'a mut [u8],
         burst: &mut Burst<'a>,
@@ -254,9 +254,10 @@ impl InMessages {
                     bytes += frame.data.size();
                     let Some(taken) = take(&frame, &mut arena, burst, drops) else { break };
                     frames += taken;
-                    if timed && frame.time != 0 {
+                    if let Some(times) = &mut times {
                         let clock = clock.get_or_insert_with(|| Clock::new(Timestamps::Software));
-                        burst.came_at(clock.time(&frame));
+                        let time = if frame.time == 0 { 0 } else { clock.time(&frame) };
+                        times.resize(burst.frames.len(), time);
                     }
                 }
                 None => drops.too_short += 1,
@@ -285,17 +286,17 @@ impl PacketIo for PacketPort {
             self.stall = self.tx_queue.flush().map(TxStall::new);
         }
         drops.ring_full += self.tx_queue.take_lost();
-        let timed = self.mirrors.shows_sent();
+        let times = self.mirrors.times();
         match &mut self.incoming {
             Incoming::Blocks(blocks) => {
-                let (looked, losing) = blocks.collect(timed, &mut self.arena, burst, drops);
+                let (looked, losing) = blocks.collect(times, &mut self.arena, burst, drops);
                 if losing {
                     drops.ring_full += drops_of(&self.rx);
                 }
                 looked
             }
             Incoming::Messages(messages) => {
-                messages.collect(timed, self.rx.as_fd(), &mut self.arena, burst, drops)
+                messages.collect(times, self.rx.as_fd(), &mut self.arena, burst, drops)
             }
         }
     }

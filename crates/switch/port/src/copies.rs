@@ -20,6 +20,8 @@ pub struct CopyMirrors {
     /// Frames that were delivered, one behind the other, and their pieces.
     bytes: Vec<u8>,
     slots: Vec<Shown>,
+    /// When the frames came that the port has sent last, in their order, as far as it was told.
+    times: Vec<u64>,
 }
 
 impl CopyMirrors {
@@ -36,11 +38,31 @@ impl CopyMirrors {
         self.any_sent
     }
 
-    /// As [`Mirrored::show_sent`](crate::Mirrored::show_sent).
+    /// For the times of the frames that the port sends next: nanoseconds of CLOCK_TAI, or 0 where that is
+    /// not known. `None`: nothing looks at them.
+    #[inline]
+    pub fn times(&mut self) -> Option<&mut Vec<u64>> {
+        self.times.clear();
+        self.any_sent.then_some(&mut self.times)
+    }
+
+    /// As [`Mirrored::show_sent`](crate::Mirrored::show_sent), with the [times](Self::times) that the port
+    /// has noted.
     pub fn show_sent(&mut self, ring: usize, bytes: &[u8], slots: &[Shown]) {
-        if let Some(mirrors) = self.mirrors.tx.get_mut(ring) {
-            mirrors.show(bytes, slots);
+        let Some(mirrors) = self.mirrors.tx.get_mut(ring) else { return };
+        if self.times.is_empty() {
+            return mirrors.show(bytes, slots);
         }
+        let mut times = self.times.iter().copied();
+        let mut time = times.next().unwrap_or(0);
+        let timed = |slot: &Shown| {
+            let timed = Shown { time, ..*slot };
+            if slot.flags & NS_MOREFRAG == 0 {
+                time = times.next().unwrap_or(0);
+            }
+            timed
+        };
+        mirrors.show(bytes, &slots.iter().map(timed).collect::<Vec<_>>());
     }
 
     /// Takes note of a frame that the port has been given.

@@ -212,8 +212,6 @@ pub struct Burst<'a> {
     pub serial: u64,
     pub pieces: Vec<(Buf<'a>, u32)>,
     pub frames: Vec<Frame>,
-    /// When they came, where the port has been told, for its monitors: of the first so many.
-    pub times: Vec<u64>,
     /// Bytes after which no more packets are to be added, where a port can leave them for later.
     pub limit: u32,
     /// Some packet's virtio-net header has a piece of its own: the Ethernet header is in the
@@ -260,12 +258,6 @@ impl<'a> Burst<'a> {
     #[inline]
     pub fn end_frame(&mut self) {
         self.close(0, 0, 0, FrameStatus::Fine);
-    }
-
-    /// The packets that were added since the last call came at this time: nanoseconds of CLOCK_TAI,
-    /// or 0 where that is not known.
-    pub fn came_at(&mut self, nanoseconds: u64) {
-        self.times.resize(self.frames.len(), nanoseconds);
     }
 
     /// As [`end_frame`](Self::end_frame), with what the slots said.
@@ -316,19 +308,17 @@ impl<'a> Burst<'a> {
             }
         }
         let Burst { source, serial, apart, .. } = *self;
-        let (frames, times) = (self.frames.clone(), self.times.clone());
-        Burst { source, serial, pieces, frames, times, limit: self.limit, apart }
+        Burst { source, serial, pieces, frames: self.frames.clone(), limit: self.limit, apart }
     }
 
     /// The slots that the first `count` packets came in, but for those of broken packets.
     pub fn slots(&self, count: usize) -> Vec<Shown> {
         let mut slots = Vec::new();
-        for (n, frame) in self.frames.iter().take(count).enumerate() {
-            let time = self.times.get(n).copied().unwrap_or(0);
+        for frame in self.frames.iter().take(count) {
             for (i, (_, len)) in (1..).zip(self.pieces(frame)) {
                 let first = if i == 1 { frame.flags & !NS_MOREFRAG } else { 0 };
                 let flags = first | if i < frame.count { NS_MOREFRAG } else { 0 };
-                slots.push(Shown { len: *len, flags, time });
+                slots.push(Shown { len: *len, flags, time: 0 });
             }
         }
         slots
@@ -423,10 +413,9 @@ impl<'a> Burst<'a> {
     pub fn recycle<'b>(mut self, source: Source) -> Burst<'b> {
         self.pieces.clear();
         self.frames.clear();
-        self.times.clear();
         // Collected in place: an emptied vector keeps its memory and changes its lifetime.
         let pieces = self.pieces.into_iter().map(|_| unreachable!()).collect();
-        let (serial, frames, times) = (self.serial + 1, self.frames, self.times);
-        Burst { source, serial, pieces, frames, times, limit: self.limit, apart: false }
+        let (serial, frames) = (self.serial + 1, self.frames);
+        Burst { source, serial, pieces, frames, limit: self.limit, apart: false }
     }
 }

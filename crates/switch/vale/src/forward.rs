@@ -10,7 +10,7 @@ use crate::{
     budget::Budget,
     clock::Millis,
     config::PortConfig,
-    counters::{ByWorker, PortState, Totals},
+    counters::{ByWorker, PortCounters, PortState, Totals},
     function::{Forward, LearningCounters, Packet, Verdict},
     in_order::InOrder,
     loop_probe::{is_probe, left_by, probe_source},
@@ -160,9 +160,16 @@ impl BridgePort {
         Some(Ok(FastPort { ifindex, vid, max_frame }))
     }
 
-    /// What went through it, past the worker included.
-    pub fn all_totals(&self, index: PortIndex, fast: Option<&FastPath>) -> Totals {
-        let Some(fast) = fast.filter(|_| self.is_fast) else { return self.totals };
+    /// Tells others what went through it, past the worker included.
+    pub fn publish(&self, index: PortIndex, fast: Option<&FastPath>, counters: &PortCounters) {
+        match fast.filter(|_| self.is_fast) {
+            None => counters.store(&self.totals),
+            Some(fast) => counters.store(&self.all_totals(index, fast)),
+        }
+    }
+
+    #[inline(never)]
+    fn all_totals(&self, index: PortIndex, fast: &FastPath) -> Totals {
         let FastCounts {
             sent_packets, sent_bytes, received_packets, received_bytes, too_long, ..
         } = fast.counts(index).since(self.counted_before);

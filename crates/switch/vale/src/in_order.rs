@@ -6,8 +6,10 @@
 //! there are numbers. A frame that was lost on the way would be missing for ever; where no number was
 //! given for a while, none is on its way.
 
+use std::sync::Arc;
+
 use ringway_fastpath::FastPath;
-use ringway_switch_port::PortIndex;
+use ringway_switch_port::{Port, PortIndex};
 
 use crate::clock::Millis;
 
@@ -31,8 +33,23 @@ impl InOrder {
         InOrder { received: begun, told: begun, last: (begun, 0) }
     }
 
+    /// How many frames the program has handed over so far; the port is to look for those that are missing.
+    #[inline(never)]
+    pub fn look(
+        &self,
+        fast: &Option<Arc<FastPath>>,
+        index: PortIndex,
+        port: &mut dyn Port,
+    ) -> Option<u64> {
+        let begun = fast.as_ref()?.begun(index);
+        if self.is_missing(begun) {
+            port.expect();
+        }
+        Some(begun)
+    }
+
     /// Whether there is something to look for, when so many were handed over.
-    pub fn is_missing(&self, begun: u64) -> bool {
+    fn is_missing(&self, begun: u64) -> bool {
         begun != self.told
     }
 
@@ -42,6 +59,7 @@ impl InOrder {
     }
 
     /// None was found, after `begun` had been read.
+    #[inline(never)]
     pub fn note_none(&mut self, begun: u64, now: Millis, port: PortIndex, fast: &FastPath) {
         if begun != self.last.0 {
             self.last = (begun, now);

@@ -302,20 +302,11 @@ impl Worker {
             // What it sends is mostly copied so often, and all of a burst goes in this turn.
             burst.limit /= (self.flood_copies as u32).max(1);
         }
-        let begun = match &self.fast {
-            Some(fast) if *is_fast => {
-                let begun = fast.begun(index);
-                if in_order.is_missing(begun) {
-                    port.expect();
-                }
-                Some((fast, begun))
-            }
-            _ => None,
-        };
+        let begun = if *is_fast { in_order.look(&self.fast, index, &mut **port) } else { None };
         let found = port.collect(ring, &mut burst, &mut totals.drops);
         budget.charge_look(found);
         if found == 0 {
-            if let Some((fast, begun)) = begun {
+            if let (Some(begun), Some(fast)) = (begun, &self.fast) {
                 in_order.note_none(begun, self.now, index, fast);
             }
             self.spare = burst.recycle(from);
@@ -543,7 +534,7 @@ impl Worker {
                     _ => 0,
                 };
                 member.tell_lost();
-                counters.store(&member.all_totals(index, self.fast.as_deref()));
+                member.publish(index, self.fast.as_deref(), counters);
                 counters.store_state(member.state());
             }
         }

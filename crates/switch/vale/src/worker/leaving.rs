@@ -124,7 +124,7 @@ impl Worker {
                 self.function.as_dyn().forget(index);
                 let _ = epoll::delete(&self.epoll, member.port.doorbell().as_fd());
                 if let Some(counters) = self.counters[usize::from(index)].take() {
-                    counters.store(&member.all_totals(index, self.fast.as_deref()));
+                    member.publish(index, self.fast.as_deref(), &counters);
                 }
             }
         }
