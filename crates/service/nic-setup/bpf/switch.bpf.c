@@ -27,7 +27,7 @@ enum { LOOKS_AT_TAGS = 1 };
 #define NONE 0xffffffff
 
 /* How long frames wait for the worker to see those before them, in nanoseconds. */
-#define PATIENCE 20000000ULL
+#define PATIENCE 50000000ULL
 
 static long (*const bpf_redirect)(__u32 ifindex, __u64 flags) = (void *)23;
 static __u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
