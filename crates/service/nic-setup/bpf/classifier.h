@@ -4,7 +4,7 @@
 
 #include "kernel.h"
 
-/* As far as it is needed here. */
+/* The fields that the programs use. */
 struct __sk_buff {
 	__u32 len;
 	__u32 pkt_type;

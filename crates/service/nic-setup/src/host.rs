@@ -19,7 +19,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use aya::maps::Map;
-use aya::programs::SchedClassifier;
 use serde::{Deserialize, Serialize};
 
 use crate::generate::{self, Target};
@@ -311,13 +310,7 @@ pub(crate) fn load(
 ) -> Result<(OwnedFd, Fd), Error> {
     let load = || -> io::Result<_> {
         let mut object = object::load(object)?;
-        let program: &mut SchedClassifier = object
-            .program_mut(name)
-            .ok_or_else(|| io::Error::other("no such program in the object"))?
-            .try_into()
-            .map_err(io::Error::other)?;
-        program.load().map_err(io::Error::other)?;
-        let program = program.fd().map_err(io::Error::other)?.as_fd().try_clone_to_owned()?;
+        let program = object::classifier(&mut object, name)?;
         let Some(Map::Array(settings)) = object.take_map("settings") else {
             return Err(io::Error::other("no such map in the object"));
         };

@@ -14,7 +14,6 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use aya::maps::Map;
-use aya::programs::SchedClassifier;
 use ringway_fastpath::{FastPath, Maps};
 use ringway_packet::PacketPort;
 use serde::{Deserialize, Serialize};
@@ -61,10 +60,31 @@ const MAPS: [&str; 6] = ["table", "seen", "ports", "settings", "begun", "counts"
 
 /// An interface whose frames the program looks at, as long as this is there or another holds its link.
 pub struct SwitchedInterface {
-    ifindex: u32,
-    places: Fd,
     attachment: Attachment,
-    pair: PrivatePair,
+    place: Place,
+    _pair: PrivatePair,
+}
+
+/// What the program knows of an interface, until this is dropped.
+struct Place {
+    places: Fd,
+    ifindex: u32,
+    /// The outer end of the pair that leads to the worker.
+    slow: u32,
+}
+
+impl Place {
+    fn set(&self, port: u32) -> io::Result<()> {
+        let [port, slow] = [port, self.slow].map(u32::to_ne_bytes);
+        sys::map_update(self.places.as_fd(), self.ifindex, &[port, slow].concat())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // It fails where there is none.
+        let _ = sys::map_delete(self.places.as_fd(), self.ifindex);
+    }
 }
 
 impl SwitchProgram {
@@ -103,37 +123,29 @@ impl SwitchProgram {
         let (longest, index) = (interface.longest_frame(), interface.index);
         let port = PacketPort::beside_program(rx, tx.fd, longest, index);
         let port = port.map_err(refused(&interface.name))?;
-        let places = self.places.as_fd().try_clone_to_owned().map_err(refused(&interface.name))?;
-        let place = [NO_PORT, pair.outer().index];
-        set_place(&places, index, place).map_err(refused(&interface.name))?;
+        let copy = |fd: &Fd| fd.0.try_clone().map(Fd).map_err(refused(&interface.name));
+        let (places, program) = (copy(&self.places)?, copy(&self.program)?);
+        let place = Place { places, ifindex: index, slow: pair.outer().index };
+        place.set(NO_PORT).map_err(refused(&interface.name))?;
         let lease = Lease::new(interface, Hook::Ingress)?;
-        let program =
-            self.program.as_fd().try_clone_to_owned().map_err(refused(&interface.name))?;
-        let (interface, program) = (interface.clone(), Fd(program));
-        let attachment = helper::run(AttachSwitchProgram { interface, program, lease })
-            .inspect_err(|_| drop(sys::map_delete(places.as_fd(), index)))?;
-        Ok((SwitchedInterface { ifindex: index, places: Fd(places), attachment, pair }, port))
+        let interface = interface.clone();
+        let attachment = helper::run(AttachSwitchProgram { interface, program, lease })?;
+        Ok((SwitchedInterface { attachment, place, _pair: pair }, port))
     }
 }
 
 impl SwitchedInterface {
     /// It is this port of the switch.
     pub fn set_port(&self, port: u8) {
-        // There is room for as many as a switch has ports.
-        let _ = set_place(&self.places, self.ifindex, [port.into(), self.pair.outer().index]);
+        // It has an entry, which the kernel changes.
+        let _ = self.place.set(port.into());
     }
 }
 
 impl Drop for SwitchedInterface {
     fn drop(&mut self) {
         self.attachment.end();
-        let _ = sys::map_delete(self.places.as_fd(), self.ifindex);
     }
-}
-
-fn set_place(places: impl AsFd, ifindex: u32, place: [u32; 2]) -> io::Result<()> {
-    let [port, slow] = place.map(u32::to_ne_bytes);
-    sys::map_update(places.as_fd(), ifindex, &[port, slow].concat())
 }
 
 pub(crate) fn make_here() -> Result<SwitchParts, Error> {
@@ -141,13 +153,7 @@ pub(crate) fn make_here() -> Result<SwitchParts, Error> {
         let cpus = aya::util::nr_cpus().map_err(|(_, error)| error)?;
         let entries = ringway_fastpath::PORTS * cpus;
         let mut object = object::load_with(OBJECT, "counts", entries as u32)?;
-        let program: &mut SchedClassifier = object
-            .program_mut(PROGRAM)
-            .ok_or_else(|| io::Error::other("no such program in the object"))?
-            .try_into()
-            .map_err(io::Error::other)?;
-        program.load().map_err(io::Error::other)?;
-        let program = program.fd().map_err(io::Error::other)?.as_fd().try_clone_to_owned()?;
+        let program = object::classifier(&mut object, PROGRAM)?;
         let mut map = |name: &str| -> io::Result<Fd> {
             match object.take_map(name) {
                 Some(Map::Array(map) | Map::HashMap(map)) => {
