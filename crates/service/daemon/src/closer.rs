@@ -7,9 +7,10 @@
 //! in the way of what others have.
 //!
 //! What piles up behind such a thread costs the daemon descriptors, so there is an end to it:
-//! - A user who is [behind](Closer::is_behind) is not listened to until the user's threads have caught up.
-//! - To turn a newcomer away is to close a connection, so while there is [too much](Closer::is_full)
-//!   of all users together, nobody new is let in.
+//! - The daemon reads no requests of a user that is [behind](Closer::is_behind) until the user's
+//!   threads have caught up.
+//! - A refused connection has to be closed, too: so the daemon accepts none while there is
+//!   [too much](Closer::is_full) of all users together.
 //!
 //! The second would be a way to lock others out if a thread could be held up for ever. By what is in
 //! a socket it cannot: the kernel lingers until a signal comes, and each thread gets one every few

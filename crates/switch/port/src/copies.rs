@@ -20,7 +20,7 @@ pub struct CopyMirrors {
     /// Frames that were delivered, one behind the other, and their pieces.
     bytes: Vec<u8>,
     slots: Vec<Shown>,
-    /// When the frames came that the port has sent last, in their order, as far as it was told.
+    /// Arrival times of the frames that the port sent last, in their order.
     times: Vec<u64>,
 }
 

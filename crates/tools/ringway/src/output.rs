@@ -148,7 +148,7 @@ impl Output {
     }
 }
 
-/// Exit status of a program whose results nobody reads any more, as a shell reports it for a program that
+/// Exit status when the reader of standard output has gone, as a shell reports it for a program that
 /// SIGPIPE has ended.
 pub const UNREAD: u8 = 128 + libc::SIGPIPE as u8;
 
