@@ -72,7 +72,7 @@ impl BridgedNic {
         injected: bool,
         fast: std::result::Result<&Arc<FastSwitch>, &str>,
     ) -> Result<BridgedNic> {
-        let is_wanted = is_kernels(interface, request);
+        let is_wanted = is_kernels(interface, request, injected);
         let mut slow = Refusals::default();
         if is_wanted {
             let opened = match fast {
@@ -98,17 +98,19 @@ impl BridgedNic {
     }
 }
 
-/// Whether the kernel is to forward for an interface that is opened so.
-fn is_kernels(interface: &Interface, request: ModeRequest) -> bool {
+/// Whether the kernel is to forward for an interface that is opened so. Not where the bridge sends to its
+/// stack: a capture of the interface would see such frames twice, as they come and as they are sent on.
+fn is_kernels(interface: &Interface, request: ModeRequest, injected: bool) -> bool {
     match request.mode {
+        _ if injected => false,
         None => !interface.zero_copy,
         Some(mode) => mode == NicMode::Packet,
     }
 }
 
 /// Bytes that it will take to receive into and send from, if it is opened so.
-pub(crate) fn memory_of(interface: &Interface, request: ModeRequest) -> u64 {
-    match is_kernels(interface, request) {
+pub(crate) fn memory_of(interface: &Interface, request: ModeRequest, injected: bool) -> u64 {
+    match is_kernels(interface, request, injected) {
         true => SWITCHED_PORT_MEMORY,
         false => nic_port_memory(interface),
     }

@@ -205,7 +205,7 @@ impl Attached {
         // Before it is opened; and once more before the result is taken, which is undone elsewhere then.
         registry.bridges.check_room(bridge, caller.uid, 1 + usize::from(how.stack))?;
         if !registry.deferred.is_done(&subject) {
-            let most = memory_of(&interface, request).saturating_add(stack_memory);
+            let most = memory_of(&interface, request, how.stack).saturating_add(stack_memory);
             registry.regions.check_asked(caller.uid, most).map_err(|e| e.at(full))?;
         }
         let netns = OpenNetns::of(&caller.netns)?;
