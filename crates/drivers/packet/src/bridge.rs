@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use ringway_region::{Buf, Timestamps};
 use ringway_switch_port::{
-    Backpressure, Burst, Configure, CopyMirrors, Delivered, Drops, Frame, Mirrored, PacketIo,
-    PortMirrors, Shown, TxStall, Wake, WakeSource,
+    Backpressure, Burst, Configure, CopyMirrors, Delivered, Drops, Frame, KernelWay, Mirrored,
+    PacketIo, PortMirrors, Shown, TxStall, Wake, WakeSource,
 };
 use ringway_vnet::Header;
 use rustix::net::sockopt::socket_error;
@@ -46,8 +46,8 @@ pub struct PacketPort {
     /// Bytes of the longest frame that is sent; four more with a tag.
     max_frame: u32,
     mirrors: CopyMirrors,
-    /// A program in the kernel forwards beside the port, and sends by this interface.
-    fast_ifindex: Option<u32>,
+    /// A program in the kernel forwards beside the port, by this way.
+    kernel_way: Option<KernelWay>,
 }
 
 /// How frames come.
@@ -94,8 +94,7 @@ impl PacketPort {
     }
 
     /// The same with a socket that receives messages, with a virtio-net header in front of each, and
-    /// whose frames a program in the kernel hands over that forwards others past the port, by
-    /// interface `fast_ifindex`.
+    /// whose frames a program in the kernel hands over that forwards others past the port, by `way`.
     ///
     /// # Errors
     /// The process is out of memory or descriptors.
@@ -103,11 +102,11 @@ impl PacketPort {
         rx: OwnedFd,
         tx: OwnedFd,
         max_frame: u32,
-        fast_ifindex: u32,
+        way: KernelWay,
     ) -> io::Result<PacketPort> {
         let expected = AtomicBool::new(true);
         let messages = InMessages { messages: Messages::new(), next: 0, expected };
-        PacketPort::with(Incoming::Messages(messages), rx, tx, max_frame, Some(fast_ifindex))
+        PacketPort::with(Incoming::Messages(messages), rx, tx, max_frame, Some(way))
     }
 
     fn with(
@@ -115,7 +114,7 @@ impl PacketPort {
         rx: OwnedFd,
         tx: OwnedFd,
         max_frame: u32,
-        fast_ifindex: Option<u32>,
+        kernel_way: Option<KernelWay>,
     ) -> io::Result<PacketPort> {
         let wake_source = WakeSource::new()?;
         wake_source.listen(&rx)?;
@@ -129,7 +128,7 @@ impl PacketPort {
             wake_source,
             max_frame,
             mirrors: CopyMirrors::default(),
-            fast_ifindex,
+            kernel_way,
         })
     }
 
@@ -379,8 +378,8 @@ impl Configure for PacketPort {
         self.max_frame = bytes;
     }
 
-    fn fast_ifindex(&self) -> Option<u32> {
-        self.fast_ifindex
+    fn kernel_way(&self) -> Option<KernelWay> {
+        self.kernel_way
     }
 }
 

@@ -1,9 +1,14 @@
 /*
- * Frames from one attached interface of a switch to another, by the switch's own table: what the program
- * is sure of never comes to user space. Ingress of each interface.
+ * Frames from one port of a switch to another, by the switch's own table: what the program is sure of never
+ * comes to user space. A port is an attached interface, at its ingress, or the host's stack behind one, at
+ * the interface's egress.
  *
- * Sure is: one machine sends to another, the switch knows both, each behind an interface that takes part,
- * and the source is the one by which the frame came. All else goes to the worker, by a pair of interfaces.
+ * Sure is: one machine sends to another, the switch knows both, each behind a port that takes part, and the
+ * source is the one by which the frame came. All else goes to the worker, by a pair of interfaces.
+ *
+ * An interface and its stack are on one wire: what is for all, or perhaps for the other of the two, goes
+ * on as it would without a switch, and the worker, which has a copy, gives it to the others alone. So a
+ * capture of the interface sees each frame once.
  *
  * A flow changes its path when an address is learned. So that its frames stay in order, each frame that
  * goes to the worker has a number, and the last one of each pair of addresses is noted: frames of that
@@ -18,19 +23,25 @@ enum { BPF_F_MMAPABLE = 1 << 10 };
 
 enum { SETS = 1024, WAYS = 4, PORTS = 256, PAIRS = 4096 };
 
-/* Of a port: it takes part. */
-enum { TAKES_PART = 1 };
+/* Of a port: it takes part, and is a stack. */
+enum { TAKES_PART = 1, IS_STACK = 2 };
 /* Of the switch: it looks at VLAN tags. */
 enum { LOOKS_AT_TAGS = 1 };
 
 /* No VLAN, no port. */
 #define NONE 0xffffffff
 
+/* In `places`: the port of the stack, where the other is the interface's. */
+#define OF_STACK 0x80000000
+
+enum { BPF_F_INGRESS = 1 };
+
 /* How long frames wait for the worker to see those before them, in nanoseconds. */
 #define PATIENCE 50000000ULL
 
 static long (*const bpf_redirect)(__u32 ifindex, __u64 flags) = (void *)23;
 static __u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
+static long (*const bpf_clone_redirect)(struct __sk_buff *skb, __u32 ifindex, __u64 flags) = (void *)13;
 static long (*const bpf_redirect_peer)(__u32 ifindex, __u64 flags) = (void *)155;
 static __u64 (*const bpf_ktime_get_coarse_ns)(void) = (void *)160;
 
@@ -53,7 +64,9 @@ struct port {
 	__u32 vid;
 	/* Bytes that it sends in one frame. */
 	__u32 max_frame;
-	__u32 unused[10];
+	/* The interface's stack, or the stack's interface, if frames pass between the two; or NONE. */
+	__u32 beside;
+	__u32 unused[9];
 };
 
 struct settings {
@@ -78,7 +91,9 @@ struct counts {
 	__u64 too_long;
 	/* Frames that may have overtaken others. */
 	__u64 impatient;
-	__u64 unused[2];
+	/* Of which the worker did not get its copy. */
+	__u64 not_copied;
+	__u64 unused;
 };
 
 struct pair {
@@ -182,11 +197,18 @@ static inline struct counts *counts_of(__u32 port, __u32 cpus)
 	return bpf_map_lookup_elem(&counts, &at);
 }
 
-/* To the worker, with a number that `pair` notes, if there is one. */
-static inline int slow_path(const struct place *place, struct pair *pair)
+/*
+ * To the worker, with a number that `pair` notes, if there is one. And if `known`, the port that the frame is
+ * for, is the one beside or not known, on as without a switch: that comes after the number, as the worker sets
+ * the one beside before it looks at the numbers. So it knows from which frame on they have passed.
+ */
+static inline __attribute__((always_inline)) int
+slow_path(struct __sk_buff *skb, const struct place *place, const struct port *from, struct pair *pair,
+	  __u32 known, __u32 cpus, const int is_stack)
 {
-	const __u32 port = place->port;
+	const __u32 port = place->port, slow = place->slow;
 	struct begun *number = bpf_map_lookup_elem(&begun, &port);
+	__u32 beside = NONE;
 
 	if (number) {
 		const __u64 own = __sync_fetch_and_add(&number->number, 1) + 1;
@@ -194,12 +216,25 @@ static inline int slow_path(const struct place *place, struct pair *pair)
 		if (pair)
 			pair->number = own;
 	}
-	return bpf_redirect_peer(place->slow, 0);
+	if (from)
+		beside = *(const volatile __u32 *)&from->beside;
+	if (beside != NONE && (known == NONE || known == beside)) {
+		struct counts *received = counts_of(beside, cpus), *sent = counts_of(port, cpus);
+
+		if (received) {
+			received->received_packets++;
+			received->received_bytes += skb->len;
+		}
+		if (bpf_clone_redirect(skb, slow, 0) && sent)
+			sent->not_copied++;
+		return TC_ACT_UNSPEC;
+	}
+	return is_stack ? bpf_redirect(slow, 0) : bpf_redirect_peer(slow, 0);
 }
 
-SEC("classifier") int ringway_switch(struct __sk_buff *skb)
+static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, const int is_stack)
 {
-	const __u32 only = 0, index = skb->ifindex;
+	const __u32 only = 0, index = skb->ifindex | (is_stack ? OF_STACK : 0);
 	const __u8 *const data = (void *)(__u64)skb->data, *const end = (void *)(__u64)skb->data_end;
 	const struct place *place;
 	const struct settings *settings_;
@@ -208,20 +243,17 @@ SEC("classifier") int ringway_switch(struct __sk_buff *skb)
 	struct counts *sent, *received;
 	struct pair *pair;
 	__u64 dst = 0, src = 0, vlan;
-	__u32 second, cpus, hash, key;
+	__u32 second, cpus, hash, key, known = NONE;
 
-	if (skb->mark == INJECTED) {
-		set_mark(skb, 0);
-		return TC_ACT_UNSPEC;
-	}
 	place = bpf_map_lookup_elem(&places, &index);
 	if (!place)
 		return TC_ACT_SHOT;
 	settings_ = bpf_map_lookup_elem(&settings, &only);
 	key = place->port;
 	from = bpf_map_lookup_elem(&ports, &key);
+	cpus = settings_ ? settings_->cpus : 0;
 	if (!settings_ || !from || data + 14 > end || data[0] & 1)
-		return slow_path(place, 0);
+		return slow_path(skb, place, from, 0, NONE, cpus, is_stack);
 #pragma unroll
 	for (int at = 5; at >= 0; at--) {
 		dst = dst << 8 | data[at];
@@ -230,7 +262,7 @@ SEC("classifier") int ringway_switch(struct __sk_buff *skb)
 	hash = ((dst ^ (src << 7 | src >> 41)) * 0x9e3779b97f4a7c15ULL) >> 52;
 	pair = bpf_map_lookup_elem(&pairs, &hash);
 	if (!pair)
-		return slow_path(place, 0);
+		return slow_path(skb, place, 0, 0, NONE, cpus, is_stack);
 	if (!(from->flags & TAKES_PART))
 		goto unsure;
 	if (settings_->flags & LOOKS_AT_TAGS &&
@@ -239,33 +271,32 @@ SEC("classifier") int ringway_switch(struct __sk_buff *skb)
 	vlan = (__u64)from->vid << 48;
 	if (from->vid == NONE)
 		goto unsure;
-	source = look_up(settings_, src | vlan);
-	if (source.port != place->port || !source.second)
-		goto unsure;
 	destination = look_up(settings_, dst | vlan);
-	key = destination.port;
-	if (key == place->port || !destination.second)
+	second = bpf_ktime_get_coarse_ns() / 1000000000;
+	if (!destination.second ||
+	    (settings_->ageing && *destination.second + settings_->ageing < second))
+		goto unsure;
+	known = key = destination.port;
+	source = look_up(settings_, src | vlan);
+	if (source.port != place->port || !source.second || key == place->port)
 		goto unsure;
 	to = bpf_map_lookup_elem(&ports, &key);
 	if (!to || !(to->flags & TAKES_PART) || to->vid != from->vid)
 		goto unsure;
-	second = bpf_ktime_get_coarse_ns() / 1000000000;
 	if (*source.second != second)
 		*source.second = second;
-	if (settings_->ageing && *destination.second + settings_->ageing < second)
-		goto unsure;
-	cpus = settings_->cpus;
 	sent = counts_of(place->port, cpus);
 	received = counts_of(key, cpus);
 	if (!sent || !received)
 		goto unsure;
-	if (pair->number > *(const volatile __u64 *)&from->drained) {
+	/* What passes to the one beside does not wait for the worker. */
+	if (pair->number > *(const volatile __u64 *)&from->drained && key != from->beside) {
 		const __u64 now = bpf_ktime_get_coarse_ns();
 
 		if (!pair->since)
 			pair->since = now;
 		if (now - pair->since < PATIENCE)
-			return slow_path(place, pair);
+			return slow_path(skb, place, from, pair, known, cpus, is_stack);
 		/* The worker does not keep up with what comes: waiting would end with losses. */
 		sent->impatient++;
 		pair->number = 0;
@@ -280,11 +311,32 @@ SEC("classifier") int ringway_switch(struct __sk_buff *skb)
 	}
 	received->received_packets++;
 	received->received_bytes += skb->len;
-	set_mark(skb, FORWARDED);
-	return bpf_redirect(to->ifindex, 0);
+	if (to->ifindex == from->ifindex)
+		return TC_ACT_UNSPEC;
+	set_mark(skb, to->flags & IS_STACK ? INJECTED : FORWARDED);
+	return bpf_redirect(to->ifindex, to->flags & IS_STACK ? BPF_F_INGRESS : 0);
 unsure:
 	pair->since = 0;
-	return slow_path(place, pair);
+	return slow_path(skb, place, from, pair, known, cpus, is_stack);
+}
+
+SEC("classifier") int ringway_switch(struct __sk_buff *skb)
+{
+	if (skb->mark == INJECTED) {
+		set_mark(skb, 0);
+		return TC_ACT_UNSPEC;
+	}
+	return forward(skb, 0);
+}
+
+/* What the switch has sent goes on to the wire. */
+SEC("classifier") int ringway_stack(struct __sk_buff *skb)
+{
+	if (skb->mark == FORWARDED) {
+		set_mark(skb, 0);
+		return TC_ACT_UNSPEC;
+	}
+	return forward(skb, 1);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -217,8 +217,17 @@ impl HostEnd {
     ///
     /// The namespace gets an interface `rwhost<index>` as long as this exists.
     pub fn new(interface: &Interface, queues: u32) -> Result<HostEnd, Error> {
+        HostEnd::with(interface, queues, OuterEnd::Internal)
+    }
+
+    /// The same with one queue, and for frames as they are; see [`OuterEnd::Whole`].
+    pub(crate) fn whole(interface: &Interface) -> Result<HostEnd, Error> {
+        HostEnd::with(interface, 1, OuterEnd::Whole)
+    }
+
+    fn with(interface: &Interface, queues: u32, outer: OuterEnd) -> Result<HostEnd, Error> {
         let HostParts { pair, queues, inject, settings } =
-            helper::run(MakeHostEnd { interface: interface.clone(), queues })?;
+            helper::run(MakeHostEnd { interface: interface.clone(), queues, outer })?;
         Ok(HostEnd { pair: Arc::new(pair.into()), queues, inject, settings })
     }
 
@@ -258,10 +267,14 @@ impl HostEnd {
 }
 
 /// What [`HostEnd::new`] makes. The caller removes the pair.
-pub(crate) fn make_here(interface: &Interface, queues: u32) -> Result<HostParts, Error> {
+pub(crate) fn make_here(
+    interface: &Interface,
+    queues: u32,
+    outer: OuterEnd,
+) -> Result<HostParts, Error> {
     let name = format!("rwhost{}", interface.index);
     let mtu = interface.mtu;
-    let config = PairConfig { name: &name, mtu, mac: None, queues, outer: OuterEnd::Internal };
+    let config = PairConfig { name: &name, mtu, mac: None, queues, outer };
     let pair = pair::make_here(&config)?;
     let inject = || -> Result<_, Error> {
         let (program, settings) = load(interface, OBJECT, "ringway_inject")?;

@@ -17,7 +17,7 @@
 //! | XDP program attached ([`XdpProgram`]) | the last descriptor of its link is closed: the stack gets every frame |
 //! | what the stack sends is redirected ([`EgressRedirect`]) | the last descriptor of its link is closed: it goes out again |
 //! | what the interface receives is kept from the stack ([`IngressDrop`]) | the last descriptor of its link is closed |
-//! | a switch's program at an interface ([`SwitchedInterface`]) | the last descriptor of its link is closed |
+//! | a switch's program at an interface ([`SwitchedInterface`], [`SwitchedStack`]) | the last descriptor of its link is closed |
 //! | a filter and a qdisc `clsact` by which these two are attached without tcx | likewise, by a [`Guard`] |
 //! | a queue is bound ([`Xsk`]) | the socket's descriptor **and** every mapping of its rings are closed, some 20 ms later |
 //! | promiscuous mode ([`Promiscuous`]) | its socket is closed |
@@ -122,7 +122,7 @@ pub use privileges::{Missing, device_privileges, privileges};
 pub use program::{AttachMode, InstalledRules, Installer, LoadedRules, Loader, QUEUES, XdpProgram};
 pub use promisc::Promiscuous;
 pub use rule::{QueueRule, QueueRules};
-pub use switch::{SWITCHED_PORT_MEMORY, SwitchProgram, SwitchedInterface};
+pub use switch::{SWITCHED_PORT_MEMORY, SwitchProgram, SwitchedInterface, SwitchedStack};
 pub use tc::{Guard, TcFilter, tc_filter_descriptors, use_guard};
 pub use watch::{Link, LinkState, LinkWatch};
 pub use xsk::{Mode, UnboundXsks, Xsk, XskConfig, takes_chunks_of};

@@ -29,6 +29,7 @@ use crate::{
     steer::{self, Plan},
     switch::{self, SwitchParts},
     sys,
+    tc::Hook,
     tc::{self, Attachment, Lease},
     xsk::{BindConfig, RingSizesDef},
 };
@@ -461,6 +462,7 @@ impl Run for MakeSwitchProgram {
 #[derive(Serialize, Deserialize)]
 pub(crate) struct AttachSwitchProgram {
     pub interface: Interface,
+    pub hook: Hook,
     pub program: Fd,
     pub lease: Option<Lease>,
 }
@@ -473,7 +475,7 @@ impl Run for AttachSwitchProgram {
     }
 
     fn run(self) -> Result<Attachment, Error> {
-        switch::attach_here(&self.interface, self.program.as_fd(), self.lease)
+        switch::attach_here(&self.interface, self.hook, self.program.as_fd(), self.lease)
     }
 }
 
@@ -541,6 +543,7 @@ impl Run for LoadEgressFilter {
 pub(crate) struct MakeHostEnd {
     pub interface: Interface,
     pub queues: u32,
+    pub outer: OuterEnd,
 }
 
 impl Run for MakeHostEnd {
@@ -551,7 +554,7 @@ impl Run for MakeHostEnd {
     }
 
     fn run(self) -> Result<host::HostParts, Error> {
-        host::make_here(&self.interface, self.queues)
+        host::make_here(&self.interface, self.queues, self.outer)
     }
 }
 

@@ -31,6 +31,8 @@ pub enum OuterEnd {
     Device,
     /// A mere way to the inner end: up, and the stack says nothing through it by itself.
     Internal,
+    /// The same, by which frames pass as they are: many in one, and with checksums that are left to do.
+    Whole,
 }
 
 /// What to make.
@@ -54,8 +56,8 @@ pub struct DeviceSettings {
     pub mtu: u32,
 }
 
-/// A veth pair. What the stack sends through the outer end arrives at the inner end, complete:
-/// checksummed, and no longer than the MTU; and the other way round. How long that is, the stack
+/// A veth pair. What the stack sends through the outer end arrives at the inner end, complete unless the
+/// outer end is [whole](OuterEnd::Whole): checksummed, and no longer than the MTU; and the other way round. How long that is, the stack
 /// says: the inner end, and an outer end that is a mere passage, let pass frames of any length, so
 /// that nothing is lost when it changes.
 ///
@@ -156,7 +158,7 @@ pub(crate) fn make_here(config: &PairConfig<'_>) -> Result<Pair, Error> {
     let mut pair = Pair { netns: Fd(netns), inner, outer };
     let finish = || -> Result<Interface, Error> {
         let outer = Interface::by_name_here(name)?;
-        if config.outer == OuterEnd::Internal {
+        if config.outer != OuterEnd::Device {
             raise(outer.index).map_err(refused(name))?;
         }
         Ok(outer)
@@ -201,7 +203,7 @@ fn make(config: &PairConfig<'_>, outer: BorrowedFd<'_>) -> io::Result<(OwnedFd, 
     };
     let outer_mtu = match config.outer {
         OuterEnd::Device => config.mtu,
-        OuterEnd::Internal => LONGEST,
+        OuterEnd::Internal | OuterEnd::Whole => LONGEST,
     };
     end(new, inner, LONGEST)
         .nest(libc::IFLA_LINKINFO, &[], |info| {
@@ -210,7 +212,9 @@ fn make(config: &PairConfig<'_>, outer: BorrowedFd<'_>) -> io::Result<(OwnedFd, 
             })
         })
         .carry_out()?;
-    offload::turn_off(config.name)?;
+    if config.outer != OuterEnd::Whole {
+        offload::turn_off(config.name)?;
+    }
     let index = link_by_name(config.name)?.index;
     Message::new(libc::RTM_SETLINK, 0, index)
         .number(libc::IFLA_NET_NS_FD, outer.as_raw_fd() as u32)

@@ -5,33 +5,43 @@
 //!   interface A --> [switch] --known--> interface B
 //!                      |
 //!                      '--all else--> a ====== s       a private pair; at `s`: an AF_PACKET socket, the worker's
+//!
+//!   stack behind A --> [stack] --known--> interface B, or A
+//!                         '--all else--> a pair of its own, by which the worker sends to the stack, too
 //! ```
 //!
-//! The program is one for each switch, attached to each of its interfaces. It goes with the last holder of
-//! its [attachment](crate::tc).
+//! The programs are one of each kind for a switch, attached to each of its interfaces. They go with the
+//! last holder of their [attachment](crate::tc).
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use aya::maps::Map;
 use ringway_fastpath::{FastPath, Maps};
 use ringway_packet::PacketPort;
+use ringway_switch_port::KernelWay;
 use serde::{Deserialize, Serialize};
 
+use crate::host::HostEnd;
 use crate::operation::{AttachSwitchProgram, MakeSwitchProgram};
 use crate::pair::{OuterEnd, PairConfig};
 use crate::parcel::Fd;
 use crate::tc::{Attachment, Hook, Lease};
 use crate::{
-    Error, INJECTED, Interface, PrivatePair, Source, TxSocket, attached, helper, object,
+    Error, INJECTED, InjectMark, Interface, PrivatePair, Source, TxSocket, attached, helper,
+    object,
     packet::{listen, open_messages},
     sys,
 };
 
 const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/switch.bpf.o"));
 
-/// The program in `switch.bpf.c`.
+/// The programs in `switch.bpf.c`: for what an interface receives, and for what the stack sends by it.
 pub(crate) const PROGRAM: &str = "ringway_switch";
+pub(crate) const STACK_PROGRAM: &str = "ringway_stack";
+
+/// In `places`: the port of the stack.
+const OF_STACK: u32 = 1 << 31;
 
 /// Bytes that the port of such an interface takes at most to receive into and send from.
 pub const SWITCHED_PORT_MEMORY: u64 = 8 << 20;
@@ -39,9 +49,10 @@ pub const SWITCHED_PORT_MEMORY: u64 = 8 << 20;
 /// A place that is no port's yet.
 const NO_PORT: u32 = u32::MAX;
 
-/// A switch's program, loaded.
+/// A switch's programs, loaded.
 pub struct SwitchProgram {
     program: Fd,
+    stack_program: Fd,
     places: Fd,
 }
 
@@ -49,6 +60,7 @@ pub struct SwitchProgram {
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SwitchParts {
     program: Fd,
+    stack_program: Fd,
     places: Fd,
     /// Of [`Maps`].
     maps: [Fd; 6],
@@ -65,10 +77,18 @@ pub struct SwitchedInterface {
     _pair: PrivatePair,
 }
 
-/// What the program knows of an interface, until this is dropped.
+/// A stack whose frames the program looks at, as long as this is there or another holds its link.
+pub struct SwitchedStack {
+    attachment: Attachment,
+    place: Place,
+    _end: HostEnd,
+}
+
+/// What the program knows of an interface, or of the stack behind it, until this is dropped.
 struct Place {
     places: Fd,
-    ifindex: u32,
+    /// The interface's number, and [`OF_STACK`].
+    key: u32,
     /// The outer end of the pair that leads to the worker.
     slow: u32,
 }
@@ -76,26 +96,27 @@ struct Place {
 impl Place {
     fn set(&self, port: u32) -> io::Result<()> {
         let [port, slow] = [port, self.slow].map(u32::to_ne_bytes);
-        sys::map_update(self.places.as_fd(), self.ifindex, &[port, slow].concat())
+        sys::map_update(self.places.as_fd(), self.key, &[port, slow].concat())
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         // It fails where there is none.
-        let _ = sys::map_delete(self.places.as_fd(), self.ifindex);
+        let _ = sys::map_delete(self.places.as_fd(), self.key);
     }
 }
 
 impl SwitchProgram {
-    /// Loads it; and its table, for a worker. `secret` is what the places of addresses depend on. Kernel 5.12
+    /// Loads them; and their table, for a worker. `secret` is what the places of addresses depend on. Kernel 5.12
     /// and newer.
     pub fn new(secret: [u64; 2]) -> Result<(SwitchProgram, FastPath), Error> {
-        let SwitchParts { program, places, maps, cpus } = helper::run(MakeSwitchProgram)?;
+        let SwitchParts { program, stack_program, places, maps, cpus } =
+            helper::run(MakeSwitchProgram)?;
         let [table, seen, ports, settings, begun, counts] = maps.each_ref().map(Fd::as_fd);
         let maps = Maps { table, seen, ports, settings, begun, counts };
         let table = FastPath::new(maps, cpus, secret).map_err(refused(""))?;
-        Ok((SwitchProgram { program, places }, table))
+        Ok((SwitchProgram { program, stack_program, places }, table))
     }
 
     /// Attaches it to an interface of the calling thread's network namespace, whose stack gets nothing any
@@ -103,35 +124,71 @@ impl SwitchProgram {
     /// to that is sent; all of it until the interface is [known](SwitchedInterface::set_port) as a port.
     pub fn attach(&self, interface: &Interface) -> Result<(SwitchedInterface, PacketPort), Error> {
         let name = format!("rwport{}", interface.index);
-        let outer = OuterEnd::Internal;
+        let outer = OuterEnd::Whole;
         let mtu = interface.mtu;
         let pair = PrivatePair::new(&PairConfig { name: &name, mtu, mac: None, queues: 1, outer })?;
-        let rx = pair.inside(|inner| {
-            let source = Source {
-                interface: &interface.name,
-                ifindex: inner.index,
-                queue: 0,
-                queues: 1,
-                ignored_mark: INJECTED,
-                hardware_time: false,
-            };
-            let socket = open_messages(&source)?;
-            listen(socket.as_fd(), inner.index, true).map_err(refused(&interface.name))?;
-            Ok(socket)
-        })?;
+        let rx = pair.inside(|inner| messages(interface, inner))?;
         let tx = TxSocket::open(&interface.name, interface.index)?;
-        let (longest, index) = (interface.longest_frame(), interface.index);
-        let port = PacketPort::beside_program(rx, tx.fd, longest, index);
-        let port = port.map_err(refused(&interface.name))?;
-        let copy = |fd: &Fd| fd.0.try_clone().map(Fd).map_err(refused(&interface.name));
-        let (places, program) = (copy(&self.places)?, copy(&self.program)?);
-        let place = Place { places, ifindex: index, slow: pair.outer().index };
-        place.set(NO_PORT).map_err(refused(&interface.name))?;
-        let lease = Lease::new(interface, Hook::Ingress)?;
-        let interface = interface.clone();
-        let attachment = helper::run(AttachSwitchProgram { interface, program, lease })?;
+        let port = port(interface, rx, tx, KernelWay::Interface(interface.index))?;
+        let place = self.place(interface, interface.index, &pair)?;
+        let attachment = hook(interface, Hook::Ingress, &self.program)?;
         Ok((SwitchedInterface { attachment, place, _pair: pair }, port))
     }
+
+    /// Attaches it to what the stack sends by such an interface. What is for the stack is received by the
+    /// interface: the program at its ingress lets it pass.
+    pub fn attach_stack(
+        &self,
+        interface: &Interface,
+    ) -> Result<(SwitchedStack, PacketPort), Error> {
+        let mut end = HostEnd::whole(interface)?;
+        end.set_inject_mark(InjectMark::IngressDrop);
+        let (rx, tx) = end.inside(|inner| {
+            Ok((messages(interface, inner)?, TxSocket::open(&interface.name, inner.index)?))
+        })?;
+        let port = port(interface, rx, tx, KernelWay::Stack(interface.index))?;
+        let place = self.place(interface, interface.index | OF_STACK, end.pair())?;
+        let attachment = hook(interface, Hook::Egress, &self.stack_program)?;
+        Ok((SwitchedStack { attachment, place, _end: end }, port))
+    }
+
+    fn place(&self, interface: &Interface, key: u32, pair: &PrivatePair) -> Result<Place, Error> {
+        let places = self.places.0.try_clone().map(Fd).map_err(refused(&interface.name))?;
+        let place = Place { places, key, slow: pair.outer().index };
+        place.set(NO_PORT).map_err(refused(&interface.name))?;
+        Ok(place)
+    }
+}
+
+/// A socket that receives what comes out of a pair.
+fn messages(interface: &Interface, inner: &Interface) -> Result<OwnedFd, Error> {
+    let source = Source {
+        interface: &interface.name,
+        ifindex: inner.index,
+        queue: 0,
+        queues: 1,
+        ignored_mark: INJECTED,
+        hardware_time: false,
+    };
+    let socket = open_messages(&source)?;
+    listen(socket.as_fd(), inner.index, true).map_err(refused(&interface.name))?;
+    Ok(socket)
+}
+
+fn port(
+    interface: &Interface,
+    rx: OwnedFd,
+    tx: TxSocket,
+    way: KernelWay,
+) -> Result<PacketPort, Error> {
+    let port = PacketPort::beside_program(rx, tx.fd, interface.longest_frame(), way);
+    port.map_err(refused(&interface.name))
+}
+
+fn hook(interface: &Interface, hook: Hook, program: &Fd) -> Result<Attachment, Error> {
+    let program = program.0.try_clone().map(Fd).map_err(refused(&interface.name))?;
+    let lease = Lease::new(interface, hook)?;
+    helper::run(AttachSwitchProgram { interface: interface.clone(), hook, program, lease })
 }
 
 impl SwitchedInterface {
@@ -148,12 +205,27 @@ impl Drop for SwitchedInterface {
     }
 }
 
+impl SwitchedStack {
+    /// It is this port of the switch.
+    pub fn set_port(&self, port: u8) {
+        // It has an entry, which the kernel changes.
+        let _ = self.place.set(port.into());
+    }
+}
+
+impl Drop for SwitchedStack {
+    fn drop(&mut self) {
+        self.attachment.end();
+    }
+}
+
 pub(crate) fn make_here() -> Result<SwitchParts, Error> {
     let make = || -> io::Result<SwitchParts> {
         let cpus = aya::util::nr_cpus().map_err(|(_, error)| error)?;
         let entries = ringway_fastpath::PORTS * cpus;
         let mut object = object::load_with(OBJECT, "counts", entries as u32)?;
-        let program = object::classifier(&mut object, PROGRAM)?;
+        let program = Fd(object::classifier(&mut object, PROGRAM)?);
+        let stack_program = Fd(object::classifier(&mut object, STACK_PROGRAM)?);
         let mut map = |name: &str| -> io::Result<Fd> {
             match object.take_map(name) {
                 Some(Map::Array(map) | Map::HashMap(map)) => {
@@ -165,22 +237,25 @@ pub(crate) fn make_here() -> Result<SwitchParts, Error> {
         let places = map("places")?;
         let maps: Vec<Fd> = MAPS.iter().map(|name| map(name)).collect::<io::Result<_>>()?;
         let maps = maps.try_into().map_err(|_| io::Error::other("a map is missing"))?;
-        Ok(SwitchParts { program: Fd(program), places, maps, cpus })
+        Ok(SwitchParts { program, stack_program, places, maps, cpus })
     };
     make().map_err(refused(""))
 }
 
 pub(crate) fn attach_here(
     interface: &Interface,
+    hook: Hook,
     program: BorrowedFd<'_>,
     lease: Option<Lease>,
 ) -> Result<Attachment, Error> {
-    if let Some(why) = interface.unfit_to_forward() {
-        return Err(refused(&interface.name)(io::Error::other(why)));
+    if hook == Hook::Ingress {
+        if let Some(why) = interface.unfit_to_forward() {
+            return Err(refused(&interface.name)(io::Error::other(why)));
+        }
+        attached::check_no_program(interface)?;
+        attached::check_no_ingress_drop(interface)?;
     }
-    attached::check_no_program(interface)?;
-    attached::check_no_ingress_drop(interface)?;
-    Attachment::new(program, interface, Hook::Ingress, lease)
+    Attachment::new(program, interface, hook, lease)
 }
 
 fn refused(interface: &str) -> impl FnOnce(io::Error) -> Error {

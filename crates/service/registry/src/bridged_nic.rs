@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use ringway_fastpath::FastPath;
 use ringway_nic_setup::{
-    AttachMode, INJECTED, IngressDrop, InjectMark, Interface, Promiscuous, SWITCHED_PORT_MEMORY,
-    Source, SwitchedInterface, nic_port_memory, open_nic_port_as, open_packet_port,
+    AttachMode, INJECTED, IngressDrop, InjectMark, Interface, Promiscuous, STACK_PORT_MEMORY,
+    SWITCHED_PORT_MEMORY, Source, SwitchedInterface, nic_port_memory, open_nic_port_as,
+    open_packet_port,
 };
 use ringway_packet::Geometry;
 use ringway_proto::{Error, NicMode, Refusal, Refusals, Result};
@@ -25,8 +25,8 @@ pub(crate) struct BridgedNic {
     pub held: Held,
     /// What would catch the frames that are sent to the stack.
     pub inject_mark: InjectMark,
-    /// The table of the switch's program, if that forwards for the interface.
-    pub table: Option<Arc<FastPath>>,
+    /// The switch's program, if that forwards for the interface.
+    pub fast: Option<Arc<Fast>>,
 }
 
 /// What is held as long as a bridge has an interface.
@@ -72,7 +72,7 @@ impl BridgedNic {
         injected: bool,
         fast: std::result::Result<&Arc<FastSwitch>, &str>,
     ) -> Result<BridgedNic> {
-        let is_wanted = is_kernels(interface, request, injected);
+        let is_wanted = is_kernels(interface, request);
         let mut slow = Refusals::default();
         if is_wanted {
             let opened = match fast {
@@ -98,22 +98,21 @@ impl BridgedNic {
     }
 }
 
-/// Whether the kernel is to forward for an interface that is opened so. Not where the bridge sends to its
-/// stack: a capture of the interface would see such frames twice, as they come and as they are sent on.
-fn is_kernels(interface: &Interface, request: ModeRequest, injected: bool) -> bool {
+/// Whether the kernel is to forward for an interface that is opened so.
+fn is_kernels(interface: &Interface, request: ModeRequest) -> bool {
     match request.mode {
-        _ if injected => false,
         None => !interface.zero_copy,
         Some(mode) => mode == NicMode::Packet,
     }
 }
 
-/// Bytes that it will take to receive into and send from, if it is opened so.
-pub(crate) fn memory_of(interface: &Interface, request: ModeRequest, injected: bool) -> u64 {
-    match is_kernels(interface, request, injected) {
-        true => SWITCHED_PORT_MEMORY,
-        false => nic_port_memory(interface),
-    }
+/// Bytes that it will take to receive into and send from, if it is opened so, with its stack or without.
+pub(crate) fn memory_of(interface: &Interface, request: ModeRequest, stack: bool) -> u64 {
+    let (nic, of_stack) = match is_kernels(interface, request) {
+        true => (SWITCHED_PORT_MEMORY, SWITCHED_PORT_MEMORY),
+        false => (nic_port_memory(interface), STACK_PORT_MEMORY),
+    };
+    nic + if stack { of_stack } else { 0 }
 }
 
 /// The mode of interfaces between which the kernel forwards.
@@ -127,9 +126,9 @@ fn by_program(
     interface: &Interface,
     fast: &Arc<FastSwitch>,
 ) -> Result<BridgedNic, ringway_nic_setup::Error> {
-    let Fast { program, table } = &*fast.get()?;
+    let loaded = fast.get()?;
     let promiscuous = Promiscuous::hold(interface)?;
-    let (switched, port) = program.attach(interface)?;
+    let (switched, port) = loaded.program.attach(interface)?;
     let switched = Switched { interface: switched, _promiscuous: promiscuous, _fast: fast.clone() };
     let held = Held {
         mode: KERNEL.into(),
@@ -139,7 +138,7 @@ fn by_program(
         switched: Some(switched),
     };
     let (port, inject_mark) = (Box::new(port), InjectMark::IngressDrop);
-    Ok(BridgedNic { port, held, inject_mark, table: Some(table.clone()) })
+    Ok(BridgedNic { port, held, inject_mark, fast: Some(loaded) })
 }
 
 /// And the modes that its sockets were refused.
@@ -168,7 +167,7 @@ fn by_xdp(
         _apart: None,
         switched: None,
     };
-    Ok((BridgedNic { port: Box::new(port), held, inject_mark, table: None }, refused))
+    Ok((BridgedNic { port: Box::new(port), held, inject_mark, fast: None }, refused))
 }
 
 /// One socket receives from all queues.
@@ -197,11 +196,7 @@ fn by_packet(interface: &Interface) -> Result<Opened> {
         _apart: Some((ingress_drop, promiscuous)),
         switched: None,
     };
-    let nic = BridgedNic {
-        port: Box::new(port),
-        held,
-        inject_mark: InjectMark::IngressDrop,
-        table: None,
-    };
+    let nic =
+        BridgedNic { port: Box::new(port), held, inject_mark: InjectMark::IngressDrop, fast: None };
     Ok((nic, Refusals::default()))
 }

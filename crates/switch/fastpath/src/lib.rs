@@ -34,7 +34,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{
     AtomicU32, AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
+    Ordering::{Acquire, Relaxed, Release, SeqCst},
     fence,
 };
 
@@ -56,6 +56,7 @@ const PORT_FLAGS: usize = 8;
 const PORT_IFINDEX: usize = 12;
 const PORT_VID: usize = 16;
 const PORT_MAX_FRAME: usize = 20;
+const PORT_BESIDE: usize = 24;
 const SETTINGS: usize = 64;
 const SETTINGS_FLAGS: usize = 16;
 const SETTINGS_AGEING: usize = 20;
@@ -64,6 +65,7 @@ const BEGUN: usize = 64;
 const COUNTS: usize = 64;
 
 const TAKES_PART: u32 = 1;
+const IS_STACK: u32 = 2;
 const LOOKS_AT_TAGS: u32 = 1;
 const NONE: u32 = u32::MAX;
 
@@ -84,8 +86,13 @@ pub struct Maps<'a> {
 /// How a port takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastPort {
-    /// The interface that frames for the port are sent by.
+    /// The interface that frames for the port are sent by, or received by if it is a stack.
     pub ifindex: u32,
+    /// The port is the host's stack behind the interface.
+    pub is_stack: bool,
+    /// The stack behind an interface, or the interface before a stack, if frames for all pass between the
+    /// two, so that the worker has nothing to do about it.
+    pub beside: Option<u8>,
     /// The VLAN of its untagged frames; 0 where the switch looks at no tags. `None`: it has none.
     pub vid: Option<u16>,
     /// Bytes of the longest frame that it sends, without a tag.
@@ -106,14 +113,16 @@ pub struct FastCounts {
     /// From the port: frames that may have overtaken earlier ones, for the worker did not get through
     /// with those.
     pub impatient: u64,
+    /// From the port: frames of which the worker did not get the copy that it was to have.
+    pub not_copied: u64,
 }
 
 impl FastCounts {
-    const FIELDS: usize = 6;
+    const FIELDS: usize = 7;
 
     fn of(values: [u64; Self::FIELDS]) -> FastCounts {
-        let [sent_packets, sent_bytes, received_packets, received_bytes, too_long, impatient] =
-            values;
+        let [sent_packets, sent_bytes, received_packets, received_bytes, rest @ ..] = values;
+        let [too_long, impatient, not_copied] = rest;
         FastCounts {
             sent_packets,
             sent_bytes,
@@ -121,13 +130,19 @@ impl FastCounts {
             received_bytes,
             too_long,
             impatient,
+            not_copied,
         }
     }
 
     fn values(self) -> [u64; Self::FIELDS] {
         let FastCounts { sent_packets, sent_bytes, received_packets, received_bytes, .. } = self;
-        let FastCounts { too_long, impatient, .. } = self;
-        [sent_packets, sent_bytes, received_packets, received_bytes, too_long, impatient]
+        let FastCounts { too_long, impatient, not_copied, .. } = self;
+        #[rustfmt::skip]
+        let values = [
+            sent_packets, sent_bytes, received_packets, received_bytes,
+            too_long, impatient, not_copied,
+        ];
+        values
     }
 
     /// What has been counted since `before`.
@@ -200,7 +215,7 @@ impl FastPath {
 
     /// No port takes part, and no address is known.
     pub fn clear(&self) {
-        (0..=u8::MAX).for_each(|port| self.set_port(port, None));
+        (0..=u8::MAX).for_each(|port| self.store_port(port, None));
         (0..SETS).for_each(|set| (0..WAYS).for_each(|way| self.forget(set, way)));
     }
 
@@ -212,12 +227,22 @@ impl FastPath {
         self.settings.u32(SETTINGS_FLAGS).store(flags, Release);
     }
 
-    /// How a port takes part from now on; `None`: not at all.
-    pub fn set_port(&self, port: u8, how: Option<FastPort>) {
+    /// How a port takes part from now on; `None`: not at all. How many frames of the port had gone to the
+    /// worker before that: the later ones have gone to the port beside as well, if there is one.
+    pub fn set_port(&self, port: u8, how: Option<FastPort>) -> u64 {
+        self.store_port(port, how);
+        // Either the program has seen the port beside, or the frame's number is seen here.
+        fence(SeqCst);
+        self.begun(port)
+    }
+
+    fn store_port(&self, port: u8, how: Option<FastPort>) {
         let at = usize::from(port) * PORT;
         let word = |offset| self.ports.u32(at + offset);
         let flags = word(PORT_FLAGS);
-        let Some(FastPort { ifindex, vid, max_frame }) = how else {
+        let beside = word(PORT_BESIDE);
+        let Some(FastPort { ifindex, is_stack, beside: port_beside, vid, max_frame }) = how else {
+            beside.store(NONE, Release);
             return flags.store(0, Release);
         };
         let new = [
@@ -229,7 +254,8 @@ impl FastPath {
             flags.store(0, Release);
             new.iter().for_each(|(offset, value)| word(*offset).store(*value, Relaxed));
         }
-        flags.store(TAKES_PART, Release);
+        beside.store(port_beside.map_or(NONE, u32::from), Release);
+        flags.store(if is_stack { TAKES_PART | IS_STACK } else { TAKES_PART }, Release);
     }
 
     /// An address is behind `port`, and was seen in this second.
@@ -332,16 +358,19 @@ mod tests {
     #[test]
     fn a_port_that_changes_does_not_take_part_meanwhile() {
         let fast = FastPath::unshared([1, 2]).unwrap();
-        let port = FastPort { ifindex: 9, vid: Some(4), max_frame: 1514 };
+        let port =
+            FastPort { ifindex: 9, is_stack: false, beside: None, vid: Some(4), max_frame: 1514 };
         fast.set_port(2, Some(port));
         let words = || {
-            [PORT_FLAGS, PORT_IFINDEX, PORT_VID, PORT_MAX_FRAME]
+            [PORT_FLAGS, PORT_IFINDEX, PORT_VID, PORT_MAX_FRAME, PORT_BESIDE]
                 .map(|offset| fast.ports.u32(2 * PORT + offset).load(Relaxed))
         };
-        assert_eq!(words(), [1, 9, 4, 1514]);
+        assert_eq!(words(), [1, 9, 4, 1514, NONE]);
         fast.set_port(2, Some(FastPort { vid: None, ..port }));
-        assert_eq!(words(), [1, 9, NONE, 1514]);
+        assert_eq!(words(), [1, 9, NONE, 1514, NONE]);
+        fast.set_port(2, Some(FastPort { is_stack: true, beside: Some(3), ..port }));
+        assert_eq!(words(), [3, 9, 4, 1514, 3]);
         fast.set_port(2, None);
-        assert_eq!(words()[0], 0);
+        assert_eq!([words()[0], words()[4]], [0, NONE]);
     }
 }

@@ -48,7 +48,8 @@ pub use copies::CopyMirrors;
 pub use counters::{Delivered, Drops};
 pub use frame::{Burst, Frame, FrameStatus, HEADER, Piece, SHORTEST, Source, is_group, link_local};
 pub use port::{
-    Backpressure, Configure, Mirrored, PacketIo, Port, PortIndex, PortMirrors, Room, Wake,
+    Backpressure, Configure, KernelWay, Mirrored, PacketIo, Port, PortIndex, PortMirrors, Room,
+    Wake,
 };
 pub use ringway_mirror::Shown;
 pub use wake_source::{StallReason, TxStall, WakeSource};

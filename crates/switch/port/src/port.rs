@@ -104,6 +104,15 @@ pub trait Backpressure {
     }
 }
 
+/// The way to a port past the port itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KernelWay {
+    /// By the interface of this number, which sends.
+    Interface(u32),
+    /// To the host's stack, which receives by this interface.
+    Stack(u32),
+}
+
 /// Settings that change while the port runs. By default there is nothing to set.
 pub trait Configure {
     /// Has a ring find the data of its slots at offsets, or at the start of the buffers again. Ports
@@ -114,9 +123,9 @@ pub trait Configure {
     /// longer ones: for ports where it is not buffers but an interface that says how long they may be.
     fn set_max_frame(&mut self, _bytes: u32) {}
 
-    /// The interface by which a program in the kernel may send in the port's place, if there is such a
+    /// The way to the port of a program in the kernel that may forward in its place, if there is such a
     /// program where the port receives.
-    fn fast_ifindex(&self) -> Option<u32> {
+    fn kernel_way(&self) -> Option<KernelWay> {
         None
     }
 }

@@ -146,7 +146,7 @@ impl Bridge {
     }
 
     /// From now on a program in the kernel forwards by the same table, between [ports whose interfaces have
-    /// it](ringway_switch_port::Configure::fast_ifindex), as long as the bridge learns.
+    /// it](ringway_switch_port::Configure::kernel_way), as long as the bridge learns.
     pub fn share_table(&self, fast: Arc<FastPath>) {
         self.ask(|answer| Command::Share(fast, answer));
     }

@@ -7,6 +7,7 @@
 use std::cell::Cell;
 
 use crate::{
+    beside::Beside,
     budget::Budget,
     clock::Millis,
     config::PortConfig,
@@ -23,7 +24,8 @@ use crate::{
 use ringway_fastpath::{FastCounts, FastPath, FastPort};
 use ringway_mirror::Mirrors;
 use ringway_switch_port::{
-    Burst, Delivered, Drops, Frame, FrameStatus, Port, PortIndex, PortMirrors, Room, link_local,
+    Burst, Delivered, Drops, Frame, FrameStatus, KernelWay, Port, PortIndex, PortMirrors, Room,
+    link_local,
 };
 
 /// A port with what the bridge knows of it.
@@ -57,6 +59,7 @@ pub(crate) struct BridgePort {
     /// A program in the kernel receives beside the worker.
     pub is_fast: bool,
     pub in_order: InOrder,
+    pub beside: Beside,
     /// Why the worker forwards for it all the same.
     pub by_worker: Option<ByWorker>,
     /// What that had counted of the port's place before.
@@ -74,8 +77,9 @@ impl BridgePort {
             lossless_queues: Vec::new(),
             vlans: PortVlans::new(&config.vlan),
             guard: None,
-            is_fast: port.fast_ifindex().is_some(),
+            is_fast: port.kernel_way().is_some(),
             in_order: InOrder::default(),
+            beside: Beside::default(),
             by_worker: None,
             counted_before: FastCounts::default(),
             port,
@@ -145,7 +149,7 @@ impl BridgePort {
 
     /// How a program in the kernel may forward for it, or why not. `None`: there is none.
     pub fn fast_port(&self) -> Option<Result<FastPort, ByWorker>> {
-        let ifindex = self.port.fast_ifindex().filter(|_| self.leaving.is_none())?;
+        let way = self.port.kernel_way().filter(|_| self.leaving.is_none())?;
         let why = [
             (self.loops_with.is_some(), ByWorker::Blocked),
             (self.config.is_down, ByWorker::NoLink),
@@ -156,8 +160,12 @@ impl BridgePort {
         if let Some((_, why)) = why.into_iter().find(|(is_so, _)| *is_so) {
             return Some(Err(why));
         }
+        let (ifindex, is_stack) = match way {
+            KernelWay::Interface(ifindex) => (ifindex, false),
+            KernelWay::Stack(ifindex) => (ifindex, true),
+        };
         let (vid, max_frame) = (self.vlans.untagged(), self.config.max_frame);
-        Some(Ok(FastPort { ifindex, vid, max_frame }))
+        Some(Ok(FastPort { ifindex, is_stack, beside: None, vid, max_frame }))
     }
 
     /// Tells others what went through it, past the worker included.
@@ -171,7 +179,13 @@ impl BridgePort {
     #[inline(never)]
     fn all_totals(&self, index: PortIndex, fast: &FastPath) -> Totals {
         let FastCounts {
-            sent_packets, sent_bytes, received_packets, received_bytes, too_long, ..
+            sent_packets,
+            sent_bytes,
+            received_packets,
+            received_bytes,
+            too_long,
+            not_copied,
+            ..
         } = fast.counts(index).since(self.counted_before);
         let mut all = self.totals;
         all.sent_packets += sent_packets;
@@ -179,6 +193,7 @@ impl BridgePort {
         all.received_packets += received_packets;
         all.received_bytes += received_bytes;
         all.drops.too_long += too_long;
+        all.drops.ring_full += not_copied;
         all
     }
 
@@ -308,6 +323,8 @@ pub(crate) struct ForwardCtx<'a> {
     pub flood_copies: u64,
     /// If it comes from an interface.
     pub interface: Option<FromInterface>,
+    /// The port that has the packets already, where they are for it, too.
+    pub beside: Option<PortIndex>,
     /// Frames that were flooded.
     pub flooded: u64,
     /// The VLAN of the last of them, where they come from an interface.
@@ -520,8 +537,11 @@ impl ForwardCtx<'_> {
 
     fn flood(&mut self, run: &[Frame]) {
         self.budget.charge_ports(self.attached);
-        let mut reached = false;
-        for to in self.others.iter_mut().flatten() {
+        let mut reached = self.beside.is_some();
+        for (port, to) in (0..).zip(self.others.iter_mut()) {
+            let Some(to) = to.as_deref_mut().filter(|_| self.beside != Some(port)) else {
+                continue;
+            };
             if to.receives()
                 && !(self.kept_to_link && to.config.is_interface)
                 && carries(&self.rewrite.retagged, to, run)
@@ -534,6 +554,9 @@ impl ForwardCtx<'_> {
     }
 
     fn send_to(&mut self, port: PortIndex, ring: usize, run: &[Frame]) -> Result<(), Stop> {
+        if self.beside == Some(port) {
+            return Ok(());
+        }
         let to = self.others.get_mut(usize::from(port)).and_then(Option::as_deref_mut);
         let Some(to) = to.filter(|to| to.receives()) else {
             self.count_unless(false, run);
@@ -572,6 +595,9 @@ impl ForwardCtx<'_> {
     /// has none.
     fn flood_in_steps(&mut self, frame: &Frame) -> Result<(), Held> {
         let mut reached = std::mem::take(&mut self.reached);
+        if let Some(beside) = self.beside {
+            reached.insert(beside);
+        }
         self.budget.charge_ports(self.attached);
         let mut missing = None;
         let mut done = false;

@@ -33,6 +33,11 @@ impl InOrder {
         InOrder { received: begun, told: begun, last: (begun, 0) }
     }
 
+    /// How many frames there were so far.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
     /// How many frames the program has handed over so far; the port is to look for those that are missing.
     #[inline(never)]
     pub fn look(

@@ -48,6 +48,7 @@
     )
 )]
 
+mod beside;
 mod bridge;
 mod budget;
 mod casualties;

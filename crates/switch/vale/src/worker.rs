@@ -288,6 +288,7 @@ impl Worker {
             loops_with,
             is_fast,
             in_order,
+            beside,
             ..
         } = source;
         let from = Source { port: index, ring, header_len: config.header_len };
@@ -313,7 +314,9 @@ impl Worker {
             self.hold(&mut held[ring], (index, ring), None);
             return false;
         }
+        let mut has_it = None;
         if begun.is_some() {
+            has_it = beside.of(in_order.received());
             in_order.note_found(found);
         }
         if loops_with.is_some() {
@@ -357,6 +360,7 @@ impl Worker {
                 groups: if config.is_interface { config.group_forward } else { u16::MAX },
                 secret: self.probe.secret(),
             }),
+            beside: has_it,
             flooded: 0,
             flooded_in: 0,
             came_back: None,

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use ringway_fastpath::FastPath;
 use ringway_nic_setup::{
-    EgressRedirect, HostEnd, Interface, Link, LinkState, LinkWatch, PortAttachment,
-    STACK_PORT_MEMORY, longest_frame, open_nic_port,
+    EgressRedirect, HostEnd, Interface, Link, LinkState, LinkWatch, STACK_PORT_MEMORY,
+    SWITCHED_PORT_MEMORY, SwitchedStack, longest_frame, open_nic_port,
 };
 use ringway_proto::{Cause, Error, NicMode, PortKind, Result, RingBackend};
 use ringway_switch_port::Port as BridgePort;
 use ringway_vale::PortConfig;
-use ringway_xdp::NicPort;
 
 use crate::{
     bind_reply::Fds,
@@ -118,10 +117,9 @@ impl PortBackend for Attached {
 
 /// What keeps a NIC and its stack apart.
 struct Attachment {
-    /// The way to the stack, where that is on the bridge; and its port there.
-    host: Option<HostEnd>,
+    /// The port of the stack, where that is on the bridge.
     stack: Option<BridgePortRef>,
-    egress_redirect: EgressRedirect,
+    egress: Egress,
     nic: Held,
     /// The memory of both.
     _charge: Charge,
@@ -135,20 +133,21 @@ impl Attachment {
         bridges: &mut Bridges,
         (uid, bridge, full): (u32, &str, &str),
         port: (Box<dyn BridgePort>, Option<Arc<FastPath>>),
-        host_port: Option<NicPort<PortAttachment>>,
+        stack_port: Option<Box<dyn BridgePort>>,
         config: PortConfig,
     ) -> Result<BridgePortRef> {
         let of_nic = PortConfig { is_interface: true, ..config.clone() };
         let (port, table) = port;
         let bridge_port = bridges.attach_sharing(uid, bridge, full, port, of_nic, table)?;
         self.nic.set_port(bridge_port.index);
-        let Some(port) = host_port else { return Ok(bridge_port) };
+        let Some(port) = stack_port else { return Ok(bridge_port) };
         let of_stack = PortConfig { leads_on: true, ..config };
-        let redirected = self.egress_redirect.redirect(self.host.as_ref(), None);
-        let attached = redirected.map_err(nic_error).and_then(|()| {
-            bridges.attach(uid, bridge, &stack_name(full), Box::new(port), of_stack)
-        });
-        self.stack = Some(attached.inspect_err(|_| bridges.detach(&bridge_port))?);
+        let begun = self.egress.begin().map_err(nic_error);
+        let attached =
+            begun.and_then(|()| bridges.attach(uid, bridge, &stack_name(full), port, of_stack));
+        let stack = attached.inspect_err(|_| bridges.detach(&bridge_port))?;
+        self.egress.set_port(&stack);
+        self.stack = Some(stack);
         Ok(bridge_port)
     }
 }
@@ -201,11 +200,10 @@ impl Attached {
         // Its sockets stay in this process.
         let request = ModeRequest { mode: how.mode, timestamps: None, may_have_packet: true };
         let subject = Subject::from(nic_key(caller, &interface));
-        let stack_memory = if how.stack { STACK_PORT_MEMORY } else { 0 };
         // Before it is opened; and once more before the result is taken, which is undone elsewhere then.
         registry.bridges.check_room(bridge, caller.uid, 1 + usize::from(how.stack))?;
         if !registry.deferred.is_done(&subject) {
-            let most = memory_of(&interface, request, how.stack).saturating_add(stack_memory);
+            let most = memory_of(&interface, request, how.stack);
             registry.regions.check_asked(caller.uid, most).map_err(|e| e.at(full))?;
         }
         let netns = OpenNetns::of(&caller.netns)?;
@@ -216,7 +214,7 @@ impl Attached {
             netns.inside(|| open(&wanted, request, stack, fast)).flatten()
         };
         let opened = registry.deferred.off_loop(subject.clone(), open)??;
-        let memory = opened.nic.held.memory.saturating_add(stack_memory);
+        let memory = opened.nic.held.memory + opened.egress.memory();
         let charge = match registry.regions.charge(caller.uid, memory) {
             Ok(charge) => charge,
             Err(error) => {
@@ -224,17 +222,15 @@ impl Attached {
                 return Err(error.at(full));
             }
         };
-        let Opened { watch, nic: BridgedNic { port, held, table, .. }, egress_redirect, host } =
-            opened;
-        let (host, host_port) = host.unzip();
-        let mut attachment =
-            Attachment { host, stack: None, egress_redirect, nic: held, _charge: charge };
+        let Opened { watch, nic: BridgedNic { port, held, fast, .. }, egress, stack_port } = opened;
+        let table = fast.map(|fast| fast.table.clone());
+        let mut attachment = Attachment { stack: None, egress, nic: held, _charge: charge };
         // Who sends longer frames with headers has them cut to what fits the interface.
         let config = PortConfig { max_frame: interface.longest_frame(), ..PortConfig::default() };
         let place = (caller.uid, bridge, full);
         let joined = registry.regions.global(caller.uid).and_then(|region| {
             let joined =
-                attachment.join(&mut registry.bridges, place, (port, table), host_port, config);
+                attachment.join(&mut registry.bridges, place, (port, table), stack_port, config);
             let joined = joined.inspect_err(|_| registry.regions.drop_unused(region));
             joined.map(|bridge_port| (region, bridge_port))
         });
@@ -290,12 +286,46 @@ impl Attached {
     }
 }
 
+/// What becomes of what the stack sends by the NIC.
+enum Egress {
+    /// It is dropped; or it goes to the host end, which is a port of the bridge.
+    Redirect(EgressRedirect, Option<HostEnd>),
+    /// The switch's program has it, and forwards what it knows.
+    Switched(SwitchedStack),
+}
+
+impl Egress {
+    /// Bytes that frames to and from the stack have.
+    fn memory(&self) -> u64 {
+        match self {
+            Egress::Redirect(_, None) => 0,
+            Egress::Redirect(_, Some(_)) => STACK_PORT_MEMORY,
+            Egress::Switched(_) => SWITCHED_PORT_MEMORY,
+        }
+    }
+
+    /// From now on the stack sends to its port.
+    fn begin(&mut self) -> std::result::Result<(), ringway_nic_setup::Error> {
+        match self {
+            Egress::Redirect(redirect, host) => redirect.redirect(host.as_ref(), None),
+            Egress::Switched(_) => Ok(()),
+        }
+    }
+
+    /// Which is this one.
+    fn set_port(&self, port: &BridgePortRef) {
+        if let Egress::Switched(switched) = self {
+            switched.set_port(port.index);
+        }
+    }
+}
+
 /// The NIC, and the stack behind it, as ports of a bridge.
 struct Opened {
     watch: LinkWatch,
     nic: BridgedNic,
-    egress_redirect: EgressRedirect,
-    host: Option<(HostEnd, NicPort<PortAttachment>)>,
+    egress: Egress,
+    stack_port: Option<Box<dyn BridgePort>>,
 }
 
 /// Opens them for the calling thread's network namespace.
@@ -307,13 +337,25 @@ fn open(
 ) -> Result<Opened> {
     let watch = watch(interface)?;
     let nic = BridgedNic::open(interface, request, with_stack, fast)?;
-    let egress_redirect = EgressRedirect::begin(interface).map_err(nic_error)?;
-    let host = with_stack.then(|| {
-        let mut end = HostEnd::new(interface, 1)?;
-        end.set_inject_mark(nic.inject_mark);
-        let stack = end.inside(open_nic_port)?;
-        Ok((end, stack))
-    });
-    let host = host.transpose().map_err(nic_error)?;
-    Ok(Opened { watch, nic, egress_redirect, host })
+    let (egress, stack_port) = open_egress(interface, &nic, with_stack).map_err(nic_error)?;
+    Ok(Opened { watch, nic, egress, stack_port })
+}
+
+fn open_egress(
+    interface: &Interface,
+    nic: &BridgedNic,
+    with_stack: bool,
+) -> std::result::Result<(Egress, Option<Box<dyn BridgePort>>), ringway_nic_setup::Error> {
+    if let (true, Some(fast)) = (with_stack, &nic.fast) {
+        let (stack, port) = fast.program.attach_stack(interface)?;
+        return Ok((Egress::Switched(stack), Some(Box::new(port))));
+    }
+    let redirect = EgressRedirect::begin(interface)?;
+    if !with_stack {
+        return Ok((Egress::Redirect(redirect, None), None));
+    }
+    let mut end = HostEnd::new(interface, 1)?;
+    end.set_inject_mark(nic.inject_mark);
+    let port = end.inside(open_nic_port)?;
+    Ok((Egress::Redirect(redirect, Some(end)), Some(Box::new(port))))
 }

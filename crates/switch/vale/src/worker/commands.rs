@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use ringway_abi::Dir;
-use ringway_fastpath::FastPath;
+use ringway_fastpath::{FastPath, FastPort};
 use rustix::{event::epoll, thread::sched_setaffinity};
 
 use super::{MAX_PORTS, Worker};
@@ -190,15 +190,43 @@ impl Worker {
             _ => None,
         };
         fast.set_rules(ageing.unwrap_or(0), self.any_vlan);
-        for (index, (place, counters)) in (0..).zip(self.members.iter_mut().zip(&self.counters)) {
-            let how = place.as_ref().and_then(|member| member.fast_port());
-            let how =
-                how.map(|how| how.and_then(|p| ageing.map(|_| p).ok_or(ByWorker::Forwarding)));
-            fast.set_port(index, how.and_then(Result::ok));
-            if let (Some(member), Some(counters)) = (place, counters) {
+        let ports = self.fast_ports(ageing.is_some());
+        for (index, how) in ports.into_iter().enumerate() {
+            let port = how.and_then(Result::ok);
+            let begun = fast.set_port(index as PortIndex, port);
+            if let (Some(member), Some(counters)) =
+                (&mut self.members[index], &self.counters[index])
+            {
+                member.beside.set(port.and_then(|port| port.beside), begun);
                 member.by_worker = how.and_then(Result::err);
                 counters.store_state(member.state());
             }
         }
+    }
+
+    /// How the program may forward for each port, on a bridge that `learns` or not.
+    fn fast_ports(&self, learns: bool) -> Vec<Option<Result<FastPort, ByWorker>>> {
+        let forwarding = if learns { Ok(()) } else { Err(ByWorker::Forwarding) };
+        let of =
+            |member: &BridgePort| Some(member.fast_port()?.and_then(|p| forwarding.map(|()| p)));
+        let mut ports: Vec<_> =
+            self.members.iter().map(|place| place.as_deref().and_then(of)).collect();
+        // Between an interface and its stack all passes, where the worker would let all pass.
+        let passes = |index: usize| {
+            let is_guarded = self.members[index].as_ref().is_some_and(|m| m.guard.is_some());
+            !self.any_vlan && !is_guarded
+        };
+        for index in 0..ports.len() {
+            let Some(Ok(port)) = ports[index] else { continue };
+            let is_other = |how: &Option<Result<FastPort, ByWorker>>| {
+                matches!(how, Some(Ok(other))
+                    if (other.ifindex, other.is_stack) == (port.ifindex, !port.is_stack))
+            };
+            let other = ports.iter().position(is_other);
+            let beside = other.filter(|other| passes(index) && passes(*other));
+            let beside = beside.map(|other| other as PortIndex);
+            ports[index] = Some(Ok(FastPort { beside, ..port }));
+        }
+        ports
     }
 }
