@@ -352,6 +352,154 @@ fn tunnels_cross() {
     });
 }
 
+/// The stack of this side is behind `c0`, as 10.8.0.9; what it sends and receives crosses whole, to and from
+/// the wire of that interface and another container.
+#[test]
+fn the_host_takes_the_kernels_path() {
+    if skip_without_root("the_host_takes_the_kernels_path") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("the_host_takes_the_kernels_path", |home| {
+        let before = Snapshot::take();
+        let control = Control::connect().unwrap();
+        let containers = Containers::new(2);
+        let here = &containers.here;
+        here.run("ip link set lo up && ip addr add 10.8.0.9/24 dev c0");
+        here.enter(|| {
+            control.switch_attach("vale0", "c0", true).unwrap();
+            control.switch_attach("vale0", "c1", false).unwrap();
+        });
+        assert_eq!(port(&control, "vale0:c0").mode.as_deref(), Some("kernel"));
+        for (netns, address) in containers.there.iter().zip(["10.8.0.1", "10.8.0.2"]) {
+            let mut cut = vec![];
+            for (is_here, from, to, address) in
+                [(true, here, netns, address), (false, netns, here, "10.8.0.9")]
+            {
+                // The connection's first frames go by the worker.
+                tcp(from, to, address, 1);
+                let counted = totals(&control, "vale0:c0^");
+                tcp(from, to, address, 64);
+                let now = totals(&control, "vale0:c0^");
+                cut.push(if is_here {
+                    (now.sent_bytes - counted.sent_bytes)
+                        / (now.sent_packets - counted.sent_packets)
+                } else {
+                    (now.received_bytes - counted.received_bytes)
+                        / (now.received_packets - counted.received_packets)
+                });
+            }
+            assert!(cut.iter().all(|bytes| *bytes > 3 * 1514), "{address}: {cut:?} bytes a frame");
+        }
+        let [a, b] = &containers.there[..] else { panic!("two") };
+        tcp(a, b, "10.8.0.2", 16);
+
+        // Set down, it hears nothing, and that is counted.
+        let lost = || {
+            let [from, wire] = ["vale0:c1", "vale0:c0"].map(|name| totals(&control, name).drops);
+            from.no_destination + wire.ring_full
+        };
+        let counted = lost();
+        let text = here.run("cat /sys/class/net/c0/address");
+        let mac: Vec<u8> =
+            text.trim().split(':').map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect();
+        let mut bytes = broadcast(b);
+        bytes[..6].copy_from_slice(&mac);
+        let sender = PacketSocket::new(b, "eth0");
+        here.run("ip link set c0 down");
+        until("what it cannot hear is counted", || {
+            sender.send(&bytes);
+            if lost() > counted { Ok(()) } else { Err(String::new()) }
+        });
+        here.run("ip link set c0 up");
+        b.ping("-c 2 -i 0.1 -W 10 10.8.0.9");
+
+        control.switch_delete("vale0").unwrap();
+        a.ping("-c 2 -i 0.1 -W 10 10.8.0.9");
+        drop((control, containers));
+        home.assert_left();
+        before.assert_clean();
+    });
+}
+
+/// What is for all reaches an interface's wire, its stack and the other ports, once each; also while the worker
+/// takes over and gives back what passes between wire and stack, when it may come twice, but never not.
+#[test]
+fn what_is_for_all_reaches_the_host_and_the_wire() {
+    const FRAMES: u64 = 400;
+    if skip_without_root("what_is_for_all_reaches_the_host_and_the_wire") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("what_is_for_all_reaches_the_host_and_the_wire", |home| {
+        let control = Control::connect().unwrap();
+        let containers = Containers::new(2);
+        let here = &containers.here;
+        here.run("ip link set lo up && ip addr add 10.8.0.9/24 brd + dev c0");
+        here.enter(|| {
+            control.switch_attach("vale0", "c0", true).unwrap();
+            control.switch_attach("vale0", "c1", false).unwrap();
+        });
+        let places = [here, &containers.there[0], &containers.there[1]];
+        let sockets: Vec<UdpSocket> = places
+            .iter()
+            .map(|netns| {
+                let socket = netns.enter(|| UdpSocket::bind("0.0.0.0:9000")).unwrap();
+                socket.set_broadcast(true).unwrap();
+                socket.set_read_timeout(Some(LIMIT)).unwrap();
+                socket
+            })
+            .collect();
+        for (from, sender) in sockets.iter().enumerate() {
+            let others = || sockets.iter().enumerate().filter(|(to, _)| *to != from);
+            (0..FRAMES).for_each(|number| {
+                sender.send_to(&number.to_ne_bytes(), "10.8.0.255:9000").unwrap();
+                for (to, socket) in others() {
+                    let mut bytes = [0; 8];
+                    socket.recv(&mut bytes).expect("each frame comes");
+                    let came = u64::from_ne_bytes(bytes);
+                    assert_eq!(came, number, "once and in order, from {from} to {to}");
+                }
+                // The sender hears itself.
+                sender.recv(&mut [0; 8]).unwrap();
+            });
+        }
+        for (from, sender) in sockets.iter().enumerate() {
+            let mut monitor = None;
+            for first in (0..FRAMES).step_by(8) {
+                // Where somebody watches, the worker sees to it.
+                monitor = match monitor.take() {
+                    None => Some(here.enter(|| Port::open("vale0:c0/t")).unwrap()),
+                    Some(_) => None,
+                };
+                for number in first..first + 8 {
+                    sender.send_to(&number.to_ne_bytes(), "10.8.0.255:9000").unwrap();
+                }
+                for (to, socket) in sockets.iter().enumerate() {
+                    let mut missing: Vec<u64> = (first..first + 8).collect();
+                    while !missing.is_empty() {
+                        let mut bytes = [0; 8];
+                        let heard = socket.recv(&mut bytes);
+                        heard.unwrap_or_else(|e| {
+                            panic!("{from} to {to}: {missing:?} never come: {e}")
+                        });
+                        missing.retain(|number| *number != u64::from_ne_bytes(bytes));
+                    }
+                }
+            }
+        }
+        // And what the host said to itself is no frame.
+        let known: u64 = ["vale0:c0", "vale0:c0^", "vale0:c1"]
+            .map(|name| totals(&control, name).known)
+            .iter()
+            .sum();
+        assert_eq!(known, 3);
+        control.switch_delete("vale0").unwrap();
+        drop((control, containers));
+        home.assert_left();
+    });
+}
+
 /// The daemon is killed: the interfaces are as they were, and their stacks have what they receive.
 #[test]
 fn nothing_is_left_of_a_daemon_that_was_killed() {

@@ -21,6 +21,9 @@ struct __sk_buff {
 	__u32 gso_size;
 };
 
+/* A copy for the stack of what it has sent to a group: no interface has received it. */
+enum { PACKET_LOOPBACK = 5 };
+
 enum { TC_ACT_SHOT = 2 };
 /* tcx's "the next program", and a classifier's "go on". */
 enum { TC_ACT_UNSPEC = -1 };

@@ -14,6 +14,8 @@ SEC("classifier") int ringway_ingress_drop(struct __sk_buff *skb)
 	__u32 queues = setting(QUEUES);
 	__u32 queue = skb->queue_mapping;
 
+	if (skb->pkt_type == PACKET_LOOPBACK)
+		return TC_ACT_UNSPEC;
 	if (skb->mark == INJECTED) {
 		set_mark(skb, 0);
 		return TC_ACT_UNSPEC;

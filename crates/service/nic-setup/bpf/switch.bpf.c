@@ -322,6 +322,9 @@ unsure:
 
 SEC("classifier") int ringway_switch(struct __sk_buff *skb)
 {
+	/* What the stack says to itself, without a header of Ethernet. */
+	if (skb->pkt_type == PACKET_LOOPBACK)
+		return TC_ACT_UNSPEC;
 	if (skb->mark == INJECTED) {
 		set_mark(skb, 0);
 		return TC_ACT_UNSPEC;

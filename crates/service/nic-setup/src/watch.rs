@@ -30,7 +30,9 @@ const LINK_HEADER: usize = 16;
 pub enum LinkState {
     /// Packets can come and go.
     Up,
-    /// Set down, or without a carrier: nothing can, for now.
+    /// Without a carrier: nothing comes or goes by the wire, for now.
+    NoCarrier,
+    /// Set down: its stack receives nothing by it either.
     Down,
     /// Gone from its network namespace: deleted, or moved to another one, which for sockets and
     /// programs that it had is the same. It does not come back.
@@ -40,8 +42,11 @@ pub enum LinkState {
 impl LinkState {
     /// By its flags.
     fn of(flags: libc::c_int) -> LinkState {
-        let works = libc::IFF_UP | libc::IFF_RUNNING;
-        if flags & works == works { LinkState::Up } else { LinkState::Down }
+        match (flags & libc::IFF_UP != 0, flags & libc::IFF_RUNNING != 0) {
+            (false, _) => LinkState::Down,
+            (true, false) => LinkState::NoCarrier,
+            (true, true) => LinkState::Up,
+        }
     }
 }
 
@@ -281,7 +286,8 @@ mod tests {
         assert_eq!(all_told(&gone, 7), [LinkState::Gone]);
         assert_eq!(all_told(&gone, 8), []);
         assert_eq!(all_told(&new(7, both), 7), [LinkState::Up]);
-        for flags in [0, up, libc::IFF_RUNNING] {
+        assert_eq!(all_told(&new(7, up), 7), [LinkState::NoCarrier]);
+        for flags in [0, libc::IFF_RUNNING] {
             assert_eq!(all_told(&new(7, flags), 7), [LinkState::Down]);
         }
         assert_eq!(all_told(&new(7, both), 8), []);

@@ -130,7 +130,9 @@ impl BridgePort {
 
     /// Whether anything is delivered to it.
     pub fn receives(&self) -> bool {
-        self.leaving.is_none() && self.loops_with.is_none() && self.port.receives()
+        // What an interface cannot send, its socket refuses; a stack that does not hear loses without a word.
+        let is_deaf = self.config.is_down && self.config.leads_on;
+        self.leaving.is_none() && self.loops_with.is_none() && !is_deaf && self.port.receives()
     }
 
     /// How it stands at the moment.

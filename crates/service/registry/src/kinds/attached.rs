@@ -261,14 +261,18 @@ impl Attached {
     }
 
     /// What the bridge sends to a NIC, and to the stack behind it, may be as long as the MTU allows
-    /// now. Behind a NIC without a link there is nobody.
+    /// now. Behind a NIC without a link there is nobody; and its stack hears nothing by one that is set down.
     fn apply_link(&self, bridges: &mut Bridges) {
         let max_frame = longest_frame(self.link.mtu);
         for bridge_port in self.places() {
             let is_nic = *bridge_port == self.bridge_port;
             bridges.change(&bridge_port.bridge, bridge_port.index, |config| {
                 config.max_frame = max_frame;
-                config.is_down = is_nic && self.link.state != LinkState::Up;
+                config.is_down = match self.link.state {
+                    LinkState::Up => false,
+                    LinkState::NoCarrier => is_nic,
+                    LinkState::Down | LinkState::Gone => true,
+                };
             });
         }
     }
