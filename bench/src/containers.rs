@@ -1,5 +1,5 @@
 //! Two containers, network namespaces with a veth pair each, on a switch or on a Linux bridge: what their
-//! stacks exchange, by iperf3 and ping.
+//! stacks exchange with each other and with the host's, by iperf3 and ping.
 //!
 //! ```text
 //!   one            host                two
@@ -20,6 +20,7 @@ use crate::roles::{self, Seat};
 
 const SWITCH: &str = "vale0";
 const ADDRESS: &str = "10.1.0.2";
+const HOST: &str = "10.1.0.3/24";
 /// Within a tunnel between the two.
 const INNER: &str = "10.2.0.2";
 /// Bytes of a datagram's data that make a frame of 64 bytes, with its frame check sequence.
@@ -45,21 +46,26 @@ pub fn once(bench: &Bench, road: Road, contestant: Contestant) -> io::Result<f64
              ip addr add 10.2.0.{own}/24 dev tunnel\nip link set tunnel up\n"
         ))?;
     }
-    let _joined = match contestant {
+    let with_host = matches!(road, Road::HostTcpOut | Road::HostTcpIn | Road::HostPing);
+    let (_joined, own) = match contestant {
         Contestant::LinuxBridge => {
             host.run(
                 "ip link add br0 type bridge\nip link set br0 up\n\
                  ip link set h0 master br0\nip link set h1 master br0\n",
             )?;
-            None
+            (None, "br0")
         }
-        _ => Some(join(&host, &bench.scratch.folder("containers")?)?),
+        _ => (Some(join(&host, &bench.scratch.folder("containers")?, with_host)?), "h0"),
     };
+    if with_host {
+        host.run(&format!("ip addr add {HOST} dev {own}\n"))?;
+    }
+    let from = if with_host { &host } else { &one };
     let seconds = format!("{:.1}", (bench.warm_up + bench.counting).as_secs_f64());
     let streams = STREAMS.to_string();
     let time = ["-t", seconds.as_str()];
     let iperf = |address: &str, more: &[&str]| {
-        iperf3(&one, &two, &[&["-c", address, "-J"], &time[..], more].concat())
+        iperf3(from, &two, &[&["-c", address, "-J"], &time[..], more].concat())
     };
     let gigabits = |result: Value| number(&result, "/end/sum_received/bits_per_second", 1e9);
     match road {
@@ -72,7 +78,9 @@ pub fn once(bench: &Bench, road: Road, contestant: Contestant) -> io::Result<f64
             let lost = number(&result, "/end/sum/lost_packets", 1e6)?;
             Ok((packets - lost) / number(&result, "/end/sum/seconds", 1.0)?)
         }
-        _ => ping(&one),
+        Road::HostTcpOut => gigabits(iperf(ADDRESS, &[])?),
+        Road::HostTcpIn => gigabits(iperf(ADDRESS, &["-R"])?),
+        _ => ping(from),
     }
 }
 
@@ -96,8 +104,9 @@ impl Drop for Held {
 }
 
 /// Has a process of its own attach the interfaces, as long as it is there.
-fn join(host: &Netns, daemon: &Path) -> io::Result<Held> {
-    let mut command = roles::command(Seat::default().inside(host), &["join"])?;
+fn join(host: &Netns, daemon: &Path, with_host: bool) -> io::Result<Held> {
+    let arguments: &[&str] = if with_host { &["join", "--host"] } else { &["join"] };
+    let mut command = roles::command(Seat::default().inside(host), arguments)?;
     let mut held = Held(command.env("RINGWAY_DIR", daemon).spawn()?);
     let mut line = String::new();
     let output = held.0.stdout.take().expect("stdout is piped");
@@ -109,10 +118,10 @@ fn join(host: &Netns, daemon: &Path) -> io::Result<Held> {
 }
 
 /// That process.
-pub fn play_join() -> io::Result<()> {
+pub fn play_join(with_host: bool) -> io::Result<()> {
     let control = Control::connect().map_err(io::Error::other)?;
-    for interface in ["h0", "h1"] {
-        control.switch_attach(SWITCH, interface, false).map_err(io::Error::other)?;
+    for (interface, host) in [("h0", with_host), ("h1", false)] {
+        control.switch_attach(SWITCH, interface, host).map_err(io::Error::other)?;
     }
     println!("ready");
     io::stdin().read_to_end(&mut Vec::new())?;

@@ -134,7 +134,11 @@ enum Name {
         again: bool,
     },
     /// Has two interfaces on a switch
-    Join,
+    Join {
+        /// The first with the host's stack
+        #[arg(long)]
+        host: bool,
+    },
     /// Counts packets by libpcap
     Pcap {
         #[command(flatten)]
@@ -168,7 +172,7 @@ fn play(cpu: Option<usize>, netns: Option<&Path>, name: Name) -> io::Result<Exit
         Name::ValeRx { traffic, index } => traffic::vale_rx(cpu, &traffic, index)?,
         Name::Nic { part } => nic::play(cpu, &part)?,
         Name::Open { again } => opening::play(again)?,
-        Name::Join => containers::play_join()?,
+        Name::Join { host } => containers::play_join(host)?,
         Name::Pcap { counter } => pcap::play(cpu, &counter)?,
         Name::Exec { command } => {
             cpu.map_or(Ok(()), cpu::pin)?;

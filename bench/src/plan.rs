@@ -179,7 +179,7 @@ fn opening(road: Road, way: Way, at_most: Option<f64>) -> Experiment {
     Experiment { subject, target: at_most.map(Target::milliseconds), way }
 }
 
-/// What two containers exchange, over a switch and over a Linux bridge.
+/// What two containers exchange, and the host with one, over a switch and over a Linux bridge.
 fn between_containers() -> impl Iterator<Item = Experiment> {
     let roads = [
         (Road::ContainersTcp, Unit::Gigabits, None),
@@ -187,6 +187,9 @@ fn between_containers() -> impl Iterator<Item = Experiment> {
         (Road::ContainersUdp, Unit::Mpps, Some(64)),
         (Road::ContainersVxlan, Unit::Gigabits, None),
         (Road::ContainersPing, Unit::Microseconds, None),
+        (Road::HostTcpOut, Unit::Gigabits, None),
+        (Road::HostTcpIn, Unit::Gigabits, None),
+        (Road::HostPing, Unit::Microseconds, None),
     ];
     roads.into_iter().flat_map(|(road, unit, size)| {
         [Contestant::Ringway, Contestant::LinuxBridge].map(|contestant| {
