@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 struct Containers {
     here: Netns,
     there: Vec<Netns>,
-    _wires: Vec<VethPair>,
+    wires: Vec<VethPair>,
 }
 
 impl Containers {
@@ -34,7 +34,7 @@ impl Containers {
             ));
             there.push(netns);
         }
-        Containers { here, there, _wires: wires }
+        Containers { here, there, wires }
     }
 
     fn attach(&self, control: &Control) {
@@ -495,6 +495,69 @@ fn what_is_for_all_reaches_the_host_and_the_wire() {
             .sum();
         assert_eq!(known, 3);
         control.switch_delete("vale0").unwrap();
+        drop((control, containers));
+        home.assert_left();
+    });
+}
+
+/// The interface of a container goes with it. Its next one, of the same name, is on the switch without a
+/// word from anybody, and in the same VLAN: never in that of others. Nothing stays for its sake.
+#[test]
+fn a_place_waits_for_the_containers_return() {
+    if skip_without_root("a_place_waits_for_the_containers_return") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("a_place_waits_for_the_containers_return", |home| {
+        let control = Control::connect().unwrap();
+        let mut containers = Containers::new(3);
+        containers.attach(&control);
+        for number in [0, 1] {
+            let vlan = Some(Vlan::Access(5));
+            let settings = PortSettings { vlan, ..PortSettings::default() };
+            control.switch_port(&format!("vale0:c{number}"), settings).unwrap();
+        }
+        // Those that are there, not those that are waited for.
+        let ports = || -> Vec<(String, Vlan)> {
+            let switches = control.switches().unwrap();
+            let ports = switches.into_iter().flat_map(|switch| switch.ports);
+            let is_back = |port: &BridgePortInfo| {
+                port.mode.as_ref().is_none_or(|mode| !mode.starts_with("not back yet"))
+            };
+            ports.filter(is_back).map(|port| (port.name, port.vlan)).collect()
+        };
+        for _ in 0..2 {
+            drop(containers.wires.remove(0));
+            until("the port has gone", || match ports() {
+                ports if ports.iter().all(|(name, _)| name != "vale0:c0") => Ok(()),
+                ports => Err(format!("{ports:?}")),
+            });
+            containers.wires.insert(0, containers.here.veth(&containers.there[0], "c0", "eth0"));
+            until("it is back, in its VLAN", || match ports() {
+                ports if ports.contains(&("vale0:c0".into(), Vlan::Access(5))) => Ok(()),
+                ports => Err(format!("{ports:?}")),
+            });
+        }
+        containers.there[0]
+            .run("ip link set eth0 address 02:00:00:00:00:01 && ip addr add 10.8.0.1/24 dev eth0");
+        containers.there[0].ping("-c 2 -i 0.1 -W 10 10.8.0.2");
+        assert!(containers.there[0].try_ping("-c 2 -i 0.1 -W 1 10.8.0.3").is_err());
+
+        // Detached by hand meanwhile, it does not come back.
+        drop(containers.wires.remove(0));
+        until("the port has gone", || match ports() {
+            ports if ports.iter().all(|(name, _)| name != "vale0:c0") => Ok(()),
+            ports => Err(format!("{ports:?}")),
+        });
+        control.switch_detach("vale0", "c0").unwrap();
+        assert!(control.switch_detach("vale0", "c0").is_err(), "it is given up");
+
+        // The others go, and nothing keeps the daemon.
+        containers.wires.clear();
+        until("all have gone", || match ports() {
+            ports if ports.is_empty() => Ok(()),
+            ports => Err(format!("{ports:?}")),
+        });
         drop((control, containers));
         home.assert_left();
     });

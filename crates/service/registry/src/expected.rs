@@ -1,11 +1,17 @@
-//! What a daemon before this one had, and what is not back yet.
+//! What a daemon before this one had, or an interface that has gone, and what is not back yet.
 //!
 //! Switches come back at once, with their settings, so that no port joins one without. Interfaces and
 //! persistent ports are set up by the requests that their users could make, one after the other, with the
-//! rights that the users have now; one that cannot be had is tried again, and keeps its place meanwhile.
+//! rights that the users have now; one that cannot be had is tried again, and keeps its place meanwhile. The
+//! interface of a container goes with it, and comes again with the next start: its place waits for
+//! one of that name, and is given up after some minutes, as many interfaces never come back.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
+use ringway_nic_setup::LinkWatch;
 use ringway_proto::{Error, Request, Result};
 
 use crate::{
@@ -24,6 +30,10 @@ const LATEST: Duration = Duration::from_secs(1);
 const QUIET: u32 = 4;
 /// What attempts may take of the time.
 const SHARE: u32 = 20;
+/// How long a place on a switch waits for an interface that has gone.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// As many places wait at most: each takes a descriptor.
+const WAITING: usize = 64;
 
 /// Something that is to be tried now.
 #[derive(Debug)]
@@ -34,6 +44,8 @@ pub struct Due {
     pub uid: u32,
     /// Where the names of interfaces are meant.
     pub netns: LastingNetns,
+    /// A socket there, if there is one.
+    pub socket: Option<Arc<LinkWatch>>,
     pub request: Request,
 }
 
@@ -100,6 +112,8 @@ struct Item {
     /// `None`: it is being tried.
     due: Option<Instant>,
     attempts: u32,
+    /// An interface that has gone: when it is given up, and what had watched it.
+    until: Option<(Instant, Arc<LinkWatch>)>,
     why: String,
     /// What the operator was told.
     told: String,
@@ -125,7 +139,8 @@ impl Expected {
         let item = self.item(id)?;
         item.due = None;
         let (uid, netns) = (item.what.uid(), item.what.netns());
-        Some(Due { id, began: now, uid, netns, request: item.what.request() })
+        let socket = item.until.as_ref().map(|(_, watch)| watch.clone());
+        Some(Due { id, began: now, uid, netns, socket, request: item.what.request() })
     }
 
     /// Whether something is still to come back. No user has given it up meanwhile.
@@ -134,7 +149,7 @@ impl Expected {
     }
 
     /// What has come of something that was due. Returns what the operator is to know.
-    pub fn tried(&mut self, due: &Due, outcome: Result<()>, now: Instant) -> Option<String> {
+    fn tried(&mut self, due: &Due, outcome: Result<()>, now: Instant) -> Option<String> {
         let item = self.item(due.id)?;
         let Err(error) = outcome else { return None };
         let pause = SOONEST.saturating_mul(1 << item.attempts.min(16)).min(LATEST);
@@ -166,9 +181,23 @@ impl Expected {
     }
 
     fn push(&mut self, what: What, now: Instant) {
+        self.push_until(None, what, now);
+    }
+
+    fn push_until(&mut self, until: Option<(Instant, Arc<LinkWatch>)>, what: What, now: Instant) {
         self.last += 1;
-        let (due, why) = (Some(now), "not tried yet".into());
-        self.items.push(Item { id: self.last, what, due, attempts: 0, why, told: String::new() });
+        let (due, why, told) = (Some(now), "not tried yet".into(), String::new());
+        self.items.push(Item { id: self.last, what, due, attempts: 0, until, why, told });
+    }
+
+    /// What has waited for too long for something that was tried just now: on which switch, and its name.
+    fn given_up(&mut self, due: &Due, now: Instant) -> Option<(String, String)> {
+        let at = self.items.iter().position(|item| item.id == due.id)?;
+        self.items.get(at)?.until.as_ref().filter(|(until, _)| *until <= now)?;
+        let what = self.items.remove(at).what;
+        self.changed = true;
+        let (_, bridge) = what.on_switch()?;
+        Some((bridge.to_owned(), what.name().to_owned()))
     }
 
     pub(crate) fn ports(&self) -> impl Iterator<Item = LastingPort> {
@@ -208,8 +237,9 @@ impl Expected {
         })
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.items.is_empty()
+    /// Whether there is something for whose sake the daemon is to stay: not what has gone by itself.
+    pub(crate) fn is_needed(&self) -> bool {
+        self.items.iter().any(|item| item.until.is_none())
     }
 
     fn is_being_tried(&self) -> bool {
@@ -353,6 +383,17 @@ impl Registry {
     /// What is not back yet.
     pub fn expected(&mut self) -> &mut Expected {
         &mut self.expected
+    }
+
+    /// What has come of something that was due. Returns what the operator is to know.
+    pub fn tried_again(&mut self, due: &Due, outcome: Result<()>, now: Instant) -> Option<String> {
+        let notice = self.expected.tried(due, outcome, now);
+        let Some((bridge, full)) = self.expected.given_up(due, now) else { return notice };
+        self.bridges.expect_no_more(&bridge, &full);
+        let minutes = PATIENCE.as_secs() / 60;
+        Some(format!(
+            "{full} has not come back for {minutes} minutes, and is not waited for any more"
+        ))
     }
 }
 

@@ -5,7 +5,7 @@
 //! network namespace has gone, and takes nothing of ours along: it is any user's there. No worker
 //! polls one that is down. One that was renamed is found by its new name, and another may have the old one.
 
-use std::{collections::HashMap, io, mem::MaybeUninit};
+use std::{collections::HashMap, io, mem::MaybeUninit, time::Instant};
 
 use ringway_nic_setup::{Interface, Link, LinkState, LinkWatch};
 use ringway_proto::{Error, Result};
@@ -31,6 +31,8 @@ struct LinkEvent {
     id: PortId,
     link: Option<Link>,
     names: Option<[String; 2]>,
+    /// What watched it, if it has gone.
+    watch: Option<LinkWatch>,
 }
 
 /// The watches of all ports.
@@ -87,11 +89,14 @@ impl Watches {
                 let id = event.data.u64();
                 let Some(watch) = self.by_port.get_mut(&id) else { continue };
                 let (link, names) = (watch.news(), watch.renamed());
-                if link.is_some_and(|link| link.state == LinkState::Gone) {
-                    self.by_port.remove(&id);
+                let is_gone = link.is_some_and(|link| link.state == LinkState::Gone);
+                let watch = is_gone.then(|| self.by_port.remove(&id)).flatten();
+                // Others may keep it open.
+                if let Some(watch) = &watch {
+                    let _ = epoll::delete(epoll, watch);
                 }
                 if link.is_some() || names.is_some() {
-                    all.push(LinkEvent { id, link, names });
+                    all.push(LinkEvent { id, link, names, watch });
                 }
             }
             // Others may be behind those that have something to tell.
@@ -134,7 +139,11 @@ impl Registry {
         self.drained(drained);
         let news = self.watches.news();
         rename(&mut self.ports, &news);
-        for LinkEvent { id, link, .. } in news {
+        for LinkEvent { id, link, watch, .. } in news {
+            if let Some(watch) = watch {
+                let Registry { ports, bridges, expected, .. } = self;
+                expected.await_interface(id, watch, Instant::now(), ports, bridges);
+            }
             if let (Some(port), Some(link)) = (self.ports.get(id), link) {
                 (port.backend.actions().link_changed)(self, id, link);
             }

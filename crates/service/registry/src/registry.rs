@@ -211,7 +211,7 @@ impl Registry {
 
     /// Whether anything was set up that is to outlive the handle that asked for it.
     pub fn keeps_something(&self) -> bool {
-        !self.expected.is_empty()
+        self.expected.is_needed()
             || self.bridges.any_kept()
             || self.ports.iter().any(|(_, port)| port.backend.is_set_up())
     }

@@ -262,7 +262,7 @@ fn what_stays_comes_back_after_a_panic_of_a_worker() {
         std::thread::sleep(wait);
         while let Some(due) = w.registry.expected().due(Instant::now()) {
             let outcome = w.registry.call(bad.handle, &w.caller, due.request.clone());
-            w.registry.expected().tried(&due, outcome.map(drop), Instant::now());
+            w.registry.tried_again(&due, outcome.map(drop), Instant::now());
         }
         assert!(Instant::now() < end, "{:?}", ports(&mut w));
     }

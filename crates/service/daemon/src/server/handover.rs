@@ -43,7 +43,7 @@ impl Server {
     pub(super) fn restore_due(&mut self) {
         while let Some(due) = self.registry.expected().due(Instant::now()) {
             let uid = if due.uid == CONTAINED_ROOT { 0 } else { due.uid };
-            match place(due.netns) {
+            match place(due.netns, due.socket.clone()) {
                 Ok(netns) => {
                     self.last += 1;
                     let reservations = reservations::of_user(&self.reservations, uid);
@@ -109,7 +109,7 @@ impl Server {
 
     fn tried(&mut self, due: &Due, outcome: Result<(), Error>) {
         self.start_closings(Waiter::Nobody);
-        if let Some(notice) = self.registry.expected().tried(due, outcome, Instant::now()) {
+        if let Some(notice) = self.registry.tried_again(due, outcome, Instant::now()) {
             log(notice);
         }
     }

@@ -60,10 +60,15 @@ impl BridgeEntry {
         }
     }
 
-    /// A port has gone. One that was to come back, and could not for long, has its settings the next time.
+    /// A port has gone. One that is to come back has its settings the next time, however long that takes:
+    /// without them it would be in another network than it was.
     pub(super) fn keep_settings(&mut self, gone: PortEntry) {
         let base = gone.name.trim_end_matches('^');
         if self.is_set(&gone.config) && self.expected.iter().any(|(name, _)| name == base) {
+            self.forget_settings(&gone.name, gone.uid);
+            if self.settings.len() >= MAX_ACTIVE {
+                self.settings.remove(0);
+            }
             self.settings.push(gone.settings());
         }
     }

@@ -1,12 +1,18 @@
-//! What comes to be expected: what a registry before this one had, and what is lost with a worker.
+//! What comes to be expected: what a registry before this one had, what is lost with a worker, and what has
+//! gone with its interface.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
+use ringway_nic_setup::LinkWatch;
 use ringway_proto::{Cause, Error, PortSettings, Result};
 
-use super::{Expected, What};
+use super::{Expected, PATIENCE, WAITING, What};
 use crate::{
     bridges::{Bridges, MAX_ACTIVE},
+    kinds::attached::Attached,
     lasting::{
         Lasting, LastingAttachment, LastingSettings, LastingSwitch, lasting_attachment,
         lasting_port,
@@ -101,6 +107,35 @@ impl Expected {
             }
         }
         self.changed = true;
+    }
+
+    /// The interface of an attachment has gone: its place waits for one of the same name.
+    pub(crate) fn await_interface(
+        &mut self,
+        id: PortId,
+        watch: LinkWatch,
+        now: Instant,
+        ports: &Ports,
+        bridges: &mut Bridges,
+    ) {
+        let waiting = self.items.iter().filter(|item| item.until.is_some()).count();
+        let is_attached = ports.get(id).is_some_and(|port| port.get::<Attached>().is_some());
+        if !is_attached || waiting >= WAITING {
+            return;
+        }
+        let names = ports.names().filter(|(_, its)| *its == id);
+        let place = names.filter_map(|(full, _)| {
+            let (bridge, _) = full.split_once(':')?;
+            let (attachment, _) = lasting_attachment(ports, bridge, full)?;
+            Some((bridge.to_owned(), attachment))
+        });
+        let Some((bridge, attachment)) = place.last() else { return };
+        let is_there = self.attachment(&attachment.name).is_some();
+        if !is_there && bridges.expect(&bridge, &attachment.name, attachment.uid).is_ok() {
+            let until = (now + PATIENCE, Arc::new(watch));
+            self.push_until(Some(until), What::Attachment(attachment), now);
+            self.changed = true;
+        }
     }
 }
 
