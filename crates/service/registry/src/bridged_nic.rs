@@ -119,7 +119,7 @@ pub(crate) fn memory_of(interface: &Interface, request: ModeRequest, stack: bool
 const KERNEL: &str = "kernel";
 
 /// Descriptors of such an interface besides: its sockets, and the switch's program.
-const SWITCHED: usize = 4;
+const SWITCHED: usize = 5;
 
 /// What the program of the switch does not forward comes by a socket.
 fn by_program(

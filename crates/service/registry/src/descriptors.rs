@@ -29,6 +29,9 @@ pub(crate) const PAIR: usize = 1;
 /// The end of a NIC's stack: the pair and the program there.
 pub(crate) const HOST_END: usize = PAIR + PROGRAM;
 
+/// A stack that a switch's program has, besides its end: two sockets, doorbell, the link and the program's map of places.
+pub(crate) const SWITCHED_STACK: usize = 5;
+
 /// An XDP program that is for one interface alone: the namespace of that.
 pub(crate) const BOUND: usize = 1;
 /// An interface with flows that are steered: its namespace, also for another janitor.

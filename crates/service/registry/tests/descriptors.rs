@@ -84,7 +84,7 @@ fn ports_of_all_kinds(w: &mut World, before: usize) {
         w.registry.close(stack);
         for how in [false, true] {
             w.attach_as("vale0:nic0", how).unwrap();
-            assert_counted(w, before, "vale0:nic0");
+            assert_counted(w, before, if how { "vale0:nic0 with its stack" } else { "vale0:nic0" });
             w.detach("vale0:nic0").unwrap();
         }
         w.attach_as("vale0:per0", true).unwrap();

@@ -17,7 +17,7 @@ use crate::{
     bridges::{BridgePortRef, Bridges},
     charge::Charge,
     deferred::Subject,
-    descriptors::{BRIDGED, EGRESS_REDIRECT, HOST_END, WATCH, tc_filters},
+    descriptors::{BRIDGED, EGRESS_REDIRECT, HOST_END, SWITCHED_STACK, WATCH, tc_filters},
     fast_switch::FastSwitch,
     interfaces::{OpenNetns, allowed_attach, look_up, nic_error, nic_key},
     kinds::{KindInfo, PortBackend, RingAt, RingUse, monitor::Monitor, persistent::stack_name},
@@ -65,9 +65,8 @@ impl PortBackend for Attached {
     }
 
     fn descriptors(&self, _registry: &Registry, _port: &Port) -> usize {
-        let stack = if self.attachment.stack.is_some() { HOST_END + BRIDGED } else { 0 };
-        let nic = BRIDGED + self.attachment.nic.descriptors;
-        WATCH + nic + EGRESS_REDIRECT + tc_filters() + stack
+        let Attachment { nic, egress, .. } = &self.attachment;
+        WATCH + BRIDGED + nic.descriptors + egress.descriptors() + tc_filters()
     }
 
     fn closes_slowly(&self, _port: &Port) -> Option<Subject> {
@@ -305,6 +304,14 @@ impl Egress {
             Egress::Redirect(_, None) => 0,
             Egress::Redirect(_, Some(_)) => STACK_PORT_MEMORY,
             Egress::Switched(_) => SWITCHED_PORT_MEMORY,
+        }
+    }
+
+    fn descriptors(&self) -> usize {
+        match self {
+            Egress::Redirect(_, None) => EGRESS_REDIRECT,
+            Egress::Redirect(_, Some(_)) => EGRESS_REDIRECT + HOST_END + BRIDGED,
+            Egress::Switched(_) => HOST_END + SWITCHED_STACK,
         }
     }
 
