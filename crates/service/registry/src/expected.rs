@@ -4,7 +4,7 @@
 //! persistent ports are set up by the requests that their users could make, one after the other, with the
 //! rights that the users have now; one that cannot be had is tried again, and keeps its place meanwhile. The
 //! interface of a container goes with it, and comes again with the next start: its place waits for
-//! one of that name, and is given up after some minutes, as many interfaces never come back.
+//! an interface of that name, and is given up after some minutes, as many never come back.
 
 use std::{
     sync::Arc,

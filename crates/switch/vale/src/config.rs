@@ -33,7 +33,7 @@ pub struct PortConfig {
     pub group_forward: u16,
     /// How often it was told to go on although it was blocked.
     pub unblocked: u32,
-    /// It is a network interface without a link, or the stack behind one that is set down: what is for it is
+    /// It is a network interface without a link, or the stack behind an interface that is set down: what is for it is
     /// counted as lost, not left to the kernel.
     pub is_down: bool,
 }

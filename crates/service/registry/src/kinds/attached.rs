@@ -260,7 +260,7 @@ impl Attached {
     }
 
     /// What the bridge sends to a NIC, and to the stack behind it, may be as long as the MTU allows
-    /// now. Behind a NIC without a link there is nobody; and its stack hears nothing by one that is set down.
+    /// now. Behind a NIC without a link there is nobody; and while it is set down, its stack hears nothing.
     fn apply_link(&self, bridges: &mut Bridges) {
         let max_frame = longest_frame(self.link.mtu);
         for bridge_port in self.places() {
