@@ -500,6 +500,57 @@ fn what_is_for_all_reaches_the_host_and_the_wire() {
     });
 }
 
+/// Containers that are isolated reach the host, and not each other: whichever path a frame takes.
+#[test]
+fn isolated_containers_reach_the_host_alone() {
+    if skip_without_root("isolated_containers_reach_the_host_alone") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("isolated_containers_reach_the_host_alone", |home| {
+        let control = Control::connect().unwrap();
+        let containers = Containers::new(3);
+        let here = &containers.here;
+        here.run("ip link set lo up && ip addr add 10.8.0.9/24 dev c0");
+        here.enter(|| {
+            control.switch_attach("vale0", "c0", true).unwrap();
+            control.switch_attach("vale0", "c1", false).unwrap();
+            control.switch_attach("vale0", "c2", false).unwrap();
+        });
+        containers.introduce();
+        let [_, a, b] = &containers.there[..] else { panic!("three") };
+        a.ping("-c 2 -i 0.1 -W 10 10.8.0.3");
+        let isolate = |isolated| {
+            for port in ["vale0:c1", "vale0:c2"] {
+                let isolated = Some(isolated);
+                control
+                    .switch_port(port, PortSettings { isolated, ..PortSettings::default() })
+                    .unwrap();
+            }
+        };
+        isolate(true);
+        containers.introduce();
+        // The stacks know each other's addresses, and so does the switch.
+        let before = totals(&control, "vale0:c1").drops.filtered;
+        assert!(a.try_ping("-c 3 -i 0.1 -W 1 10.8.0.3").is_err());
+        let lost = totals(&control, "vale0:c1").drops.filtered - before;
+        assert!(lost >= 3, "{lost} of 3 counted");
+        assert_eq!(port(&control, "vale0:c1").mode.as_deref(), Some("kernel"));
+        for netns in [a, b] {
+            netns.ping("-c 2 -i 0.1 -W 10 10.8.0.9");
+            netns.ping("-c 2 -i 0.1 -W 10 10.8.0.1");
+        }
+        let monitor = here.enter(|| Port::open("vale0:c1/t")).unwrap();
+        assert!(a.try_ping("-c 2 -i 0.1 -W 1 10.8.0.3").is_err());
+        drop(monitor);
+        isolate(false);
+        a.ping("-c 2 -i 0.1 -W 10 10.8.0.3");
+        control.switch_delete("vale0").unwrap();
+        drop((control, containers));
+        home.assert_left();
+    });
+}
+
 /// The interface of a container goes with it. Its next one, of the same name, is on the switch without a
 /// word from anybody, and in the same VLAN: never in that of others. Nothing stays for its sake.
 #[test]

@@ -233,6 +233,7 @@ mod tests {
             sources,
             lossless,
             group_forward: 0x4000,
+            isolated: true,
         };
         let trunk = Vlan::Trunk { allowed: [1, 4094].into(), native: Some(1) };
         let no_native = Vlan::Trunk { allowed: [5].into(), native: None };
@@ -356,7 +357,7 @@ mod tests {
         write(WRITTEN_BY_1);
         let mut second = lasting();
         let settings = second.switches.iter_mut().flat_map(|switch| &mut switch.settings);
-        settings.for_each(|settings| settings.group_forward = 0);
+        settings.for_each(|settings| (settings.group_forward, settings.isolated) = (0, false));
         let mut first = second.clone();
         first.ports[0].device = None;
         assert_eq!(at(&folder).take_over(), Some(first));

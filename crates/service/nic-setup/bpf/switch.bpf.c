@@ -23,8 +23,8 @@ enum { BPF_F_MMAPABLE = 1 << 10 };
 
 enum { SETS = 1024, WAYS = 4, PORTS = 256, PAIRS = 4096 };
 
-/* Of a port: it takes part, and is a stack. */
-enum { TAKES_PART = 1, IS_STACK = 2 };
+/* Of a port: it takes part, is a stack, and has nothing to do with others that are isolated. */
+enum { TAKES_PART = 1, IS_STACK = 2, IS_ISOLATED = 4 };
 /* Of the switch: it looks at VLAN tags. */
 enum { LOOKS_AT_TAGS = 1 };
 
@@ -93,7 +93,8 @@ struct counts {
 	__u64 impatient;
 	/* Of which the worker did not get its copy. */
 	__u64 not_copied;
-	__u64 unused;
+	/* For a port that is isolated, from such a port. */
+	__u64 isolated;
 };
 
 struct pair {
@@ -289,6 +290,10 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 	received = counts_of(key, cpus);
 	if (!sent || !received)
 		goto unsure;
+	if (from->flags & to->flags & IS_ISOLATED) {
+		sent->isolated++;
+		return TC_ACT_SHOT;
+	}
 	/* What passes to the one beside does not wait for the worker. */
 	if (pair->number > *(const volatile __u64 *)&from->drained && key != from->beside) {
 		const __u64 now = bpf_ktime_get_coarse_ns();

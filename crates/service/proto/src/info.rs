@@ -63,6 +63,8 @@ pub struct BridgePortInfo {
     pub lossless: Option<Lossless>,
     /// The link-local groups that it passes on; see [`PortSettings`](crate::PortSettings).
     pub group_forward: u16,
+    /// Nothing passes between it and other isolated ports.
+    pub isolated: bool,
     /// The lossless port that what it has sent waits for.
     pub waits_for: Option<String>,
     /// It is blocked: what had left the switch by this port came back by it.

@@ -54,6 +54,9 @@ pub struct PortSettings {
     /// came, those that an interface passes on to other interfaces: a bit for each, as in Linux's
     /// `group_fwd_mask`.
     pub group_forward: Option<u16>,
+    /// Whether nothing is to pass between it and other ports that are isolated: all of them reach the ports
+    /// that are not, such as a router's.
+    pub isolated: Option<bool>,
     /// The port takes part again, if it was blocked because it is one end of a loop.
     pub unblock: bool,
 }

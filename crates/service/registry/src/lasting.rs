@@ -98,6 +98,8 @@ pub struct LastingSettings {
     #[serde(default)]
     pub group_forward: u16,
     #[serde(default)]
+    pub isolated: bool,
+    #[serde(default)]
     pub vlan: Vlan,
     #[serde(default)]
     pub sources: SourceAddresses,

@@ -148,6 +148,7 @@ impl Bridges {
                 config.lossless = lossless.map(lossless_of);
             }
             config.group_forward = settings.group_forward.unwrap_or(config.group_forward);
+            config.isolated = settings.isolated.unwrap_or(config.isolated);
             config.unblocked += u32::from(settings.unblock);
         });
         Ok(())

@@ -66,6 +66,7 @@ const COUNTS: usize = 64;
 
 const TAKES_PART: u32 = 1;
 const IS_STACK: u32 = 2;
+const IS_ISOLATED: u32 = 4;
 const LOOKS_AT_TAGS: u32 = 1;
 const NONE: u32 = u32::MAX;
 
@@ -90,6 +91,8 @@ pub struct FastPort {
     pub ifindex: u32,
     /// The port is the host's stack behind the interface.
     pub is_stack: bool,
+    /// Nothing passes between it and others of this kind.
+    pub is_isolated: bool,
     /// The stack behind an interface, or the interface before a stack, if frames for all pass between the
     /// two, so that the worker has nothing to do about it.
     pub beside: Option<u8>,
@@ -115,14 +118,16 @@ pub struct FastCounts {
     pub impatient: u64,
     /// From the port: frames of which the worker did not get the copy that it was to have.
     pub not_copied: u64,
+    /// From the port, for another that is isolated as it is.
+    pub isolated: u64,
 }
 
 impl FastCounts {
-    const FIELDS: usize = 7;
+    const FIELDS: usize = 8;
 
     fn of(values: [u64; Self::FIELDS]) -> FastCounts {
         let [sent_packets, sent_bytes, received_packets, received_bytes, rest @ ..] = values;
-        let [too_long, impatient, not_copied] = rest;
+        let [too_long, impatient, not_copied, isolated] = rest;
         FastCounts {
             sent_packets,
             sent_bytes,
@@ -131,16 +136,17 @@ impl FastCounts {
             too_long,
             impatient,
             not_copied,
+            isolated,
         }
     }
 
     fn values(self) -> [u64; Self::FIELDS] {
         let FastCounts { sent_packets, sent_bytes, received_packets, received_bytes, .. } = self;
-        let FastCounts { too_long, impatient, not_copied, .. } = self;
+        let FastCounts { too_long, impatient, not_copied, isolated, .. } = self;
         #[rustfmt::skip]
         let values = [
             sent_packets, sent_bytes, received_packets, received_bytes,
-            too_long, impatient, not_copied,
+            too_long, impatient, not_copied, isolated,
         ];
         values
     }
@@ -241,7 +247,9 @@ impl FastPath {
         let word = |offset| self.ports.u32(at + offset);
         let flags = word(PORT_FLAGS);
         let beside = word(PORT_BESIDE);
-        let Some(FastPort { ifindex, is_stack, beside: port_beside, vid, max_frame }) = how else {
+        let Some(FastPort { ifindex, is_stack, is_isolated, beside: port_beside, vid, max_frame }) =
+            how
+        else {
             beside.store(NONE, Release);
             return flags.store(0, Release);
         };
@@ -255,7 +263,9 @@ impl FastPath {
             new.iter().for_each(|(offset, value)| word(*offset).store(*value, Relaxed));
         }
         beside.store(port_beside.map_or(NONE, u32::from), Release);
-        flags.store(if is_stack { TAKES_PART | IS_STACK } else { TAKES_PART }, Release);
+        let stack = if is_stack { IS_STACK } else { 0 };
+        let isolated = if is_isolated { IS_ISOLATED } else { 0 };
+        flags.store(TAKES_PART | stack | isolated, Release);
     }
 
     /// An address is behind `port`, and was seen in this second.
@@ -358,8 +368,14 @@ mod tests {
     #[test]
     fn a_port_that_changes_does_not_take_part_meanwhile() {
         let fast = FastPath::unshared([1, 2]).unwrap();
-        let port =
-            FastPort { ifindex: 9, is_stack: false, beside: None, vid: Some(4), max_frame: 1514 };
+        let port = FastPort {
+            ifindex: 9,
+            is_stack: false,
+            is_isolated: false,
+            beside: None,
+            vid: Some(4),
+            max_frame: 1514,
+        };
         fast.set_port(2, Some(port));
         let words = || {
             [PORT_FLAGS, PORT_IFINDEX, PORT_VID, PORT_MAX_FRAME, PORT_BESIDE]
@@ -370,6 +386,8 @@ mod tests {
         assert_eq!(words(), [1, 9, NONE, 1514, NONE]);
         fast.set_port(2, Some(FastPort { is_stack: true, beside: Some(3), ..port }));
         assert_eq!(words(), [3, 9, 4, 1514, 3]);
+        fast.set_port(2, Some(FastPort { is_isolated: true, ..port }));
+        assert_eq!(words(), [5, 9, 4, 1514, NONE]);
         fast.set_port(2, None);
         assert_eq!([words()[0], words()[4]], [0, NONE]);
     }

@@ -31,6 +31,8 @@ pub struct PortConfig {
     /// for each. A bridge keeps them to the link on which they came (IEEE 802.1D, 7.12.6); `1 << 1`
     /// and the like are as in Linux's `group_fwd_mask`.
     pub group_forward: u16,
+    /// Whether nothing passes between it and other ports of which this is true.
+    pub isolated: bool,
     /// How often it was told to go on although it was blocked.
     pub unblocked: u32,
     /// It is a network interface without a link, or the stack behind an interface that is set down: what is for it is
@@ -49,6 +51,7 @@ impl Default for PortConfig {
             is_interface: false,
             leads_on: false,
             group_forward: 0,
+            isolated: false,
             unblocked: 0,
             is_down: false,
         }

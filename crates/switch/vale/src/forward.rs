@@ -167,7 +167,8 @@ impl BridgePort {
             KernelWay::Stack(ifindex) => (ifindex, true),
         };
         let (vid, max_frame) = (self.vlans.untagged(), self.config.max_frame);
-        Some(Ok(FastPort { ifindex, is_stack, beside: None, vid, max_frame }))
+        let is_isolated = self.config.isolated;
+        Some(Ok(FastPort { ifindex, is_stack, is_isolated, beside: None, vid, max_frame }))
     }
 
     /// Tells others what went through it, past the worker included.
@@ -187,6 +188,7 @@ impl BridgePort {
             received_bytes,
             too_long,
             not_copied,
+            isolated,
             ..
         } = fast.counts(index).since(self.counted_before);
         let mut all = self.totals;
@@ -196,6 +198,7 @@ impl BridgePort {
         all.received_bytes += received_bytes;
         all.drops.too_long += too_long;
         all.drops.ring_full += not_copied;
+        all.drops.filtered += isolated;
         all
     }
 
@@ -325,6 +328,8 @@ pub(crate) struct ForwardCtx<'a> {
     pub flood_copies: u64,
     /// If it comes from an interface.
     pub interface: Option<FromInterface>,
+    /// Whether the source is kept from those that are isolated, too.
+    pub isolated: bool,
     /// The port that has the packets already, where they are for it, too.
     pub beside: Option<PortIndex>,
     /// Frames that were flooded.
@@ -546,6 +551,7 @@ impl ForwardCtx<'_> {
             };
             if to.receives()
                 && !(self.kept_to_link && to.config.is_interface)
+                && !(self.isolated && to.config.isolated)
                 && carries(&self.rewrite.retagged, to, run)
             {
                 deliver(to, 0, run, self.burst, &mut self.rewrite, self.budget);
@@ -566,6 +572,10 @@ impl ForwardCtx<'_> {
         };
         if !carries(&self.rewrite.retagged, to, run) {
             to.totals.drops.vlan += run.len() as u64;
+            return Ok(());
+        }
+        if self.isolated && to.config.isolated {
+            self.rewrite.drops.filtered += run.len() as u64;
             return Ok(());
         }
         // All of a burst may be copied once in a turn.
@@ -608,6 +618,7 @@ impl ForwardCtx<'_> {
             let frame = std::slice::from_ref(frame);
             if reached.contains(port)
                 || self.kept_to_link && to.config.is_interface
+                || self.isolated && to.config.isolated
                 || !carries(&self.rewrite.retagged, to, frame)
             {
                 continue;
@@ -633,7 +644,7 @@ impl ForwardCtx<'_> {
     }
 
     fn count_unless(&mut self, reached: bool, run: &[Frame]) {
-        if !reached && self.kept_to_link {
+        if !reached && (self.kept_to_link || self.isolated) {
             self.rewrite.drops.filtered += run.len() as u64;
         } else if !reached {
             self.rewrite.drops.no_destination += run.len() as u64;

@@ -360,6 +360,7 @@ impl Worker {
                 groups: if config.is_interface { config.group_forward } else { u16::MAX },
                 secret: self.probe.secret(),
             }),
+            isolated: config.isolated,
             beside: has_it,
             flooded: 0,
             flooded_in: 0,

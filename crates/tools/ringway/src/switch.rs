@@ -3,6 +3,7 @@
 mod choose;
 mod fdb;
 mod mirror;
+mod show_port;
 
 pub use choose::state;
 
@@ -87,7 +88,7 @@ enum Action {
     },
     /// Choose how a switch forwards
     Forward(choose::Forward),
-    /// Choose the VLANs and the source addresses of a port, whether it is lossless, and unblock it
+    /// Show or choose how a port takes part: VLANs, source addresses, isolation, losslessness; unblock it
     Port(choose::Port),
     /// Show another port copies of what passes ports of a switch
     Mirror(mirror::Args),
@@ -139,10 +140,10 @@ pub fn run(args: &Args) -> Result<()> {
             choose::forward(&control, args)?;
             done("switch forward", &args.switch)
         }
-        Action::Port(args) => {
-            choose::port(&control, args)?;
-            done("switch port", &args.port)
-        }
+        Action::Port(args) => match choose::port(&control, args)? {
+            true => done("switch port", &args.port),
+            false => show_port::show(&control, &args.port),
+        },
         Action::Mirror(args) => mirror::run(args),
         Action::Fdb { switch } => fdb::show(&control, switch),
         Action::Stats { switch, watch, run_loop } => {

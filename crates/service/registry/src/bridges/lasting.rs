@@ -18,6 +18,7 @@ impl PortEntry {
             sources: shown_sources(&self.config.sources),
             lossless: self.config.lossless.map(shown_lossless),
             group_forward: self.config.group_forward,
+            isolated: self.config.isolated,
         }
     }
 }
@@ -30,11 +31,12 @@ impl BridgeEntry {
 
     /// Whether users have chosen something for a port.
     pub(super) fn is_set(&self, config: &PortConfig) -> bool {
-        let PortConfig { vlan, sources, lossless, group_forward, .. } = config;
+        let PortConfig { vlan, sources, lossless, group_forward, isolated, .. } = config;
         let default = PortConfig::default();
         *vlan != default.vlan
             || *lossless != default.lossless
             || *group_forward != default.group_forward
+            || *isolated != default.isolated
             || *sources != self.default_sources()
     }
 
@@ -42,8 +44,9 @@ impl BridgeEntry {
     pub(super) fn settle(&self, name: &str, uid: u32, config: &mut PortConfig) {
         let Some(at) = self.position_of_settings(name, uid) else { return };
         let Some(settings) = self.settings.get(at) else { return };
-        let LastingSettings { vlan, sources, lossless, group_forward, .. } = settings;
+        let LastingSettings { vlan, sources, lossless, group_forward, isolated, .. } = settings;
         config.group_forward = *group_forward;
+        config.isolated = *isolated;
         config.vlan = vlan_of(vlan);
         config.sources = sources_of(sources);
         config.lossless = lossless.map(lossless_of);

@@ -146,12 +146,15 @@ fn restore_switch(
 ) -> Result<()> {
     check_bridge_name(&switch.name)?;
     check_forwarding(&switch.name, &switch.forwarding)?;
-    for LastingSettings { name, vlan, sources, lossless, group_forward, .. } in &switch.settings {
+    for LastingSettings { name, vlan, sources, lossless, group_forward, isolated, .. } in
+        &switch.settings
+    {
         let settings = PortSettings {
             vlan: Some(vlan.clone()),
             sources: Some(sources.clone()),
             lossless: Some(*lossless),
             group_forward: Some(*group_forward),
+            isolated: Some(*isolated),
             unblock: false,
         };
         check_name(name).and_then(|()| check_settings(name, &settings))?;

@@ -223,7 +223,11 @@ impl Worker {
                     if (other.ifindex, other.is_stack) == (port.ifindex, !port.is_stack))
             };
             let other = ports.iter().position(is_other);
-            let beside = other.filter(|other| passes(index) && passes(*other));
+            let may_meet = |other: &Option<Result<FastPort, ByWorker>>| {
+                !port.is_isolated || !matches!(other, Some(Ok(other)) if other.is_isolated)
+            };
+            let beside =
+                other.filter(|other| passes(index) && passes(*other) && may_meet(&ports[*other]));
             let beside = beside.map(|other| other as PortIndex);
             ports[index] = Some(Ok(FastPort { beside, ..port }));
         }

@@ -51,18 +51,22 @@ enum Function {
 
 #[derive(clap::Args)]
 #[command(after_help = "\
+Without an option the command shows how the port takes part.
+
 A port without VLANs passes all tags on as they are. An access port is in one VLAN and knows
 nothing of tags; the frames of a trunk are tagged, but for those of its native VLAN.
 
 Examples:
+  ringway switch port vale0:a
   ringway switch port vale0:a --access 10
   ringway switch port vale0:uplink --trunk 10,20-29 --native 1
   ringway switch port vale0:a --no-vlan
   ringway switch port vale0:a --mac 02:00:00:00:00:01
   ringway switch port vale0:a --lossless
+  ringway switch port vale0:a --isolated
   ringway switch port vale0:eth1 --group-forward 0x4000
   ringway switch port vale0:eth1 --unblock")]
-#[command(group = clap::ArgGroup::new("choice").required(true).multiple(true))]
+#[command(group = clap::ArgGroup::new("choice").multiple(true))]
 pub struct Port {
     /// The port: vale<id>:<port>, as `ringway switch list` shows it
     pub port: String,
@@ -106,6 +110,12 @@ pub struct Port {
     /// for all
     #[arg(long, value_name = "MASK", group = "choice", value_parser = mask)]
     group_forward: Option<u16>,
+    /// Let nothing pass between the port and other isolated ports: they reach all ports that are not
+    #[arg(long, group = "choice", conflicts_with = "no_isolated")]
+    isolated: bool,
+    /// Let it reach isolated ports again
+    #[arg(long, group = "choice")]
+    no_isolated: bool,
     /// Let a port take part again that was blocked because frames went round
     #[arg(long, group = "choice")]
     unblock: bool,
@@ -206,7 +216,8 @@ pub fn forward(control: &Control, args: &Forward) -> Result<()> {
     Ok(control.switch_forward(&args.switch, forwarding)?)
 }
 
-pub fn port(control: &Control, args: &Port) -> Result<()> {
+/// Changes a port. False: there is nothing to change.
+pub fn port(control: &Control, args: &Port) -> Result<bool> {
     let vlan = match (args.access, &args.trunk) {
         (Some(vid), _) => Some(Vlan::Access(vid)),
         (None, Some(Vids(allowed))) => {
@@ -224,8 +235,13 @@ pub fn port(control: &Control, args: &Port) -> Result<()> {
         macs => Some(SourceAddresses::Only(macs.iter().map(|mac| mac.0).collect())),
     };
     let (group_forward, unblock) = (args.group_forward, args.unblock);
-    let settings = PortSettings { vlan, sources, lossless, group_forward, unblock };
-    Ok(control.switch_port(&args.port, settings)?)
+    let isolated = (args.isolated || args.no_isolated).then_some(args.isolated);
+    let settings = PortSettings { vlan, sources, lossless, group_forward, isolated, unblock };
+    if settings == PortSettings::default() {
+        return Ok(false);
+    }
+    control.switch_port(&args.port, settings)?;
+    Ok(true)
 }
 
 /// A forwarding function in a few words.
@@ -266,6 +282,9 @@ pub fn part(port: &BridgePortInfo) -> String {
     }
     if let Some(Lossless { patience_ms }) = port.lossless {
         words.push(format!("lossless {patience_ms} ms"));
+    }
+    if port.isolated {
+        words.push("isolated".into());
     }
     if port.group_forward != 0 {
         words.push(format!("link-local groups {:#06x}", port.group_forward));

@@ -35,6 +35,15 @@ fn stats_tell_what_each_port_has_sent_and_received() {
     let part = &find(&listed, "switch")["ports"][0]["part"];
     assert_eq!(part, "trunk 10,20-22, native 1; lossless 1000 ms");
     assert_eq!(find(&listed, "switch")["forwarding"], "flood");
+    choose(&["switch", "port", "vale0:b", "--isolated"]);
+    let shown = String::from_utf8(home.run(&["switch", "port", "vale0:b"]).stdout).unwrap();
+    assert_eq!(shown, "vale0:b: trunk 10,20-22, native 1; lossless 1000 ms; isolated\n");
+    let shown = home.json(&["switch", "port", "vale0:b"]);
+    let shown = find(&shown, "switch_port_settings");
+    assert_eq!(shown["trunk"], serde_json::json!([10, 20, 21, 22]));
+    assert_eq!([&shown["isolated"], &shown["native"]], [&true.into(), &serde_json::Value::from(1)]);
+    choose(&["switch", "port", "vale0:b", "--no-isolated"]);
+    assert!(home.failure(&["switch", "port", "vale0:none"]).contains("switch list"));
     choose(&["switch", "port", "vale0:b", "--no-vlan", "--lossy"]);
     assert!(home.failure(&["switch", "port", "vale0:b", "--access", "5000"]).contains("4094"));
     home.json(&["gen", "vale0:a", "--count", "100", "--size", "60"]);

@@ -1,0 +1,85 @@
+//! `ringway switch port NAME` without a setting: how the port takes part.
+
+use crate::endpoint::Mac;
+use crate::error::{Error, Result};
+use crate::output::Output;
+use ringway::{BridgePortInfo, Control, Lossless, SourceAddresses, Vlan};
+use serde::Serialize;
+use std::fmt;
+
+use super::choose;
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "switch_port_settings")]
+struct Settings<'a> {
+    port: &'a str,
+    index: u32,
+    /// For an interface: how it is driven, and why not better.
+    mode: Option<&'a str>,
+    /// For an access port.
+    access: Option<u16>,
+    /// For a trunk.
+    trunk: Option<Vec<u16>>,
+    native: Option<u16>,
+    /// The addresses that it may send with; none: any, or the first one that it uses.
+    addresses: Option<Vec<String>>,
+    one_address: bool,
+    isolated: bool,
+    lossless_ms: Option<u32>,
+    group_forward: u16,
+    waits_for: Option<&'a str>,
+    loops_with: Option<&'a str>,
+    #[serde(skip)]
+    text: String,
+}
+
+impl fmt::Display for Settings<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+pub fn show(control: &Control, name: &str) -> Result<()> {
+    let switches = control.switches()?;
+    let port = switches.iter().flat_map(|switch| &switch.ports).find(|port| port.name == name);
+    let port = port.ok_or_else(|| {
+        Error::Value(format!(
+            "{name}: there is no such port; `ringway switch list` shows those there are"
+        ))
+    })?;
+    Output::chosen().write(&settings(port))
+}
+
+fn settings(port: &BridgePortInfo) -> Settings<'_> {
+    let (access, trunk, native) = match &port.vlan {
+        Vlan::Unaware => (None, None, None),
+        Vlan::Access(vid) => (Some(*vid), None, None),
+        Vlan::Trunk { allowed, native } => (None, Some(allowed.iter().copied().collect()), *native),
+    };
+    let (addresses, one_address) = match &port.sources {
+        SourceAddresses::Any => (None, false),
+        SourceAddresses::One => (None, true),
+        SourceAddresses::Only(macs) => {
+            (Some(macs.iter().map(|mac| Mac(*mac).to_string()).collect()), false)
+        }
+    };
+    let part = choose::part(port);
+    let part = if part.is_empty() { "as all ports are at first".into() } else { part };
+    let mode = port.mode.as_ref().map(|mode| format!("; {mode}")).unwrap_or_default();
+    Settings {
+        port: &port.name,
+        index: port.index,
+        mode: port.mode.as_deref(),
+        access,
+        trunk,
+        native,
+        addresses,
+        one_address,
+        isolated: port.isolated,
+        lossless_ms: port.lossless.map(|Lossless { patience_ms }| patience_ms),
+        group_forward: port.group_forward,
+        waits_for: port.waits_for.as_deref(),
+        loops_with: port.loops_with.as_deref(),
+        text: format!("{}: {part}{mode}", port.name),
+    }
+}
