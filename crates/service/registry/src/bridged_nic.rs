@@ -64,15 +64,15 @@ impl BridgedNic {
     /// Takes all that an interface of the calling thread's network namespace receives. `injected`: the
     /// bridge sends to its stack. `fast`: what forwards for the bridge in the kernel, or why that cannot be.
     ///
-    /// That is for interfaces whose driver does not hand over its buffers, unless a mode is asked for: frames
-    /// come whole there, however long, and the kernel forwards most of them.
+    /// That is for interfaces whose driver does not hand over its buffers, and for those with their stack, unless
+    /// a mode is asked for: frames come whole there, however long, and the kernel forwards most of them.
     pub fn open(
         interface: &Interface,
         request: ModeRequest,
         injected: bool,
         fast: std::result::Result<&Arc<FastSwitch>, &str>,
     ) -> Result<BridgedNic> {
-        let is_wanted = is_kernels(interface, request);
+        let is_wanted = is_kernels(interface, request, injected);
         let mut slow = Refusals::default();
         if is_wanted {
             let opened = match fast {
@@ -98,17 +98,18 @@ impl BridgedNic {
     }
 }
 
-/// Whether the kernel is to forward for an interface that is opened so.
-fn is_kernels(interface: &Interface, request: ModeRequest) -> bool {
+/// Whether the kernel is to forward for an interface that is opened so: also one with zero copy, if its `stack`
+/// is on the bridge, which sends and receives by that twice as much.
+fn is_kernels(interface: &Interface, request: ModeRequest, stack: bool) -> bool {
     match request.mode {
-        None => !interface.zero_copy,
+        None => stack || !interface.zero_copy,
         Some(mode) => mode == NicMode::Packet,
     }
 }
 
 /// Bytes that it will take to receive into and send from, if it is opened so, with its stack or without.
 pub(crate) fn memory_of(interface: &Interface, request: ModeRequest, stack: bool) -> u64 {
-    let (nic, of_stack) = match is_kernels(interface, request) {
+    let (nic, of_stack) = match is_kernels(interface, request, stack) {
         true => (SWITCHED_PORT_MEMORY, SWITCHED_PORT_MEMORY),
         false => (nic_port_memory(interface), STACK_PORT_MEMORY),
     };

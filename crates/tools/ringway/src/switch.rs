@@ -64,7 +64,8 @@ enum Action {
         switch: String,
         /// The interfaces, as `ip link` shows them; with @mode=MODE behind it, one is in the mode
         /// zerocopy, copy, generic or packet, or not at all. In packet mode, and where none is named and
-        /// the driver has no zero copy, frames between interfaces pass in the kernel
+        /// the driver has no zero copy or the host is attached too, frames between interfaces pass in the
+        /// kernel
         #[arg(required = true)]
         interfaces: Vec<String>,
         /// With the host's network stack behind the first of them, as another port
