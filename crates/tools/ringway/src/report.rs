@@ -140,13 +140,15 @@ impl Reporter {
         line
     }
 
-    /// The summary of a run whose last packet passed at `end`.
+    /// The summary of a run whose last packet passed at `end`; without a packet, it lasted until the last
+    /// line.
     ///
     /// Intervals before the first and after the last packet say nothing about speed and are left
     /// out, and so is a last one that is shorter than half, unless it is all there is. The two in
     /// which the packets begin and end are full only in part: they count only if there are no
     /// others.
     pub fn finish(&mut self, end: Instant, counters: Counters) -> Summary {
+        let end = if counters.packets == 0 { end.max(self.last) } else { end };
         let rest = end.saturating_duration_since(self.last);
         if rest >= INTERVAL / 2 || self.samples.is_empty() {
             let (_, sample) = self.interval_until(end, counters);
@@ -204,6 +206,14 @@ mod tests {
         assert!(!reporter.is_due(start + INTERVAL * 5 / 2));
         let line = reporter.tick(start + 3 * INTERVAL, counters(1100));
         assert_eq!((line.pps, line.drops), (100.0, 10));
+    }
+
+    #[test]
+    fn a_run_without_packets_lasts_until_its_last_line() {
+        let start = Instant::now();
+        let mut reporter = Reporter::new("p", start);
+        reporter.tick(start + 2 * INTERVAL, counters(0));
+        assert_eq!(reporter.finish(start, counters(0)).seconds, 2.0);
     }
 
     fn run(ticks: &[u64], rest: Duration, total: u64) -> Summary {
