@@ -37,25 +37,24 @@ pub(crate) struct Held {
     pub descriptors: usize,
     /// Bytes that frames are received into and sent from.
     pub memory: u64,
-    /// What keeps frames from the stack, and has the NIC take all there are, where sockets only listen.
-    _apart: Option<(IngressDrop, Promiscuous)>,
-    /// The same where the switch's program does it.
-    switched: Option<Switched>,
+    apart: Apart,
 }
 
-/// An interface that the switch's program has.
-struct Switched {
-    interface: SwitchedInterface,
-    _promiscuous: Promiscuous,
-    /// There as long as an interface of the switch is.
-    _fast: Arc<FastSwitch>,
+/// What keeps frames from the stack, and has the NIC take all there are.
+enum Apart {
+    /// The program of the sockets, which its port holds.
+    Xdp,
+    /// Where sockets only listen.
+    Drop { _ingress: IngressDrop, _promiscuous: Promiscuous },
+    /// The switch's program, which is there as long as an interface of the switch is.
+    Switched { interface: SwitchedInterface, _promiscuous: Promiscuous, _fast: Arc<FastSwitch> },
 }
 
 impl Held {
     /// The interface has this place on its bridge.
     pub fn set_port(&self, port: PortIndex) {
-        if let Some(switched) = &self.switched {
-            switched.interface.set_port(port);
+        if let Apart::Switched { interface, .. } = &self.apart {
+            interface.set_port(port);
         }
     }
 }
@@ -130,14 +129,10 @@ fn by_program(
     let loaded = fast.get()?;
     let promiscuous = Promiscuous::hold(interface)?;
     let (switched, port) = loaded.program.attach(interface)?;
-    let switched = Switched { interface: switched, _promiscuous: promiscuous, _fast: fast.clone() };
-    let held = Held {
-        mode: KERNEL.into(),
-        descriptors: SWITCHED,
-        memory: SWITCHED_PORT_MEMORY,
-        _apart: None,
-        switched: Some(switched),
-    };
+    let apart =
+        Apart::Switched { interface: switched, _promiscuous: promiscuous, _fast: fast.clone() };
+    let held =
+        Held { mode: KERNEL.into(), descriptors: SWITCHED, memory: SWITCHED_PORT_MEMORY, apart };
     let (port, inject_mark) = (Box::new(port), InjectMark::IngressDrop);
     Ok(BridgedNic { port, held, inject_mark, fast: Some(loaded) })
 }
@@ -161,13 +156,7 @@ fn by_xdp(
     };
     let inject_mark = attached.inject_mark();
     let descriptors = interface.queues() as usize + usize::from(attached.is_bound());
-    let held = Held {
-        mode,
-        descriptors,
-        memory: nic_port_memory(interface),
-        _apart: None,
-        switched: None,
-    };
+    let held = Held { mode, descriptors, memory: nic_port_memory(interface), apart: Apart::Xdp };
     Ok((BridgedNic { port: Box::new(port), held, inject_mark, fast: None }, refused))
 }
 
@@ -194,8 +183,7 @@ fn by_packet(interface: &Interface) -> Result<Opened> {
         mode,
         descriptors: 2,
         memory,
-        _apart: Some((ingress_drop, promiscuous)),
-        switched: None,
+        apart: Apart::Drop { _ingress: ingress_drop, _promiscuous: promiscuous },
     };
     let nic =
         BridgedNic { port: Box::new(port), held, inject_mark: InjectMark::IngressDrop, fast: None };
