@@ -500,6 +500,61 @@ fn what_is_for_all_reaches_the_host_and_the_wire() {
     });
 }
 
+/// A container sends to and from addresses that nobody has, as fast as it can. The flows of others stay in the
+/// kernel: none of their addresses is forgotten for it, and no frame goes to the worker that need not.
+#[test]
+fn a_container_that_floods_takes_nobody_from_the_kernels_path() {
+    if skip_without_root("a_container_that_floods_takes_nobody_from_the_kernels_path") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("a_container_that_floods_takes_nobody_from_the_kernels_path", |home| {
+        let control = Control::connect().unwrap();
+        let containers = Containers::new(3);
+        containers.attach(&control);
+        containers.introduce();
+        let [a, b, hostile] = &containers.there[..] else { panic!("three") };
+        tcp(a, b, "10.8.0.2", 1);
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        let (begun, begins) = std::sync::mpsc::channel();
+        let sent = std::thread::scope(|scope| {
+            let flood = scope.spawn(|| {
+                let stopped = stopped;
+                let socket = PacketSocket::new(hostile, "eth0");
+                let mut bytes = frame(0, 60);
+                let mut sent = 0u64;
+                loop {
+                    if let Err(std::sync::mpsc::TryRecvError::Disconnected) = stopped.try_recv() {
+                        return sent;
+                    }
+                    for _ in 0..256 {
+                        sent += 1;
+                        // Of one card's vendor, and of another's.
+                        bytes[..6].copy_from_slice(&(sent * 2 << 16 | 2).to_le_bytes()[..6]);
+                        bytes[6..12].copy_from_slice(&(sent * 2 << 16 | 6).to_le_bytes()[..6]);
+                        // It finds the queue full at times.
+                        socket.try_send(&bytes);
+                    }
+                    let _ = begun.send(());
+                }
+            });
+            (0..16).for_each(|_| begins.recv().unwrap());
+            let whole = bytes_of_a_frame(&control, "vale0:c0", || tcp(a, b, "10.8.0.2", 256));
+            // The worker would cut them to what a wire takes.
+            assert!(whole > 1514, "{whole} bytes a frame");
+            drop(stop);
+            flood.join().unwrap()
+        });
+        assert!(sent > 16 * 256);
+        let [one, two, other] = ["vale0:c0", "vale0:c1", "vale0:c2"].map(|c| totals(&control, c));
+        assert_eq!((one.known, two.known), (1, 1));
+        assert!(other.known > 0 && other.unlearned > 0, "{other:?}");
+        control.switch_delete("vale0").unwrap();
+        drop((control, containers));
+        home.assert_left();
+    });
+}
+
 /// Containers that are isolated reach the host, and not each other: whichever path a frame takes.
 #[test]
 fn isolated_containers_reach_the_host_alone() {

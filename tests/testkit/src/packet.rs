@@ -35,6 +35,11 @@ impl PacketSocket {
         assert_eq!(sent, Ok(frame.len()));
     }
 
+    /// The same, where the frame may find no room. Whether it was sent.
+    pub fn try_send(&self, frame: &[u8]) -> bool {
+        send(&self.socket, frame, SendFlags::empty()) == Ok(frame.len())
+    }
+
     /// The next [`frame`](crate::frame) that the interface received; panics after half a minute, which
     /// only a bug takes.
     pub fn hear(&self) -> Heard {
