@@ -530,8 +530,8 @@ fn a_container_that_floods_takes_nobody_from_the_kernels_path() {
                     for _ in 0..256 {
                         sent += 1;
                         // Of one card's vendor, and of another's.
-                        bytes[..6].copy_from_slice(&(sent * 2 << 16 | 2).to_le_bytes()[..6]);
-                        bytes[6..12].copy_from_slice(&(sent * 2 << 16 | 6).to_le_bytes()[..6]);
+                        bytes[..6].copy_from_slice(&((sent << 17) | 2).to_le_bytes()[..6]);
+                        bytes[6..12].copy_from_slice(&((sent << 17) | 6).to_le_bytes()[..6]);
                         // It finds the queue full at times.
                         socket.try_send(&bytes);
                     }
