@@ -88,6 +88,7 @@ impl Record {
             group_forward: self.number as u16,
             unblocked: (self.word >> 56) as u32,
             is_down: self.ring & 32 != 0,
+            isolated: self.ring & 64 != 0,
         }
     }
 
