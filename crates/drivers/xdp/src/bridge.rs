@@ -8,9 +8,10 @@ use ringway_switch_port::{
     Backpressure, Burst, Configure, CopyMirrors, Delivered, Drops, Frame, Mirrored, PacketIo,
     PortMirrors, Shown, StallReason, TxStall, Wake, WakeSource,
 };
+use rustix::time::{DynamicClockId, clock_gettime_dynamic};
 
 use crate::partial_csum::finish;
-use crate::{FrameQueue, KickOutcome, Lost, RX_HEADROOM, VLAN_TAG};
+use crate::{FrameQueue, KickOutcome, Lost, RX_HEADROOM, RxFrame, TimeFlag, VLAN_TAG};
 
 /// Frames looked at before other ports have their turn: their first lines fit the L1 cache.
 const BURST: u32 = 128;
@@ -37,10 +38,34 @@ pub struct NicPort<H> {
     /// Received checksums may be left to hardware that is not there.
     partial_csum: bool,
     mirrors: CopyMirrors,
+    arrivals: Option<Arrivals>,
+}
+
+/// When frames have arrived, as the XDP program tells while a monitor shows what the port sends.
+struct Arrivals {
+    flag: TimeFlag,
+    /// When they were asked for; 0: they are not. What is in front of a frame and not between then and now is
+    /// no time of its arrival: it was left there by another frame.
+    since: u64,
+}
+
+impl Arrivals {
+    fn ask(&mut self, wanted: bool) {
+        if wanted != (self.since != 0) {
+            self.since = if wanted { now() } else { 0 };
+            self.flag.set(wanted);
+        }
+    }
+}
+
+/// Nanoseconds of CLOCK_TAI, which Linux has since 3.10.
+fn now() -> u64 {
+    let now = clock_gettime_dynamic(DynamicClockId::Tai).unwrap_or_default();
+    (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
 }
 
 /// What a [`NicPort`] has to know of its interface.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct NicPortConfig {
     /// Bytes of the longest frame without a VLAN tag.
     pub max_frame: u32,
@@ -48,6 +73,8 @@ pub struct NicPortConfig {
     pub in_parts: bool,
     /// Whether TCP and UDP checksums of received frames may be partial, and are to be completed.
     pub partial_csum: bool,
+    /// By what the XDP program is asked for the times at which frames arrive, while a monitor shows them.
+    pub time_flag: Option<TimeFlag>,
 }
 
 struct Queue {
@@ -88,6 +115,7 @@ impl<H> NicPort<H> {
             assembly: vec![0; assembly as usize],
             partial_csum: config.partial_csum,
             mirrors: CopyMirrors::default(),
+            arrivals: config.time_flag.map(|flag| Arrivals { flag, since: 0 }),
         })
     }
 
@@ -163,7 +191,7 @@ impl<H> PacketIo for NicPort<H> {
         let partial_csum = self.partial_csum;
         let least = if self.in_parts { PARTS } else { 1 };
         let most = (burst.limit / CHUNK).clamp(least, BURST);
-        let taken = queue.frames.take(most, |frame| {
+        let mut push = |frame: RxFrame<'a>| {
             burst.push_in_pieces(frame.data);
             if !frame.goes_on {
                 burst.end_frame();
@@ -171,7 +199,24 @@ impl<H> PacketIo for NicPort<H> {
             if partial_csum {
                 frame.data.prefetch();
             }
-        });
+        };
+        let timed = self.arrivals.as_ref().filter(|arrivals| arrivals.since != 0);
+        let taken = match timed.zip(self.mirrors.times()) {
+            None => queue.frames.take(most, push),
+            Some((arrivals, times)) => {
+                let mut begins = true;
+                let taken = queue.frames.take_timed(most, |frame, time| {
+                    if begins {
+                        times.push(time);
+                    }
+                    begins = !frame.goes_on;
+                    push(frame);
+                });
+                let known = arrivals.since..=now();
+                times.iter_mut().filter(|time| !known.contains(time)).for_each(|time| *time = 0);
+                taken
+            }
+        };
         if partial_csum {
             for frame in burst.frames() {
                 finish(burst.pieces(frame).iter().map(|&(piece, _)| piece));
@@ -255,6 +300,9 @@ impl<H> Configure for NicPort<H> {
 impl<H> Mirrored for NicPort<H> {
     fn set_mirrors(&mut self, mirrors: PortMirrors) {
         self.mirrors.set(mirrors);
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.ask(self.mirrors.shows_sent());
+        }
     }
 
     fn show_sent(&mut self, ring: usize, bytes: &[u8], slots: &[Shown]) {

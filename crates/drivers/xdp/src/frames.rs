@@ -141,6 +141,21 @@ impl FrameQueue {
 
     /// As [`FrameQueue::recv`], but the frames stay until [`FrameQueue::give_back`].
     pub fn take<'a>(&'a mut self, limit: u32, mut each: impl FnMut(RxFrame<'a>)) -> u32 {
+        self.take_with::<false>(limit, |frame, _| each(frame))
+    }
+
+    /// The same where frames have timestamps: what is in front of each, which is 0 afterwards. 0 where nothing
+    /// has been written since the memory was new or the last look.
+    pub fn take_timed<'a>(&'a mut self, limit: u32, each: impl FnMut(RxFrame<'a>, u64)) -> u32 {
+        self.take_with::<true>(limit, each)
+    }
+
+    #[inline(always)]
+    fn take_with<'a, const TIMED: bool>(
+        &'a mut self,
+        limit: u32,
+        mut each: impl FnMut(RxFrame<'a>, u64),
+    ) -> u32 {
         let FrameQueue { rings: Rings { rx, .. }, umem, holders, taken, counters, .. } = self;
         let umem: &'a Umem = umem;
         let mut found = rx.available(limit);
@@ -160,7 +175,8 @@ impl FrameQueue {
             taken.push(chunk);
             counters.rx_packets += u64::from(!desc.goes_on());
             counters.rx_bytes += u64::from(length);
-            each(RxFrame { address, data, goes_on: desc.goes_on() });
+            let time = if TIMED { take_time(umem, chunk, address) } else { 0 };
+            each(RxFrame { address, data, goes_on: desc.goes_on() }, time);
         }
         if found > 0 {
             rx.release(found);
@@ -361,6 +377,17 @@ impl FrameQueue {
     fn address(&self, chunk: u32) -> u64 {
         u64::from(chunk) * u64::from(self.umem.chunk_size())
     }
+}
+
+/// Takes the timestamp away that stands in front of a frame in this chunk.
+#[inline]
+fn take_time(umem: &Umem, chunk: u32, address: u64) -> u64 {
+    const LEN: u64 = size_of::<u64>() as u64;
+    let in_front = address.checked_sub(LEN).and_then(|at| umem.locate(at, LEN as u32));
+    let Some((_, time)) = in_front.filter(|(of, _)| *of == chunk) else { return 0 };
+    let told = time.read(0).map_or(0, u64::from_ne_bytes);
+    time.write(0, &[0; LEN as usize]);
+    told
 }
 
 impl AsFd for FrameQueue {

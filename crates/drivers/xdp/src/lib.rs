@@ -46,7 +46,7 @@ pub use ring::{XdpRx, XdpTx};
 pub use rings::{Consumer, Desc, MAX_FRAGS, Producer, RingSizes, Rings, can_be_mapped};
 pub use socket::XskSocket;
 pub use stat::{Lost, Statistics, is_zero_copy, statistics};
-pub use sys::{Ring, Umem};
+pub use sys::{Ring, TimeFlag, Umem};
 
 /// Where in a chunk the kernel puts a received frame, in bytes. A constant of every driver and
 /// mode (`XDP_PACKET_HEADROOM`), so the largest frame is the chunk less this.

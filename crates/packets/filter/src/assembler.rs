@@ -64,6 +64,7 @@ const CALL: u8 = 0x80;
 const EXIT: u8 = 0x90;
 /// In the source of a constant of 64 bits: it is a map's descriptor.
 const PSEUDO_MAP_FD: u8 = 1;
+const PSEUDO_MAP_VALUE: u8 = 2;
 /// In the source of a call: it is to a function of the program.
 const PSEUDO_CALL: u8 = 1;
 /// In the source of a call: it is to a function of the kernel's.
@@ -229,6 +230,13 @@ impl Assembler {
     /// `to` = the map of that descriptor, which must be open when the program is loaded.
     pub fn set_map(&mut self, to: u8, map: i32) {
         self.push(LD | DOUBLE, to, PSEUDO_MAP_FD, 0, map as u32);
+        self.push(0, 0, 0, 0, 0);
+    }
+
+    /// `to` = the address of the value of an array of one, by its descriptor as for
+    /// [`set_map`](Self::set_map). Kernel 5.2.
+    pub fn set_map_value(&mut self, to: u8, map: i32) {
+        self.push(LD | DOUBLE, to, PSEUDO_MAP_VALUE, 0, map as u32);
         self.push(0, 0, 0, 0, 0);
     }
 

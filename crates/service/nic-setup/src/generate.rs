@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::action::Action;
 use crate::filter::{Counter, Filter};
 use crate::tags::{self, Tags};
-use crate::timestamps::{self, Clock};
+use crate::timestamps::{self, Stamp};
 
 pub(crate) const XDP_PASS: u32 = 2;
 const XDP_REDIRECT: u32 = 4;
@@ -46,12 +46,12 @@ pub(crate) struct Place<'a> {
 /// The program. Frames of queues without a filter go to the socket in `sockets`, as do those that a
 /// filter takes; where there is no socket, and else, to the stack. Before that, an action program decides which
 /// go on. Frames with the mark in `marks` in
-/// front go to the stack without it. With a `clock`, frames have their timestamps in front; with `tags`, those
+/// front go to the stack without it. With a `stamp`, frames have their timestamps in front; with `tags`, those
 /// that stand beside them within.
 pub(crate) fn program(
     sockets: BorrowedFd<'_>,
     marks: Option<BorrowedFd<'_>>,
-    clock: Option<Clock>,
+    stamp: Option<Stamp<'_>>,
     tags: Option<Tags>,
     places: &[Place<'_>],
 ) -> Result<Vec<Ebpf>, ringway_filter::Error> {
@@ -93,19 +93,19 @@ pub(crate) fn program(
         }
     }
     asm.place(ends.redirect);
-    if let Some(clock) = clock {
+    if let Some(stamp) = stamp {
         let lead = asm.label();
-        clock.stamp(&mut asm, lead);
+        stamp.put_on(&mut asm, lead);
         asm.place(lead);
     }
     asm.set_map(R1, sockets.as_raw_fd());
     asm.set(R2, Operand::Register(QUEUE));
     asm.set(R3, Operand::Constant(XDP_PASS));
     asm.call(REDIRECT_MAP);
-    if clock.is_some() || tags.is_some() {
+    if stamp.is_some() || tags.is_some() {
         let led = asm.label();
         asm.branch(jump::EQ, R0, Operand::Constant(XDP_REDIRECT), led);
-        if clock.is_some() {
+        if stamp.is_some() {
             timestamps::take_off(&mut asm);
         }
         asm.jump(ends.pass);

@@ -9,7 +9,7 @@ use std::{os::fd::AsFd, sync::Arc, thread};
 
 use ringway_action::Program;
 use ringway_flow::Flow;
-use ringway_region::{Mapping, Timestamps};
+use ringway_region::Mapping;
 use ringway_xdp::{FrameMemory, RingSizes};
 use rustix::fd::OwnedFd;
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,7 @@ use crate::{
     netns, packet,
     pair::{self, Pair},
     parcel::{self, Fd, Parcel},
+    program::Made,
     rule::PackedRules,
     steer::{self, Plan},
     switch::{self, SwitchParts},
@@ -196,9 +197,7 @@ impl Run for NamedNetns {
 pub(crate) struct AttachProgram {
     pub interface: Interface,
     pub modes: Vec<AttachMode>,
-    pub timestamps: Option<Timestamps>,
-    /// It does no more than `redirect.bpf.c`.
-    pub plain: bool,
+    pub what: Made,
 }
 
 impl Run for AttachProgram {
@@ -209,11 +208,8 @@ impl Run for AttachProgram {
     }
 
     fn run(self) -> Result<XdpProgram, Error> {
-        let AttachProgram { interface, modes, timestamps, plain } = self;
-        match plain {
-            true => XdpProgram::attach_plain_here(&interface, &modes),
-            false => XdpProgram::attach_here(&interface, &modes, timestamps),
-        }
+        let AttachProgram { interface, modes, what } = self;
+        XdpProgram::attach_here(&interface, &modes, what)
     }
 }
 

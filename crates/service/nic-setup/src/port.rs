@@ -1,11 +1,12 @@
 //! An interface as a port of a switch: opened here, and moved by the driver.
 
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use ringway_packet::PacketPort;
 use ringway_xdp::{
-    FrameMemory, FrameQueue, NicPort, NicPortConfig, RX_HEADROOM, RingSizes, Umem, VLAN_TAG,
+    FrameMemory, FrameQueue, NicPort, NicPortConfig, RX_HEADROOM, RingSizes, TimeFlag, Umem,
+    VLAN_TAG,
 };
 
 use crate::{
@@ -98,7 +99,7 @@ pub fn open_nic_port_as(
     modes: &[Mode],
     injected: bool,
 ) -> Result<NicPort<PortAttachment>, Error> {
-    let mut program = XdpProgram::attach_as(interface, &[attach], None)?;
+    let mut program = XdpProgram::attach_for_switch(interface, &[attach])?;
     program.set_injected(injected)?;
     with_program(interface, program, modes, true)
 }
@@ -148,10 +149,13 @@ fn with_program(
         first.get_or_insert((mode, worse));
         queues.push(frames);
     }
+    let time_flag = program.take_time_flag();
     let partial = |(mode, _): &(Mode, _)| interface.leaves_partial_csum(*mode);
     let partial_csum = finish_csum && first.as_ref().is_some_and(partial);
     let attached = PortAttachment { program, _promiscuous: promiscuous, mode: first };
-    let config = NicPortConfig { max_frame, in_parts, partial_csum };
+    // Mapped, it takes no descriptor. Without it frames have the worker's time.
+    let time_flag = time_flag.and_then(|flag| TimeFlag::map(flag.as_fd()).ok());
+    let config = NicPortConfig { max_frame, in_parts, partial_csum, time_flag };
     NicPort::new(attached, queues, config).map_err(refused())
 }
 

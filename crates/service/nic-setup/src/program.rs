@@ -18,7 +18,7 @@ use crate::parcel::Fd;
 use crate::rtnl::Message;
 use crate::rule::{PackedRules, QueueRules, same};
 use crate::tags::Tags;
-use crate::timestamps::Clock;
+use crate::timestamps::{Clock, Stamp};
 use crate::{
     Error, InjectMark, Interface, Mark, QueueRule, action, attached, helper, in_netns, object,
     privileges::privileges, sys,
@@ -65,6 +65,8 @@ pub struct XdpProgram {
     loader: Arc<Loader>,
     /// That its map has.
     mark: Option<Mark>,
+    /// See [`XdpProgram::take_time_flag`].
+    time_flag: Option<Fd>,
     /// None yet where it is attached.
     #[serde(skip)]
     rules: QueueRules,
@@ -118,16 +120,8 @@ impl XdpProgram {
         helper::run(AttachProgram {
             interface: interface.clone(),
             modes: vec![AttachMode::Native, AttachMode::Generic],
-            timestamps: None,
-            plain: true,
+            what: Made::Plain,
         })
-    }
-
-    pub(crate) fn attach_plain_here(
-        interface: &Interface,
-        modes: &[AttachMode],
-    ) -> Result<XdpProgram, Error> {
-        XdpProgram::attach_made(Maker::plain(interface), interface, modes)
     }
 
     /// As [`attach`](XdpProgram::attach), in the first of `modes` that works, and with `timestamps` in
@@ -141,42 +135,56 @@ impl XdpProgram {
         helper::run(AttachProgram {
             interface: interface.clone(),
             modes: modes.to_vec(),
-            timestamps,
-            plain: false,
+            what: Made::Timed(timestamps),
+        })
+    }
+
+    /// As [`attach_as`](XdpProgram::attach_as), and with timestamps of software in front of frames as
+    /// long as they are [asked for](XdpProgram::take_time_flag). Kernels before 6.1 have none.
+    pub fn attach_for_switch(
+        interface: &Interface,
+        modes: &[AttachMode],
+    ) -> Result<XdpProgram, Error> {
+        helper::run(AttachProgram {
+            interface: interface.clone(),
+            modes: modes.to_vec(),
+            what: Made::TimedOnDemand,
         })
     }
 
     pub(crate) fn attach_here(
         interface: &Interface,
         modes: &[AttachMode],
-        timestamps: Option<Timestamps>,
+        what: Made,
     ) -> Result<XdpProgram, Error> {
-        let clock = timestamps.map(|asked| Clock::find(interface, asked)).transpose()?;
-        let native = modes.contains(&AttachMode::Native);
-        let tags = native.then(|| Tags::of(interface)).flatten();
-        let maker = Maker { clock, tags, ..Maker::plain(interface) };
-        XdpProgram::attach_made(maker, interface, modes)
-    }
-
-    fn attach_made(
-        mut maker: Maker,
-        interface: &Interface,
-        modes: &[AttachMode],
-    ) -> Result<XdpProgram, Error> {
+        let mut maker = Maker::plain(interface);
+        if what != Made::Plain && modes.contains(&AttachMode::Native) {
+            maker.tags = Tags::of(interface);
+        }
+        if let Made::Timed(Some(asked)) = what {
+            maker.clock = Some(Clock::find(interface, asked)?);
+        }
         let name = &interface.name;
         privileges().map_err(|missing| Error::Privileges { interface: name.clone(), missing })?;
         attached::check_no_ingress_drop(interface)?;
         let (mut programs, maps) = load(name)?;
         // A kernel that does not let programs ask for tags is as one that knows of none.
-        if maker.tags.is_some() && programs.remake(maker, &maps, modes).is_err() {
+        if maker.tags.is_some() && programs.remake(maker, &maps, modes, None).is_err() {
             maker.tags = None;
         }
         if maker.clock.is_some() && maker.tags.is_none() {
-            programs.remake(maker, &maps, modes).map_err(Error::refused(
+            programs.remake(maker, &maps, modes, None).map_err(Error::refused(
                 name,
                 "the XDP program cannot have timestamps",
                 "open it without them; those of hardware take Linux 6.3, those of software 6.1",
             ))?;
+        }
+        let mut time_flag = None;
+        if what == Made::TimedOnDemand
+            && let Ok(flag) = sys::shared_word()
+            && programs.remake(maker, &maps, modes, Some(flag.as_fd())).is_ok()
+        {
+            time_flag = Some(Fd(flag));
         }
         let here = || File::open("/proc/thread-self/ns/net").map(OwnedFd::from).map(Fd);
         let netns = maker.is_bound().then(here).transpose().map_err(Error::refused(
@@ -197,6 +205,7 @@ impl XdpProgram {
                             .map(|(_, error)| programs.native_refusal(interface, &error)),
                         loader: Arc::new(loader),
                         mark: None,
+                        time_flag,
                         rules: Vec::new(),
                     });
                 }
@@ -209,6 +218,12 @@ impl XdpProgram {
     /// Whether it is for this interface alone, and so keeps a descriptor of its network namespace.
     pub fn is_bound(&self) -> bool {
         self.loader.netns.is_some()
+    }
+
+    /// The map of one word by which timestamps are asked for while it is not 0; `None` where the program
+    /// has none to give. A program with rules has none, either.
+    pub fn take_time_flag(&mut self) -> Option<OwnedFd> {
+        self.time_flag.take().map(|Fd(flag)| flag)
     }
 
     /// Which hook was taken.
@@ -416,7 +431,7 @@ impl Loader {
             }
         }
         let places: Vec<_> = places.into_iter().map(|(_, place)| place).collect();
-        let make = || self.maker.make(&self.maps, self.mode, self.frags, &places);
+        let make = || self.maker.make(&self.maps, self.mode, self.frags, &places, None);
         match &self.netns {
             Some(netns) => match in_netns(netns.as_fd(), make) {
                 // A thread that may not go there is there, or gets the kernel's refusal.
@@ -426,6 +441,17 @@ impl Loader {
             None => make(),
         }
     }
+}
+
+/// What a program does beside handing frames to sockets.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Made {
+    /// No more than `redirect.bpf.c`.
+    Plain,
+    /// Tags, and such timestamps.
+    Timed(Option<Timestamps>),
+    /// Tags, and timestamps of software while a word is set.
+    TimedOnDemand,
 }
 
 /// What all programs of an interface have in common that are made for it.
@@ -448,17 +474,21 @@ impl Maker {
         self.tags.is_some() || self.clock.is_some_and(Clock::is_bound)
     }
 
-    /// The program for this mode, and for frames of several buffers in the driver.
+    /// The program for this mode, and for frames of several buffers in the driver. `time_flag`: frames have
+    /// timestamps while that is set.
     fn make(
         self,
         maps: &Maps,
         mode: AttachMode,
         frags: bool,
         places: &[Place<'_>],
+        time_flag: Option<BorrowedFd<'_>>,
     ) -> io::Result<OwnedFd> {
         let marks = (mode == AttachMode::Generic).then(|| maps.marks.as_fd());
         let this = Maker { tags: self.tags.filter(|_| mode == AttachMode::Native), ..self };
-        let insns = generate::program(maps.sockets.as_fd(), marks, this.clock, this.tags, places);
+        let clock = this.clock.or(time_flag.map(|_| Clock::Helper));
+        let stamp = clock.map(|clock| Stamp { clock, on_demand: time_flag });
+        let insns = generate::program(maps.sockets.as_fd(), marks, stamp, this.tags, places);
         let mut flags = if frags { sys::BPF_F_XDP_HAS_FRAGS } else { 0 };
         let mut ifindex = 0;
         if this.is_bound() {
@@ -496,10 +526,16 @@ struct Programs {
 
 impl Programs {
     /// Makes others in their place, as far as these modes need them; after an error none.
-    fn remake(&mut self, maker: Maker, maps: &Maps, modes: &[AttachMode]) -> io::Result<()> {
+    fn remake(
+        &mut self,
+        maker: Maker,
+        maps: &Maps,
+        modes: &[AttachMode],
+        time_flag: Option<BorrowedFd<'_>>,
+    ) -> io::Result<()> {
         let make = |mode, frags| {
             let wanted = modes.contains(&mode);
-            wanted.then(|| maker.make(maps, mode, frags, &[])).transpose()
+            wanted.then(|| maker.make(maps, mode, frags, &[], time_flag)).transpose()
         };
         let native = make(AttachMode::Native, false)?;
         let generic = make(AttachMode::Generic, false)?;

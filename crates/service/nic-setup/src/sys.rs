@@ -42,8 +42,10 @@ const BPF_LINK_DETACH: libc::c_long = 34;
 const BPF_XDP: u32 = 37;
 const BPF_PROG_TYPE_SCHED_CLS: u32 = 3;
 const BPF_PROG_TYPE_XDP: u32 = 6;
+const BPF_MAP_TYPE_ARRAY: u32 = 2;
 const BPF_MAP_TYPE_PROG_ARRAY: u32 = 3;
 const BPF_MAP_TYPE_PERCPU_ARRAY: u32 = 6;
+const BPF_F_MMAPABLE: u32 = 1 << 10;
 
 /// Attach types of a program beside the traffic control of an interface.
 pub const BPF_TCX_INGRESS: u32 = 46;
@@ -273,7 +275,14 @@ pub fn percpu_array(bytes: u32) -> io::Result<OwnedFd> {
     unsafe { make(BPF_MAP_CREATE, &mut [BPF_MAP_TYPE_PERCPU_ARRAY, key, bytes, 1]) }
 }
 
-/// The value of such a map for each CPU that there could be; `N` words make the value. EINVAL if the map's
+/// A map of one word, 0, that a process without privileges can map and set. Kernel 5.5.
+pub fn shared_word() -> io::Result<OwnedFd> {
+    let size = size_of::<u32>() as u32;
+    // SAFETY: the command takes no addresses, and makes a descriptor.
+    unsafe { make(BPF_MAP_CREATE, &mut [BPF_MAP_TYPE_ARRAY, size, size, 1, BPF_F_MMAPABLE]) }
+}
+
+/// The value of a map of [one for each CPU](percpu_array) for each CPU that there could be; `N` words make the value. EINVAL if the map's
 /// values are of another size.
 pub fn percpu_value<const N: usize>(map: BorrowedFd<'_>) -> io::Result<Vec<[u64; N]>> {
     if map_sizes(map)? != [size_of::<u32>(), size_of::<[u64; N]>()] {

@@ -1,6 +1,7 @@
 //! When frames were received: eight bytes that the XDP program writes in front of each, as metadata,
 //! which the kernel brings with the frame into the socket's memory: there they are where a [region has
-//! them](Timestamps).
+//! them](Timestamps). A program of a switch writes them while a monitor watches the interface: the worker
+//! sets a word that the program reads.
 //!
 //! Those of the hardware take a program that is loaded for one interface, which asks the driver:
 //! `Documentation/networking/xdp-rx-metadata.rst`, kernel 6.3 and newer. Those of software are the
@@ -8,6 +9,7 @@
 
 use std::borrow::Cow;
 use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use ringway_filter::{Assembler, CONTEXT, Label, Operand, STACK, Size, jump, reg::*};
 use ringway_region::Timestamps;
@@ -27,6 +29,26 @@ const KTIME_GET_TAI_NS: u32 = 208;
 
 /// Where the function leaves the time, below what a filter uses.
 const TIME: i16 = -STACK - 8;
+
+/// What a program writes in front of frames.
+#[derive(Clone, Copy)]
+pub(crate) struct Stamp<'a> {
+    pub clock: Clock,
+    /// Only while this [word](crate::sys::shared_word) is not 0.
+    pub on_demand: Option<BorrowedFd<'a>>,
+}
+
+impl Stamp<'_> {
+    /// As [`Clock::stamp`], if it is wanted.
+    pub fn put_on(self, asm: &mut Assembler, lead: Label) {
+        if let Some(wanted) = self.on_demand {
+            asm.set_map_value(R1, wanted.as_raw_fd());
+            asm.load(Size::Word, R1, R1, 0);
+            asm.branch(jump::EQ, R1, Operand::Constant(0), lead);
+        }
+        self.clock.stamp(asm, lead);
+    }
+}
 
 /// How a program learns the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,7 +89,7 @@ impl Clock {
 
     /// Writes the time in front of the frame, 0 where there is none; goes to `lead` without a word
     /// where there is no room. What posted the chunk has put 0 there.
-    pub fn stamp(self, asm: &mut Assembler, lead: Label) {
+    fn stamp(self, asm: &mut Assembler, lead: Label) {
         asm.set(R1, Operand::Register(CONTEXT));
         asm.set(R2, Operand::Constant(BYTES.wrapping_neg()));
         asm.call(XDP_ADJUST_META);

@@ -3,12 +3,14 @@
 #![allow(unsafe_code)]
 
 mod ring;
+mod time_flag;
 mod umem;
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 pub use ring::{Entry, Ring};
 use rustix::io::Errno;
+pub use time_flag::TimeFlag;
 pub use umem::Umem;
 
 /// Sends nothing, as AF_XDP wants it: without a buffer, which rustix's `send` always has.
