@@ -1,4 +1,5 @@
-//! Runs the chapters' programs, each with a home, a daemon and a network namespace of its own.
+//! Runs the chapters' programs, some of them one after the other, with a home, a daemon and a network namespace of
+//! their own.
 
 use std::{
     collections::BTreeSet,
@@ -105,8 +106,35 @@ impl Outcome {
 /// A chapter's programs, one for each library of the book.
 type Programs = Vec<(Library, PathBuf)>;
 
-/// Ways that are run at the same time: their cases wait more than they work.
+/// Parts that are run at the same time: their cases wait more than they work.
 const AT_ONCE: usize = 8;
+
+/// A way is run in parts of so many chapters, each with a daemon, so that no way ends long after the others.
+const PART: usize = 8;
+
+/// Chapters that run in one way, one after the other.
+struct Part<'a> {
+    way: &'a Way,
+    /// Their numbers, which their names have, and their programs.
+    chapters: Vec<(usize, &'a Programs)>,
+}
+
+/// The parts of all ways, in each those chapters that run in it: see [`Book::thorough`]. Chapters beside each other
+/// in a part are far from each other in the book, for those of one name take long together.
+fn parts<'a>(ways: &'a [Way], chapters: &'a [(bool, Programs)]) -> Vec<Part<'a>> {
+    let mut parts = Vec::new();
+    for way in ways {
+        let runs = |(_, (thorough, _)): &(usize, &(bool, _))| way.few || *thorough;
+        let own = chapters.iter().enumerate().filter(runs);
+        let own: Vec<_> = own.map(|(number, (_, programs))| (number, programs)).collect();
+        let count = own.len().div_ceil(PART);
+        for first in 0..count {
+            let chapters = own.iter().skip(first).step_by(count).copied().collect();
+            parts.push(Part { way, chapters });
+        }
+    }
+    parts
+}
 
 /// Of the system's daemon: one user may fill a switch, as the rules have it (S-VALE-2).
 const SETTINGS: &str = "switch_ports_per_user = 254\n";
@@ -119,7 +147,7 @@ pub struct Runs {
     pub untidy: Vec<Way>,
 }
 
-/// Runs all chapters in all ways, each with a home, a daemon and a network namespace of its own.
+/// Runs all chapters in all ways, each part with a home, a daemon and a network namespace of its own.
 pub fn run(book: &Book, chapters: &[Chapter]) -> Runs {
     let built = Home::new();
     if !book.artefacts.is_empty() {
@@ -129,17 +157,18 @@ pub fn run(book: &Book, chapters: &[Chapter]) -> Runs {
     let programs: Vec<Programs> = chapters.iter().map(build).collect();
     let chapters: Vec<(bool, Programs)> =
         chapters.iter().map(|chapter| chapter.is_thorough(book)).zip(programs).collect();
-    let ways = Mutex::new(ways(book).into_iter());
+    let ways = ways(book);
+    let parts = Mutex::new(parts(&ways, &chapters).into_iter());
     let runs = Mutex::new(Runs::default());
     let work = || {
         loop {
-            let next = ways.lock().expect("no thread panics with it").next();
-            let Some(way) = next else { return };
-            let (outcomes, tidy) = elsewhere(|| run_way(&built, book, &chapters, &way));
+            let next = parts.lock().expect("no thread panics with it").next();
+            let Some(part) = next else { return };
+            let (outcomes, tidy) = elsewhere(|| run_part(&built, book, &part));
             let mut runs = runs.lock().expect("no thread panics with it");
             runs.outcomes.extend(outcomes);
             if !tidy {
-                runs.untidy.push(way);
+                runs.untidy.push(part.way.clone());
             }
         }
     };
@@ -161,14 +190,9 @@ fn elsewhere<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     if is_root() { Netns::quiet("rwc").enter(work) } else { work() }
 }
 
-/// Runs the chapters in one way, if it is one of the few all of them, and else the thorough ones. Tells whether
-/// the daemon ended as it should.
-fn run_way(
-    built: &Home,
-    book: &Book,
-    chapters: &[(bool, Programs)],
-    way: &Way,
-) -> (Vec<Outcome>, bool) {
+/// Runs the chapters of a part. Tells whether the daemon ended as it should.
+fn run_part(built: &Home, book: &Book, part: &Part<'_>) -> (Vec<Outcome>, bool) {
+    let way = part.way;
     let home = Home::new();
     let group = if is_root() { GROUP } else { rustix::process::getgid().as_raw() };
     let start = || home.system_daemon_with(group, 0o660, SETTINGS, |daemon| daemon);
@@ -177,10 +201,7 @@ fn run_way(
         home.give_to_nobody();
     }
     let mut outcomes = Vec::new();
-    for (chapter, (thorough, programs)) in chapters.iter().enumerate() {
-        if !(way.few || *thorough) {
-            continue;
-        }
+    for (chapter, programs) in &part.chapters {
         let found = programs.iter().find(|(library, _)| *library == way.library);
         let program = &found.expect("each way has its program").1;
         let mut command = match way.daemon {
