@@ -6,7 +6,8 @@ mod common;
 use common::{
     World, all,
     faults::{
-        asks, at_each_step, books, close_at_each_step, fails_after, quiet, register, register_with,
+        apart, asks, at_each_step, books, close_at_each_step, fails_after, quiet, register,
+        register_with,
     },
     select,
 };
@@ -109,7 +110,7 @@ fn filter(text: &str) -> Option<Filter> {
 /// The first to open an interface decides what it is.
 #[test]
 fn first_users() {
-    if skip_without_root("first_users") {
+    if skip_without_root("first_users") || apart("first_users") {
         return;
     }
     let _turn = quiet();
@@ -122,7 +123,15 @@ fn first_users() {
     of.sweep("packets", open_in(select(RingSelection::AllAndHost), NicMode::Packet));
     of.assert_restored();
     of.world.assert_empty();
+}
 
+/// The same for an interface in a namespace that is not the registry's.
+#[test]
+fn first_users_elsewhere() {
+    if skip_without_root("first_users_elsewhere") || apart("first_users_elsewhere") {
+        return;
+    }
+    let _turn = quiet();
     let mut of = Interfaces::new(true);
     of.sweep("elsewhere", open_in(select(RingSelection::AllAndHost), NicMode::Copy));
     of.assert_restored();
@@ -132,7 +141,7 @@ fn first_users() {
 /// What one user's requests do to what another has: a queue, or the host rings.
 #[test]
 fn beside_others() {
-    if skip_without_root("beside_others") {
+    if skip_without_root("beside_others") || apart("beside_others") {
         return;
     }
     let _turn = quiet();
@@ -159,7 +168,7 @@ fn insn(code: u8, immediate: i32) -> Ebpf {
 /// What programs ask about rings that they have.
 #[test]
 fn filters_and_queues() {
-    if skip_without_root("filters_and_queues") {
+    if skip_without_root("filters_and_queues") || apart("filters_and_queues") {
         return;
     }
     let _turn = quiet();
@@ -219,7 +228,7 @@ fn filters_and_queues() {
 /// An interface joins a switch, is polled, and leaves it.
 #[test]
 fn attached() {
-    if skip_without_root("attached") {
+    if skip_without_root("attached") || apart("attached") {
         return;
     }
     let _turn = quiet();
@@ -267,7 +276,7 @@ fn attached() {
 /// A persistent port on one switch joins a second one, and leaves them, in either order.
 #[test]
 fn second_switches() {
-    if skip_without_root("second_switches") {
+    if skip_without_root("second_switches") || apart("second_switches") {
         return;
     }
     let _turn = quiet();

@@ -3,6 +3,7 @@
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
+    process::Command,
     sync::{Mutex, MutexGuard, Once},
 };
 
@@ -26,6 +27,25 @@ pub fn quiet() -> MutexGuard<'static, ()> {
         }));
     });
     TURN.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// Says to a process that it is to run the test itself: see [`apart`].
+const APART: &str = "RINGWAY_TEST_APART";
+
+/// Has a process of its own run this test, and tells whether it has done so: to be called by each test of a
+/// program whose tests wait more than they work, so that they wait at the same time.
+#[allow(clippy::disallowed_methods, reason = "tests are told by variables what to do")]
+pub fn apart(test: &str) -> bool {
+    if std::env::var_os(APART).is_some() {
+        return false;
+    }
+    let mut command = Command::new(std::env::current_exe().expect("this program has a path"));
+    command.args([test, "--exact", "--nocapture", "--test-threads=1"]).env(APART, "1");
+    let output = command.output().expect("it has been started before");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("1 passed"), "{test} is not the name of the test");
+    true
 }
 
 /// A port, and what it takes of its interface.
