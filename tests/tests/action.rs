@@ -8,7 +8,7 @@ use ringway_testkit::{Netns, PacketSocket, Proc, Snapshot, VethPair, frame, skip
 use ringway_tests::{
     Home, Random,
     c::{Language::C11, Library::Preloaded, compile_bpf},
-    compile, ends, inside, isolated, until,
+    compile, ends, inside, isolated, one_at_a_time, until,
 };
 use rustix::process::Signal;
 
@@ -102,6 +102,7 @@ fn run(test: &str, body: impl FnOnce(&Home)) {
     if skip_without_root(test) {
         return;
     }
+    let _turn = one_at_a_time();
     isolated(test, body);
 }
 

@@ -8,7 +8,7 @@ use ringway_testkit::{Netns, Proc, Snapshot, skip_without_root};
 use ringway_tests::{
     Home, ends,
     frame::{self, Seen},
-    inside, isolated, until,
+    inside, isolated, one_at_a_time, until,
     wire::{connect, sockets, wire},
 };
 use rustix::{
@@ -63,6 +63,7 @@ fn nothing_is_lost_before_the_first_sync() {
     if skip_without_root("nothing_is_lost_before_the_first_sync") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("nothing_is_lost_before_the_first_sync", |_| {
         let (a, b, _pair) = wire();
         let mut sender = open(&b, "netmap:n1").unwrap();
@@ -80,6 +81,7 @@ fn nothing_is_lost_before_the_first_sync_of_host_rings() {
     if skip_without_root("nothing_is_lost_before_the_first_sync_of_host_rings") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("nothing_is_lost_before_the_first_sync_of_host_rings", |_| {
         let (a, b, _pair) = wire();
         let [stack, _] = sockets(&a, &b);
@@ -108,6 +110,7 @@ fn after_the_close_the_stack_has_the_interface() {
     if skip_without_root("after_the_close_the_stack_has_the_interface") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("after_the_close_the_stack_has_the_interface", |_| {
         let (a, b, _pair) = wire();
         let [here, there] = sockets(&a, &b);
@@ -126,6 +129,7 @@ fn after_the_close_others_may_have_the_port() {
     if skip_without_root("after_the_close_others_may_have_the_port") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("after_the_close_others_may_have_the_port", |_| {
         let (a, _b, _pair) = wire();
         for name in ["netmap:n0", "vale0:a", "netmap:p{1"] {
@@ -145,6 +149,7 @@ fn frames_that_are_longer_than_a_buffer_come_in_several() {
     if skip_without_root("frames_that_are_longer_than_a_buffer_come_in_several") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("frames_that_are_longer_than_a_buffer_come_in_several", |_| {
         let (a, b, _pair) = wire();
         let [_, stack] = sockets(&a, &b);
@@ -182,6 +187,7 @@ fn sleepers_learn_that_their_interface_has_gone() {
     if skip_without_root("sleepers_learn_that_their_interface_has_gone") {
         return;
     }
+    let _turn = one_at_a_time();
     let before = Snapshot::take();
     let home = Home::new();
     for moved in [false, true] {
@@ -211,6 +217,7 @@ fn an_interface_goes_and_comes_back() {
     if skip_without_root("an_interface_goes_and_comes_back") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("an_interface_goes_and_comes_back", |_| {
         let (a, b, pair) = wire();
         let mut old = Some(open(&a, "netmap:n0*").unwrap());
@@ -243,6 +250,7 @@ fn a_sender_learns_of_it_although_the_daemon_was_killed() {
     if skip_without_root("a_sender_learns_of_it_although_the_daemon_was_killed") {
         return;
     }
+    let _turn = one_at_a_time();
     let home = Home::new();
     let (a, _b, pair) = wire();
     let sender = Proc::spawn(inside(&a, home.traffic(&["send", "netmap:n0", "1"])));
@@ -261,6 +269,7 @@ fn a_nic_on_a_bridge_goes() {
     if skip_without_root("a_nic_on_a_bridge_goes") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("a_nic_on_a_bridge_goes", |home| {
         let before = Snapshot::take();
         let (a, b, pair) = wire();
@@ -292,6 +301,7 @@ fn a_persistent_port_goes() {
     if skip_without_root("a_persistent_port_goes") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("a_persistent_port_goes", |home| {
         let before = Snapshot::take();
         for deleted in [true, false] {

@@ -6,7 +6,7 @@ use std::{process::Command, time::Duration};
 use ringway::{Control, KernelCounters, Port, PortInfo, RingInfo};
 use ringway_testkit::{Netns, VethPair, skip_without_root};
 use ringway_tests::{
-    isolated,
+    isolated, one_at_a_time,
     packet::{numbered, receive, send},
     until,
 };
@@ -66,6 +66,7 @@ fn what_finds_no_room() {
     if skip_without_root("what_finds_no_room") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("what_finds_no_room", |home| {
         home.install(&[("ringway", "ringway-cli")]);
         for mode in ["copy", "generic", "packet"] {
@@ -108,6 +109,7 @@ fn what_the_device_loses() {
     if skip_without_root("what_the_device_loses") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("what_the_device_loses", |home| {
         home.install(&[("ringway", "ringway-cli")]);
         let (a, b, _pair) = wire();

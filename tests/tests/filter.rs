@@ -14,7 +14,7 @@ use ringway_testkit::{Netns, Proc, Snapshot, VethPair, skip_without_root};
 use ringway_tests::{
     Home,
     c::{Language::C11, Library::*},
-    compile, ends, inside, isolated, until,
+    compile, ends, inside, isolated, one_at_a_time, until,
 };
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -145,6 +145,7 @@ fn run(test: &str, body: impl FnOnce(&Home)) {
     if skip_without_root(test) {
         return;
     }
+    let _turn = one_at_a_time();
     isolated(test, body);
 }
 
@@ -491,6 +492,7 @@ fn c_programs_hear_what_is_wrong() {
 /// What is no interface has its filter from the program that opens it, and no other.
 #[test]
 fn what_is_no_interface_is_given_no_filter() {
+    let _turn = one_at_a_time();
     isolated("what_is_no_interface_is_given_no_filter", |_| {
         for spec in ["vale0:a", "p{0"] {
             let port = Port::options().filter(filter("udp")).open(spec).unwrap();

@@ -5,7 +5,7 @@ use std::{io::IoSlice, mem::MaybeUninit, process::Command, thread, time::Duratio
 
 use ringway_proto::{Cause, Error, Registration, Reply, Request, VERSION};
 use ringway_testkit::{Netns, Proc, skip_without_root};
-use ringway_tests::{GROUP, Home, as_nobody, connect, ends, inside, until};
+use ringway_tests::{GROUP, Home, as_nobody, connect, ends, inside, one_at_a_time, until};
 use rustix::{
     fd::{AsFd, OwnedFd},
     io::read,
@@ -49,6 +49,7 @@ fn nobody_speaks_for_another_network_namespace() {
     if skip_without_root("nobody_speaks_for_another_network_namespace") {
         return;
     }
+    let _turn = one_at_a_time();
     let home = Home::new();
     let (a, b) = (Netns::quiet("rwi"), Netns::quiet("rwi"));
     let _wire = a.veth(&b, "a0", "b0");
@@ -121,6 +122,7 @@ fn root_of_a_container_is_not_the_machines() {
     if skip_without_root("root_of_a_container_is_not_the_machines") {
         return;
     }
+    let _turn = one_at_a_time();
     let home = Home::new();
     let (a, b) = (Netns::quiet("rwi"), Netns::quiet("rwi"));
     let _wire = a.veth(&b, "a0", "b0");

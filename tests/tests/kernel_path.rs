@@ -9,7 +9,7 @@ use std::{
 use ringway::{BridgePortInfo, Control, Port, PortSettings, Vlan};
 use ringway_proto::PortTotals;
 use ringway_testkit::{Netns, PacketSocket, Proc, Snapshot, VethPair, frame, skip_without_root};
-use ringway_tests::{isolated, receive, until};
+use ringway_tests::{isolated, one_at_a_time, receive, until};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -108,6 +108,7 @@ fn what_the_switch_knows_is_forwarded_whole() {
     if skip_without_root("what_the_switch_knows_is_forwarded_whole") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("what_the_switch_knows_is_forwarded_whole", |home| {
         let before = Snapshot::take();
         let control = Control::connect().unwrap();
@@ -160,6 +161,7 @@ fn frames_stay_in_order_while_they_change_their_path() {
     if skip_without_root("frames_stay_in_order_while_they_change_their_path") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("frames_stay_in_order_while_they_change_their_path", |home| {
         let control = Control::connect().unwrap();
         let containers = Containers::new(2);
@@ -211,6 +213,7 @@ fn vlans_are_kept_apart() {
     if skip_without_root("vlans_are_kept_apart") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("vlans_are_kept_apart", |home| {
         let control = Control::connect().unwrap();
         let containers = Containers::new(3);
@@ -254,6 +257,7 @@ fn the_kernel_does_what_the_worker_would() {
     if skip_without_root("the_kernel_does_what_the_worker_would") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("the_kernel_does_what_the_worker_would", |home| {
         let control = Control::connect().unwrap();
         let containers = Containers::new(3);
@@ -327,6 +331,7 @@ fn tunnels_cross() {
     if skip_without_root("tunnels_cross") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("tunnels_cross", |home| {
         let control = Control::connect().unwrap();
         let containers = Containers::new(2);
@@ -670,6 +675,7 @@ fn nothing_is_left_of_a_daemon_that_was_killed() {
     if skip_without_root("nothing_is_left_of_a_daemon_that_was_killed") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("nothing_is_left_of_a_daemon_that_was_killed", |home| {
         let control = Control::connect().unwrap();
         let containers = Containers::new(2);

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, process::Command, time::Duration};
 
 use ringway_testkit::{Proc, skip_without_root};
 use ringway_tests::{
-    Home, as_nobody,
+    Home, as_nobody, one_at_a_time,
     resources::{descriptors, kilobytes, wait_asleep},
     until,
 };
@@ -85,6 +85,7 @@ fn short_of_everything() {
     if skip_without_root("short_of_everything") {
         return;
     }
+    let _turn = one_at_a_time();
     let mut world = World::new();
     wait_asleep(world.daemon);
     let before = descriptors(world.daemon);

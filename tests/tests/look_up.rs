@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use ringway_testkit::{Netns, Proc, forbid_ioctls, skip_without_root};
-use ringway_tests::{GROUP, Home, as_nobody, ends, inside};
+use ringway_tests::{GROUP, Home, as_nobody, ends, inside, one_at_a_time};
 use rustix::process::Signal;
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -26,6 +26,7 @@ fn names_that_clients_make_up_load_no_modules() {
     if skip_without_root("names_that_clients_make_up_load_no_modules") {
         return;
     }
+    let _turn = one_at_a_time();
     let home = Home::new();
     home.install(&[("ringway", "ringway-cli")]);
     let (a, b) = (Netns::quiet("rwq"), Netns::quiet("rwq"));

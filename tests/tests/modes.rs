@@ -4,7 +4,7 @@ use std::{process::Command, time::Duration};
 
 use ringway::{Control, Error, NicMode, Port};
 use ringway_testkit::{Netns, Proc, Snapshot, VethPair, skip_without_root};
-use ringway_tests::{Home, ends, frame, inside, isolated, receive, until};
+use ringway_tests::{Home, ends, frame, inside, isolated, one_at_a_time, receive, until};
 use rustix::{io::Errno, process::Signal};
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -42,6 +42,7 @@ fn each_mode_by_name() {
     if skip_without_root("each_mode_by_name") {
         return;
     }
+    let _turn = one_at_a_time();
     let before = Snapshot::take();
     let home = Home::new();
     let (a, b, pair) = wire();
@@ -83,6 +84,7 @@ fn a_mode_is_what_was_asked_for_or_an_error() {
     if skip_without_root("a_mode_is_what_was_asked_for_or_an_error") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("a_mode_is_what_was_asked_for_or_an_error", |home| {
         let (a, _b, _pair) = wire();
         let refused = open(&a, "netmap:n0@mode=zerocopy").unwrap_err();
@@ -124,6 +126,7 @@ fn the_environment_asks_for_a_mode() {
     if skip_without_root("the_environment_asks_for_a_mode") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("the_environment_asks_for_a_mode", |home| {
         let (a, _b, _pair) = wire();
         let hold = |wanted: &str, spec: &str| {
@@ -152,6 +155,7 @@ fn beside_another_xdp_program() {
     if skip_without_root("beside_another_xdp_program") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("beside_another_xdp_program", |home| {
         let (a, b, _pair) = wire();
         // Another daemon's, with all queues left to the stack: nobody has a receive ring.
@@ -183,6 +187,7 @@ fn an_interface_without_xdp() {
     if skip_without_root("an_interface_without_xdp") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("an_interface_without_xdp", |home| {
         let (a, b, _pair) = wire();
         b.run("ip link add m1 link n1 type macvlan mode bridge && ip link set m1 up");
@@ -222,6 +227,7 @@ fn why_it_is_no_better_mode_is_told_by_all_queues() {
     if skip_without_root("why_it_is_no_better_mode_is_told_by_all_queues") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("why_it_is_no_better_mode_is_told_by_all_queues", |home| {
         let (a, b) = (Netns::quiet("rwm"), Netns::quiet("rwm"));
         let _pair = a.veth_queues(&b, "n0", "n1", 2);

@@ -12,7 +12,7 @@ use ringway::{Control, Interest, Port};
 use ringway_abi::NS_MOREFRAG;
 use ringway_testkit::{Netns, PacketSocket, Proc, skip_without_root};
 use ringway_tests::{
-    inside, isolated, until,
+    inside, isolated, one_at_a_time, until,
     wire::{sockets, wire},
 };
 
@@ -89,6 +89,7 @@ fn programs_get_frames_of_a_new_mtu() {
     if skip_without_root("programs_get_frames_of_a_new_mtu") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("programs_get_frames_of_a_new_mtu", |_| {
         for mode in ["copy", "generic", "packet"] {
             let (a, b, _pair) = wire();
@@ -127,6 +128,7 @@ fn frames_longer_than_can_be_sent_arrive() {
     if skip_without_root("frames_longer_than_can_be_sent_arrive") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("frames_longer_than_can_be_sent_arrive", |_| {
         for mode in ["copy", "generic"] {
             let (a, b, _pair) = wire();
@@ -149,6 +151,7 @@ fn segments_are_of_the_new_mtu() {
     if skip_without_root("segments_are_of_the_new_mtu") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("segments_are_of_the_new_mtu", |home| {
         let (a, b, _pair) = wire();
         let join = ["join", "netmap:n0@mode=packet", "netmap:n0^"];
@@ -186,6 +189,7 @@ fn host_rings_follow() {
     if skip_without_root("host_rings_follow") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("host_rings_follow", |home| {
         for mode in ["copy", "generic", "packet"] {
             let (a, b, _pair) = wire();
@@ -232,6 +236,7 @@ fn a_bridge_follows() {
     if skip_without_root("a_bridge_follows") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("a_bridge_follows", |_| {
         for mode in ["copy", "generic", "packet"] {
             let (a, b, _pair) = wire();

@@ -14,7 +14,7 @@ use ringway_testkit::{Netns, Proc, Snapshot, VethPair, skip_without_root};
 use ringway_tests::{
     Home, Random,
     c::{Language::C11, Library::Preloaded, succeed},
-    compile, ends, frame, inside, isolated, receive, until,
+    compile, ends, frame, inside, isolated, one_at_a_time, receive, until,
     wire::await_sent,
 };
 use rustix::process::Signal;
@@ -46,6 +46,7 @@ fn ports_and_their_end() {
     if skip_without_root("ports_and_their_end") {
         return;
     }
+    let _turn = one_at_a_time();
     let before = Snapshot::take();
     let home = Home::new();
     let (a, b, pair) = wire();
@@ -84,6 +85,7 @@ fn traffic_outlives_the_daemon() {
     if skip_without_root("traffic_outlives_the_daemon") {
         return;
     }
+    let _turn = one_at_a_time();
     let home = Home::new();
     let (a, b, _pair) = wire();
     let receiver = Proc::spawn(inside(&b, home.traffic(&["receive", "netmap:n1", "1"])));
@@ -110,6 +112,7 @@ fn c_programs() {
     if skip_without_root("c_programs") {
         return;
     }
+    let _turn = one_at_a_time();
     let home = Home::new();
     let (a, b, _pair) = wire();
     let [sender, receiver] = ["sender", "receiver"].map(|name| {
@@ -137,6 +140,7 @@ fn a_bridge_between_hosts() {
     if skip_without_root("a_bridge_between_hosts") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("a_bridge_between_hosts", |home| {
         let before = Snapshot::take();
         let (switch, a, b) = (Netns::quiet("rwn"), Netns::quiet("rwn"), Netns::quiet("rwn"));
@@ -184,6 +188,7 @@ fn a_bridge_in_each_mode() {
     if skip_without_root("a_bridge_in_each_mode") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("a_bridge_in_each_mode", |home| {
         let before = Snapshot::take();
         let (switch, a, b) = (Netns::quiet("rwn"), Netns::quiet("rwn"), Netns::quiet("rwn"));
@@ -281,6 +286,7 @@ fn checksums_are_finished_behind_a_tunnel() {
     if skip_without_root("checksums_are_finished_behind_a_tunnel") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("checksums_are_finished_behind_a_tunnel", |_| {
         let (a, b, pair) = wire();
         for (netns, below, own, other) in [(&a, "n0", 1, 2), (&b, "n1", 2, 1)] {
@@ -332,6 +338,7 @@ fn an_attached_interface_and_its_namespace() {
     if skip_without_root("an_attached_interface_and_its_namespace") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("an_attached_interface_and_its_namespace", |home| {
         let before = Snapshot::take();
         for by_detaching in [false, true] {

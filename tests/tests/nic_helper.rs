@@ -7,6 +7,7 @@ use ringway::{Control, Error, Port, PortShape};
 use ringway_testkit::{Netns, NicState, Proc, Snapshot, VethPair, skip_without_root};
 use ringway_tests::{
     GROUP, Home, OnDrop, Pair, Random, as_nobody, ends, inside, isolated_with_system,
+    one_at_a_time,
     resources::{descriptors, resources},
     until,
 };
@@ -82,6 +83,7 @@ fn the_broker_has_no_privileges_and_the_helper_no_client() {
     if skip_without_root(NAME) {
         return;
     }
+    let _turn = one_at_a_time();
     isolated_with_system(NAME, HANGS, |home| {
         let before = Snapshot::take();
         let world = World::new();
@@ -157,6 +159,7 @@ fn nobody_waits_for_the_helper_but_for_interfaces() {
     if skip_without_root(NAME) {
         return;
     }
+    let _turn = one_at_a_time();
     isolated_with_system(NAME, 4 * LIMIT, |home| {
         let before = Snapshot::take();
         let world = World::new();
@@ -243,6 +246,7 @@ fn a_killed_helper_costs_what_it_was_doing() {
     if skip_without_root(NAME) {
         return;
     }
+    let _turn = one_at_a_time();
     isolated_with_system(NAME, HANGS, |home| {
         let mut random = Random::seeded();
         let before = Snapshot::take();
@@ -320,6 +324,7 @@ fn without_helper_and_launcher_the_daemon_says_so_and_the_rest_goes_on() {
     if skip_without_root(NAME) {
         return;
     }
+    let _turn = one_at_a_time();
     isolated_with_system(NAME, HANGS, |home| {
         let before = Snapshot::take();
         let world = World::new();
@@ -394,6 +399,7 @@ fn interfaces_of_another_namespace_are_set_up_there() {
     if skip_without_root(NAME) {
         return;
     }
+    let _turn = one_at_a_time();
     isolated_with_system(NAME, HANGS, |home| {
         let before = Snapshot::take();
         let world = World::new();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringway_testkit::{Netns, Proc, Snapshot, skip_without_root};
-use ringway_tests::{GROUP, Home, as_nobody, ends, inside, until};
+use ringway_tests::{GROUP, Home, as_nobody, ends, inside, one_at_a_time, until};
 use rustix::process::Signal;
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -20,6 +20,7 @@ fn users_have_queues_of_one_interface_at_once() {
     if skip_without_root("users_have_queues_of_one_interface_at_once") {
         return;
     }
+    let _turn = one_at_a_time();
     let before = Snapshot::take();
     let home = Home::new();
     let (a, b) = (Netns::quiet("rwu"), Netns::quiet("rwu"));
@@ -120,6 +121,7 @@ fn the_last_queue_takes_the_mode_along() {
     if skip_without_root("the_last_queue_takes_the_mode_along") {
         return;
     }
+    let _turn = one_at_a_time();
     let before = Snapshot::take();
     let home = Home::new();
     let (a, b) = (Netns::quiet("rwu"), Netns::quiet("rwu"));

@@ -10,7 +10,7 @@ use std::{
 
 use ringway::{Error, Interest, PollablePort, Port};
 use ringway_testkit::{Netns, skip_without_root};
-use ringway_tests::{ends, isolated, wire::wire};
+use ringway_tests::{ends, isolated, one_at_a_time, wire::wire};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, epoll, poll},
     fd::{AsFd, AsRawFd, OwnedFd},
@@ -101,6 +101,7 @@ fn an_interfaces_descriptor_follows_the_packets() {
     if skip_without_root("an_interfaces_descriptor_follows_the_packets") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("an_interfaces_descriptor_follows_the_packets", |_| {
         for mode in ["copy", "generic", "packet"] {
             let (a, b, _pair) = wire();

@@ -4,7 +4,7 @@
 use std::{fs, os::unix::fs::PermissionsExt, process::Command, time::Duration};
 
 use ringway_testkit::{Netns, NicState, Proc, Snapshot, VethPair, skip_without_root};
-use ringway_tests::{Home, assert_connected, inside, until};
+use ringway_tests::{Home, assert_connected, inside, one_at_a_time, until};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -144,6 +144,7 @@ fn between_an_interface_and_its_stack() {
     if skip_without_root("between_an_interface_and_its_stack") {
         return;
     }
+    let _turn = one_at_a_time();
     let before = Snapshot::take();
     for mode in ["", "@mode=generic", "@mode=packet"] {
         let home = home();
@@ -167,6 +168,7 @@ fn on_a_switch() {
     if skip_without_root("on_a_switch") {
         return;
     }
+    let _turn = one_at_a_time();
     let before = Snapshot::take();
     let home = home();
     let hosts = [(); 3].map(|()| Netns::new("rwp"));
@@ -201,6 +203,7 @@ fn over_a_wire_that_loses_and_delays() {
     if skip_without_root("over_a_wire_that_loses_and_delays") {
         return;
     }
+    let _turn = one_at_a_time();
     let home = home();
     let (a, b, _pair) = wired(1);
     address(&a, "n0", CLIENT);
@@ -222,6 +225,7 @@ fn with_jumbo_frames() {
     if skip_without_root("with_jumbo_frames") {
         return;
     }
+    let _turn = one_at_a_time();
     let home = home();
     let hosts = [(); 3].map(|()| Netns::quiet("rwp"));
     let [middle, a, b] = &hosts;
@@ -260,6 +264,7 @@ fn vlans_between_switches() {
     if skip_without_root("vlans_between_switches") {
         return;
     }
+    let _turn = one_at_a_time();
     let before = Snapshot::take();
     let home = home();
     let switch = Netns::quiet("rwp");

@@ -16,7 +16,9 @@ use ringway::{
     BridgePortInfo, Cause, Control, Forwarding, Lossless, Port, PortSettings, SourceAddresses, Vlan,
 };
 use ringway_testkit::{Netns, Proc, VethPair, skip_without_root};
-use ringway_tests::{GROUP, Home, NOBODY, as_nobody, ends, inside, isolated_with_system, until};
+use ringway_tests::{
+    GROUP, Home, NOBODY, as_nobody, ends, inside, isolated_with_system, one_at_a_time, until,
+};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -145,6 +147,7 @@ fn what_was_set_up_is_there_again() {
         return;
     }
     isolated_with_system("what_was_set_up_is_there_again", LIMIT, |home| {
+        let _turn = one_at_a_time();
         let world = World::new(home);
         let more = "nic_users = ['65534']\nswitches_per_user = 2\n";
         let daemon = world.daemon(home, more);
@@ -281,6 +284,7 @@ fn a_broken_file_keeps_no_daemon_from_starting() {
     if skip_without_root("a_broken_file_keeps_no_daemon_from_starting") {
         return;
     }
+    let _turn = one_at_a_time();
     let home = Home::new();
     let world = World::new(&home);
     let start = |text: &str| {
@@ -337,6 +341,7 @@ fn what_cannot_be_had_is_waited_for() {
         return;
     }
     isolated_with_system("what_cannot_be_had_is_waited_for", HANGS, |home| {
+        let _turn = one_at_a_time();
         let mut world = World::new(home);
         let daemon = world.daemon(home, "");
         world.run(home, "ringway", &["switch", "attach", "vale0", "a0", "b0"]);
@@ -393,6 +398,7 @@ fn rights_are_those_of_the_new_configuration() {
     if skip_without_root("rights_are_those_of_the_new_configuration") {
         return;
     }
+    let _turn = one_at_a_time();
     let home = Home::new();
     let world = World::new(&home);
     let daemon = world.daemon(&home, "nic_users = ['65534']\n");

@@ -4,7 +4,7 @@
 use std::{process::Command, time::Duration};
 
 use ringway_testkit::{Netns, Proc, Snapshot, skip_without_root};
-use ringway_tests::{GROUP, Home, as_nobody, ends, inside, until};
+use ringway_tests::{GROUP, Home, as_nobody, ends, inside, one_at_a_time, until};
 use rustix::process::Signal;
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -37,6 +37,7 @@ fn programs_in_containers_open_what_policy_grants_them() {
     if skip_without_root("programs_in_containers_open_what_policy_grants_them") {
         return;
     }
+    let _turn = one_at_a_time();
     let before = Snapshot::take();
     let home = Home::new();
     let (a, b) = (Netns::quiet("rwc"), Netns::quiet("rwc"));

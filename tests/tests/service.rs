@@ -10,7 +10,7 @@ use std::{
 };
 
 use ringway_testkit::{Folder, Proc, Snapshot, skip_without_root, unique_name};
-use ringway_tests::{Home, c::project, ends, until};
+use ringway_tests::{Home, c::project, ends, one_at_a_time, until};
 use rustix::process::Signal;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -133,6 +133,7 @@ fn the_unit_serves_and_comes_back() {
     if skip_without_root("the_unit_serves_and_comes_back") {
         return;
     }
+    let _turn = one_at_a_time();
     let before = Snapshot::take();
     let home = Home::new();
     home.install(&[("ringway", "ringway-cli")]);

@@ -6,7 +6,8 @@ use std::time::Duration;
 use ringway::{Control, Port, PortShape};
 use ringway_testkit::{Netns, PacketSocket, Proc, Snapshot, VethPair, frame, skip_without_root};
 use ringway_tests::{
-    Home, Random, assert_connected, ends, inside, isolated, packet::send, receive, until,
+    Home, Random, assert_connected, ends, inside, isolated, one_at_a_time, packet::send, receive,
+    until,
 };
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -26,6 +27,7 @@ fn stacks_on_a_bridge() {
     if skip_without_root("stacks_on_a_bridge") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("stacks_on_a_bridge", |home| {
         let before = Snapshot::take();
         let (a, b) = (Netns::quiet("rws"), Netns::quiet("rws"));
@@ -60,6 +62,7 @@ fn a_program_between_stacks() {
     if skip_without_root("a_program_between_stacks") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("a_program_between_stacks", |home| {
         let before = Snapshot::take();
         let (a, b) = (Netns::quiet("rws"), Netns::quiet("rws"));
@@ -101,6 +104,7 @@ fn persistent_ports_go_with_the_daemon() {
     if skip_without_root("persistent_ports_go_with_the_daemon") {
         return;
     }
+    let _turn = one_at_a_time();
     let before = Snapshot::take();
     isolated("persistent_ports_go_with_the_daemon", |home| {
         let netns = Netns::quiet("rws");
@@ -157,6 +161,7 @@ fn a_program_between_a_nic_and_its_stack() {
     if skip_without_root("a_program_between_a_nic_and_its_stack") {
         return;
     }
+    let _turn = one_at_a_time();
     let before = Snapshot::take();
     let home = Home::new();
     let (a, b, pair) = wired_hosts();
@@ -191,6 +196,7 @@ fn s_host_2_what_is_diverted() {
     if skip_without_root("s_host_2_what_is_diverted") {
         return;
     }
+    let _turn = one_at_a_time();
     let home = Home::new();
     let (a, b, _pair) = wired_hosts();
     // So that both know each other's address.
@@ -221,6 +227,7 @@ fn a_nic_and_its_stack_on_a_bridge() {
     if skip_without_root("a_nic_and_its_stack_on_a_bridge") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("a_nic_and_its_stack_on_a_bridge", |home| {
         let before = Snapshot::take();
         let (a, b, pair) = wired_hosts();
@@ -251,6 +258,7 @@ fn an_interface_without_native_xdp() {
     if skip_without_root("an_interface_without_native_xdp") {
         return;
     }
+    let _turn = one_at_a_time();
     let home = Home::new();
     let (a, b, _pair) = wired_hosts();
     a.run("ip addr flush dev n0 && ip link add m0 link n0 type macvlan mode bridge");
@@ -272,6 +280,7 @@ fn a_neighbour_sends_nothing_past_the_program() {
     if skip_without_root("a_neighbour_sends_nothing_past_the_program") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("a_neighbour_sends_nothing_past_the_program", |home| {
         let (a, b, _pair) = wired_hosts();
         let (neighbour, stack) = (PacketSocket::new(&b, "n1"), PacketSocket::new(&a, "n0"));
@@ -314,6 +323,7 @@ fn an_interface_in_packet_mode() {
     if skip_without_root("an_interface_in_packet_mode") {
         return;
     }
+    let _turn = one_at_a_time();
     let home = Home::new();
     let (a, b, _pair) = wired_hosts();
     let untouched = state(&a, "n0");

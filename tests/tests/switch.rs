@@ -9,7 +9,7 @@ use std::{
 
 use ringway::{Control, Forwarding, Lossless, NicMode, Port, PortSettings, PortShape};
 use ringway_testkit::{Netns, PacketSocket, Proc, Snapshot, VethPair, frame, skip_without_root};
-use ringway_tests::{inside, isolated, until};
+use ringway_tests::{inside, isolated, one_at_a_time, until};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -125,6 +125,7 @@ fn state(netns: &Netns) -> String {
 }
 
 fn replaces_a_linux_bridge(test: &str, mode: Option<NicMode>, keep: bool) {
+    let _turn = one_at_a_time();
     isolated(test, |home| {
         let before = Snapshot::take();
         home.install(&[("ringway", "ringway-cli")]);
@@ -231,6 +232,7 @@ fn a_loop_is_found_blocked_and_told() {
     if skip_without_root("a_loop_is_found_blocked_and_told") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("a_loop_is_found_blocked_and_told", |home| {
         home.install(&[("ringway", "ringway-cli")]);
         let netns = Netns::quiet("rwl");
@@ -278,6 +280,7 @@ fn loops_behind_other_ports_are_found() {
     if skip_without_root("loops_behind_other_ports_are_found") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("loops_behind_other_ports_are_found", |home| {
         home.install(&[("ringway", "ringway-cli")]);
         let netns = Netns::quiet("rwl");
@@ -362,6 +365,7 @@ fn every_frame_arrives_or_is_counted() {
     if skip_without_root("every_frame_arrives_or_is_counted") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("every_frame_arrives_or_is_counted", |home| {
         let control = Control::connect().unwrap();
         for mode in [NicMode::Copy, NicMode::Generic, NicMode::Packet] {

@@ -7,7 +7,7 @@ use ringway::{Control, NicMode, Port, PortSettings, Vlan};
 use ringway_testkit::{
     Heard, Netns, PacketSocket, Proc, VethPair, frame, skip_without_root, tagged,
 };
-use ringway_tests::{inside, isolated, packet::send, receive};
+use ringway_tests::{inside, isolated, one_at_a_time, packet::send, receive};
 
 const LIMIT: Duration = Duration::from_secs(30);
 const CUSTOMER: u16 = 0x8100;
@@ -39,6 +39,7 @@ fn programs_have_tags() {
     if skip_without_root("programs_have_tags") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("programs_have_tags", |home| {
         let (a, b, _pair) = wire(1);
         let stack = PacketSocket::new(&a, "n0");
@@ -83,6 +84,7 @@ fn filters_see_tags_and_the_stack_has_its_frames() {
     if skip_without_root("filters_see_tags_and_the_stack_has_its_frames") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("filters_see_tags_and_the_stack_has_its_frames", |home| {
         let (a, b, _pair) = wire(1);
         let (far, near) = (PacketSocket::new(&a, "n0"), PacketSocket::new(&b, "n1"));
@@ -109,6 +111,7 @@ fn a_single_queue() {
     if skip_without_root("a_single_queue") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("a_single_queue", |home| {
         let (a, b, _pair) = wire(2);
         let (far, near) = (PacketSocket::new(&a, "n0"), PacketSocket::new(&b, "n1"));
@@ -157,6 +160,7 @@ fn through_host_rings() {
     if skip_without_root("through_host_rings") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("through_host_rings", |home| {
         home.install(&[("ringway", "ringway-cli")]);
         let (a, b, _pair) = wire(1);
@@ -196,6 +200,7 @@ fn filters_of_host_rings_see_tags() {
     if skip_without_root("filters_of_host_rings_see_tags") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("filters_of_host_rings_see_tags", |home| {
         let (a, b, _pair) = wire(1);
         let (far, near) = (PacketSocket::new(&a, "n0"), PacketSocket::new(&b, "n1"));
@@ -229,6 +234,7 @@ fn a_trunk_port() {
     if skip_without_root("a_trunk_port") {
         return;
     }
+    let _turn = one_at_a_time();
     isolated("a_trunk_port", |home| {
         let (a, b, _pair) = wire(1);
         let far = PacketSocket::new(&a, "n0");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringway_testkit::{Netns, NicState, Proc, Snapshot, forbid_tcx, skip_without_root};
-use ringway_tests::{GROUP, Home, assert_connected, inside};
+use ringway_tests::{GROUP, Home, assert_connected, inside, one_at_a_time};
 use rustix::process::{Pid, Signal, kill_process};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -14,6 +14,7 @@ fn without_tcx_the_host_rings_work_and_nothing_stays() {
     if skip_without_root("without_tcx_the_host_rings_work_and_nothing_stays") {
         return;
     }
+    let _turn = one_at_a_time();
     let before = Snapshot::take();
     let (a, b) = (Netns::quiet("rwk"), Netns::quiet("rwk"));
     let pair = a.veth(&b, "n0", "n1");

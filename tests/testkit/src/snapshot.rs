@@ -8,8 +8,8 @@ use crate::sys::{Kind, next_id};
 
 /// The links, namespaces, BPF programs and links, and shared-memory files that exist at a moment.
 ///
-/// The list is of the whole machine. What others make meanwhile is in it, too: a test that compares snapshots
-/// takes until that has gone, which is until the end of the tests that run beside it.
+/// The list is of the whole machine. What others make meanwhile is in it, too, and tests that compare
+/// snapshots are the longer for it; beside each other in one process they must not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     things: BTreeSet<String>,
