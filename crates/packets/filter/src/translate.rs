@@ -3,8 +3,8 @@
 //! Each classic instruction becomes a few of the other kind. What the classic machine promises has
 //! to be written out: a read beyond the packet, or a division by zero, is no match. The kernel's
 //! verifier must see it too, so every read stands behind a comparison with the packet's end, and
-//! an index behind one with a constant. An skb's bytes may lie anywhere: there the kernel is asked
-//! for each.
+//! an index behind one with a constant. An skb's bytes may lie anywhere: what is not where its headers are, the
+//! kernel is asked for.
 //!
 //! Where an XDP frame takes several buffers, it is the first that can be looked at; its length is
 //! that of the whole.
@@ -35,6 +35,7 @@ pub const CONTEXT: u8 = R6;
 /// Bytes at the end of the stack that a filter overwrites.
 pub const STACK: i16 = 72;
 
+/// Where in memory the packet begins and ends.
 const DATA: u8 = R2;
 const END: u8 = R3;
 /// Where in the packet a read ends.
@@ -52,8 +53,10 @@ const _: () = assert!(-MEMORY == 4 * WORDS as i16 && LENGTH + 4 == BYTES);
 const MD_DATA: i16 = 0;
 const MD_DATA_END: i16 = 4;
 
-/// Offset in `struct __sk_buff`.
+/// Offsets in `struct __sk_buff`.
 const SKB_LEN: i16 = 0;
+const SKB_DATA: i16 = 76;
+const SKB_DATA_END: i16 = 80;
 
 const SKB_LOAD_BYTES: u32 = 26;
 /// `bpf_xdp_load_bytes`; kernel 5.18 and newer.
@@ -187,60 +190,62 @@ impl Filter<'_> {
             Source::Constant(k) => self.asm.compute(alu::MOV, to, Operand::Constant(k)),
             Source::Length => self.asm.load(Size::Word, to, R10, LENGTH),
             Source::Memory(word) => self.asm.load(Size::Word, to, R10, memory(word)),
-            Source::Absolute(at, size) => {
-                self.begin();
-                self.read(to, at, size);
-            }
+            Source::Absolute(at, size) => self.read(to, None, at, size),
             Source::Indexed(at, size) => {
                 let most = REACH - at - size.bytes();
                 self.asm.branch_wide(jump::GT, X, Operand::Constant(most), self.reject);
-                self.begin();
-                self.asm.add(AT, Operand::Register(X));
-                self.read(to, at, size);
+                self.read(to, Some(X), at, size);
             }
             Source::HeaderLength(at) => {
-                self.begin();
-                self.read(to, at, Size::Byte);
+                self.read(to, None, at, Size::Byte);
                 self.asm.compute(alu::AND, to, Operand::Constant(0xf));
                 self.asm.compute(alu::LSH, to, Operand::Constant(2));
             }
         }
     }
 
-    /// [`AT`] is where the packet begins.
-    fn begin(&mut self) {
-        let start = match self.packet {
-            Packet::Xdp => Operand::Register(DATA),
-            Packet::XdpByCopy | Packet::Skb => Operand::Constant(0),
-        };
-        self.asm.set(AT, start);
-    }
-
-    /// Loads what is `offset` bytes behind [`AT`], if that is within the packet.
-    fn read(&mut self, to: u8, offset: u32, size: Size) {
+    /// Loads what is `offset` bytes, and those of an index, behind the start of the packet, if that is within it.
+    fn read(&mut self, to: u8, index: Option<u8>, offset: u32, size: Size) {
         match self.packet {
-            Packet::Xdp => {
-                self.asm.add(AT, Operand::Constant(offset + size.bytes()));
-                self.asm.branch_wide(jump::GT, AT, Operand::Register(END), self.reject);
-                self.asm.load(size, to, AT, -(size.bytes() as i16));
-            }
-            Packet::XdpByCopy | Packet::Skb => {
-                let load = match self.packet {
-                    Packet::Skb => SKB_LOAD_BYTES,
-                    _ => XDP_LOAD_BYTES,
-                };
-                self.asm.set(R1, Operand::Register(CONTEXT));
-                self.asm.set(R2, Operand::Register(AT));
-                self.asm.add(R2, Operand::Constant(offset));
-                self.asm.set(R3, Operand::Register(R10));
-                self.asm.add(R3, Operand::Constant(BYTES as u32));
-                self.asm.set(R4, Operand::Constant(size.bytes()));
-                self.asm.call(load);
-                self.asm.branch_wide(jump::NE, R0, Operand::Constant(0), self.reject);
-                self.asm.load(size, to, R10, BYTES);
+            Packet::Xdp => self.read_there(to, index, offset, size, self.reject),
+            Packet::XdpByCopy => self.read_copy(XDP_LOAD_BYTES, to, index, offset, size),
+            Packet::Skb => {
+                let (elsewhere, done) = (self.asm.label(), self.asm.label());
+                // Calls overwrite them.
+                self.asm.load(Size::Word, DATA, CONTEXT, SKB_DATA);
+                self.asm.load(Size::Word, END, CONTEXT, SKB_DATA_END);
+                self.read_there(to, index, offset, size, elsewhere);
+                self.asm.jump(done);
+                self.asm.place(elsewhere);
+                self.read_copy(SKB_LOAD_BYTES, to, index, offset, size);
+                self.asm.place(done);
             }
         }
         self.asm.network_order(to, size);
+    }
+
+    /// The same of what is between [`DATA`] and [`END`]; else it goes to `otherwise`.
+    fn read_there(&mut self, to: u8, index: Option<u8>, offset: u32, size: Size, otherwise: Label) {
+        self.asm.set(AT, Operand::Register(DATA));
+        if let Some(index) = index {
+            self.asm.add(AT, Operand::Register(index));
+        }
+        self.asm.add(AT, Operand::Constant(offset + size.bytes()));
+        self.asm.branch_wide(jump::GT, AT, Operand::Register(END), otherwise);
+        self.asm.load(size, to, AT, -(size.bytes() as i16));
+    }
+
+    /// The same by a helper of the kernel's.
+    fn read_copy(&mut self, load: u32, to: u8, index: Option<u8>, offset: u32, size: Size) {
+        self.asm.set(R1, Operand::Register(CONTEXT));
+        self.asm.set(R2, index.map_or(Operand::Constant(0), Operand::Register));
+        self.asm.add(R2, Operand::Constant(offset));
+        self.asm.set(R3, Operand::Register(R10));
+        self.asm.add(R3, Operand::Constant(BYTES as u32));
+        self.asm.set(R4, Operand::Constant(size.bytes()));
+        self.asm.call(load);
+        self.asm.branch_wide(jump::NE, R0, Operand::Constant(0), self.reject);
+        self.asm.load(size, to, R10, BYTES);
     }
 
     fn compute(&mut self, op: Arithmetic, by: Operand) {
