@@ -43,7 +43,7 @@ pub use part::{Part, play};
 const SIZES: [usize; 2] = [64, 1500];
 
 /// A port that takes nothing of what is sent to queue 0.
-const OTHER_QUEUE: &str = "near0-1";
+const OTHER_QUEUE: &str = "near0~1";
 
 /// A port that takes what [`stage::TC_FILTER`] selects: nothing of what is sent.
 const FILTER: &str = "near0@filter=udp dst port 53";

@@ -110,8 +110,7 @@ fn a_mode_is_what_was_asked_for_or_an_error() {
             drop(open(&a, "netmap:n0/R").unwrap());
             drop(first);
         }
-        let refused = open(&a, "netmap:n0@mode=packet@filter=udp").unwrap_err();
-        assert!(refused.to_string().contains("packet mode has no filters"), "{refused}");
+        drop(open(&a, "netmap:n0@mode=packet@filter=udp").unwrap());
         // By itself, the best there is.
         let port = open(&a, "netmap:n0").unwrap();
         assert!(mode().starts_with("copy; not zerocopy: "), "{}", mode());

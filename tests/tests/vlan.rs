@@ -94,13 +94,50 @@ fn filters_see_tags_and_the_stack_has_its_frames() {
             far.send(&bytes);
         };
         for timestamps in ["", "@timestamps=software"] {
-            let mut port = open(&b, &format!("netmap:n1@filter=vlan 5{timestamps}"));
+            let mut port = open(&b, &format!("netmap:n1@filter=vlan 5@mode=copy{timestamps}"));
             send(5);
             assert_eq!(receive(&mut port), tagged(&bytes, CUSTOMER, 5));
             send(6);
             assert_eq!(near.hear(), beside(6, &bytes));
             drop(port);
         }
+        home.assert_left();
+    });
+}
+
+/// The same in packet mode. There a socket at the interface hears all of it, so what the stack has is seen behind it:
+/// at a bridge.
+#[test]
+fn filters_of_packet_mode_see_tags_and_leave_them() {
+    if skip_without_root("filters_of_packet_mode_see_tags_and_leave_them") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("filters_of_packet_mode_see_tags_and_leave_them", |home| {
+        let (a, b, _pair) = wire(1);
+        b.run(
+            "ip link add m0 type veth peer name m1 && ip link add br0 type bridge &&
+             for name in n1 m0; do ip link set $name master br0; done &&
+             for name in m0 m1 br0; do ip link set $name up; done",
+        );
+        let (far, behind) = (PacketSocket::new(&a, "n0"), PacketSocket::new(&b, "m1"));
+        let bytes = frame(1, 60);
+        let send = |kind, value| {
+            let _tagging = a.tag("n0", kind, value);
+            far.send(&bytes);
+        };
+        let mut port = open(&b, "netmap:n1@filter=vlan 5@mode=packet@timestamps=software");
+        for _ in 0..3 {
+            send(CUSTOMER, 5);
+            assert_eq!(receive(&mut port), tagged(&bytes, CUSTOMER, 5));
+            send(CUSTOMER, 6);
+            assert_eq!(behind.hear(), beside(6, &bytes));
+            far.send(&bytes);
+            assert_eq!(behind.hear(), Heard { tag: None, bytes: bytes.clone() });
+            send(PROVIDER, 6);
+            assert_eq!(behind.hear(), Heard { tag: Some((PROVIDER, 6)), bytes: bytes.clone() });
+        }
+        drop(port);
         home.assert_left();
     });
 }
@@ -115,7 +152,7 @@ fn a_single_queue() {
     isolated("a_single_queue", |home| {
         let (a, b, _pair) = wire(2);
         let (far, near) = (PacketSocket::new(&a, "n0"), PacketSocket::new(&b, "n1"));
-        let mut port = open(&b, "netmap:n1~1");
+        let mut port = open(&b, "netmap:n1~1@mode=copy");
         let _tagging = a.tag("n0", CUSTOMER, 9);
         let (mut led, mut left) = (0, 0);
         for number in 0..1000 {

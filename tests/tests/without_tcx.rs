@@ -1,9 +1,9 @@
 //! Kernels before 6.6, which have no tcx.
 
-use std::time::Duration;
+use std::{net::UdpSocket, process::Command, time::Duration};
 
 use ringway_testkit::{Netns, NicState, Proc, Snapshot, forbid_tcx, skip_without_root};
-use ringway_tests::{GROUP, Home, assert_connected, inside, one_at_a_time};
+use ringway_tests::{GROUP, Home, assert_connected, ends, inside, one_at_a_time, until};
 use rustix::process::{Pid, Signal, kill_process};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -64,6 +64,94 @@ fn without_tcx_the_host_rings_work_and_nothing_stays() {
                 None if daemon_first => {}
                 None => home.assert_left(),
             }
+        }
+    }
+    pair.delete();
+    drop((a, b));
+    before.assert_clean();
+}
+
+/// A filter takes some of what an interface receives, changes while the port is open, and leaves nothing behind,
+/// whichever process is killed first: with filters of the qdisc, and with tcx.
+#[test]
+fn a_filter_beside_the_traffic_control_leaves_nothing() {
+    if skip_without_root("a_filter_beside_the_traffic_control_leaves_nothing") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let before = Snapshot::take();
+    let (a, b) = (Netns::quiet("rwk"), Netns::quiet("rwk"));
+    let pair = a.veth(&b, "n0", "n1");
+    for (netns, name, address) in [(&a, "n0", "10.7.0.1"), (&b, "n1", "10.7.0.2")] {
+        netns.run(&format!("ip addr add {address}/24 dev {name} && ip link set {name} up"));
+    }
+    let untouched = NicState::take(&a, "n0");
+    let there = b.enter(|| UdpSocket::bind("10.7.0.2:0").unwrap());
+    for (system, tcx, daemon_first) in [false, true].into_iter().flat_map(|system| {
+        [false, true].into_iter().flat_map(move |tcx| [(system, tcx, false), (system, tcx, true)])
+    }) {
+        let what = format!("system: {system}, tcx: {tcx}, daemon first: {daemon_first}");
+        let home = Home::new();
+        home.install(&[("ringway", "ringway-cli")]);
+        let within = |command: Command| {
+            let mut command = inside(&a, command);
+            if !tcx {
+                forbid_tcx(&mut command);
+            }
+            command
+        };
+        let daemon = system.then(|| home.system_daemon_with(GROUP, 0o660, "", within));
+        let ringway = |args: &[&str]| {
+            let program = home.bin().join("ringway");
+            let mut command =
+                if system { home.system_command(program) } else { home.command(program) };
+            command.args(args);
+            Proc::spawn(within(command))
+        };
+        let receiver = ringway(&["recv", "netmap:n0", "--filter", "udp dst port 53"]);
+        receiver.wait_for("n0 is open", LIMIT);
+        let (status, ports) = ringway(&["ports"]).wait();
+        assert!(
+            status.success() && ports.contains("packet; not zerocopy or copy"),
+            "{what}: {ports}"
+        );
+        let slots = a.run("tc filter show dev n0 ingress");
+        assert_eq!(slots.contains("ringway_slot"), !tcx, "{what}");
+        a.ping("-c 2 -i 0.05 -W 10 10.7.0.2");
+        // What the first does not match, and the second does: it is received, and so changed.
+        let set = ["filter", "set", "netmap:n0", "udp dst port 54"];
+        let (status, said) = ringway(&set).wait();
+        assert!(status.success(), "{what}: {said}");
+        let killed = || {
+            let pid = daemon.as_ref().map_or_else(|| home.daemon(), Proc::pid);
+            kill_process(Pid::from_raw(pid as i32).expect("a pid"), Signal::KILL).expect("it runs");
+            assert!(ends(pid, LIMIT), "{what}");
+        };
+        if daemon_first {
+            killed();
+        }
+        until("what the second filter takes is received", || {
+            there.send_to(&[0; 20], "10.7.0.1:54").unwrap();
+            let output = receiver.output();
+            let mut rates = output.lines().filter(|line| line.contains(" pps "));
+            match rates.any(|line| !line.contains(" 0.000 pps ")) {
+                true => Ok(()),
+                false => Err(output),
+            }
+        });
+        a.ping("-c 2 -i 0.05 -W 10 10.7.0.2");
+        receiver.kill();
+        if !daemon_first {
+            killed();
+        }
+        untouched.assert_restored(&a);
+        until("the pair has gone", || match a.run("ip link") {
+            links if links.contains("rwrecv") => Err(links),
+            _ => Ok(()),
+        });
+        a.ping("-c 1 -W 10 10.7.0.2");
+        if let Some(daemon) = daemon {
+            daemon.wait();
         }
     }
     pair.delete();

@@ -1,5 +1,6 @@
 //! The programs of an interface with filters, action programs, timestamps, or VLAN tags beside frames: `redirect.bpf.c`,
-//! and `ringway_redirect` of `host.bpf.c`, with a look at each frame in between. They are made anew with
+//! and `ringway_redirect` of `host.bpf.c`, with a look at each frame in between; and what redirects beside the
+//! traffic control. They are made anew with
 //! each change, so a queue without a filter costs one comparison a filter, and an interface that never
 //! had any of these has the plain programs.
 
@@ -14,11 +15,13 @@ use crate::action::Action;
 use crate::filter::{Counter, Filter};
 use crate::tags::{self, Tags};
 use crate::timestamps::{self, Stamp};
+use crate::{INJECTED, QUEUES};
 
 pub(crate) const XDP_PASS: u32 = 2;
 const XDP_REDIRECT: u32 = 4;
 const TCX_NEXT: u32 = -1i32 as u32;
 /// Offset in `struct __sk_buff`.
+const SKB_MARK: i16 = 8;
 const SKB_QUEUE_MAPPING: i16 = 12;
 /// Offsets in `struct xdp_md`.
 pub(crate) const MD_DATA: i16 = 0;
@@ -27,9 +30,13 @@ const MD_RX_QUEUE_INDEX: i16 = 16;
 /// Helpers of the kernel.
 const MAP_LOOKUP_ELEM: u32 = 1;
 pub(crate) const REDIRECT: u32 = 23;
+const CHANGE_TYPE: u32 = 32;
 const GET_HASH_RECALC: u32 = 34;
 pub(crate) const XDP_ADJUST_HEAD: u32 = 44;
 const REDIRECT_MAP: u32 = 51;
+const REDIRECT_PEER: u32 = 155;
+/// `PACKET_OTHERHOST`.
+const OTHERS: u32 = 3;
 
 /// Survives filters and calls.
 const QUEUE: u8 = R9;
@@ -164,6 +171,81 @@ pub(crate) fn egress_redirect(
     asm.finish()
 }
 
+/// The program at an interface's ingress. What comes in by a queue that is redirected goes to the pair, as far as
+/// its filter takes it; else, and with the mark of what programs have sent to the stack, to the stack. In
+/// `settings`: for each queue whether it is redirected, and the pair.
+pub(crate) fn ingress_redirect(
+    settings: BorrowedFd<'_>,
+    queues: u32,
+    places: &[Place<'_>],
+) -> Result<Vec<Ebpf>, ringway_filter::Error> {
+    let mut asm = Assembler::new();
+    let [redirect, pass, unmarked] = [asm.label(), asm.label(), asm.label()];
+    asm.set(CONTEXT, Operand::Register(R1));
+    asm.load(Size::Word, R1, CONTEXT, SKB_MARK);
+    asm.branch(jump::NE, R1, Operand::Constant(INJECTED), unmarked);
+    // Kernels before 6.4 take no constant there.
+    asm.set(R1, Operand::Constant(0));
+    asm.store(Size::Word, CONTEXT, SKB_MARK, Operand::Register(R1));
+    asm.jump(pass);
+    asm.place(unmarked);
+    receive_queue(&mut asm, queues);
+    look_up_at(&mut asm, settings, Operand::Register(QUEUE), pass);
+    asm.load(Size::Word, R1, R0, 0);
+    asm.branch(jump::EQ, R1, Operand::Constant(0), pass);
+    let starts: Vec<_> = places.iter().map(|_| asm.label()).collect();
+    for (place, &start) in places.iter().zip(&starts) {
+        for &queue in &place.queues {
+            asm.branch(jump::EQ, QUEUE, Operand::Constant(queue), start);
+        }
+    }
+    asm.jump(redirect);
+    for (place, start) in places.iter().zip(starts) {
+        asm.place(start);
+        let Some(taken) = place.filter else {
+            asm.jump(redirect);
+            continue;
+        };
+        let ends = Ends { redirect: asm.label(), pass: asm.label() };
+        tags::put_into_skb(&mut asm);
+        filter(&mut asm, Packet::Skb, taken, &ends);
+        for (end, then) in [(ends.redirect, redirect), (ends.pass, pass)] {
+            if asm.place(end) {
+                tags::take_out_of_skb(&mut asm);
+                asm.jump(then);
+            }
+        }
+    }
+    asm.place(redirect);
+    // The stack behind the pair has nothing to do with it.
+    asm.set(R1, Operand::Register(CONTEXT));
+    asm.set(R2, Operand::Constant(OTHERS));
+    asm.call(CHANGE_TYPE);
+    look_up_at(&mut asm, settings, Operand::Constant(QUEUES), pass);
+    asm.load(Size::Word, R1, R0, 0);
+    asm.set(R2, Operand::Constant(0));
+    asm.call(REDIRECT_PEER);
+    asm.exit();
+    asm.place(pass);
+    asm.set(R0, Operand::Constant(TCX_NEXT));
+    asm.exit();
+    asm.finish()
+}
+
+/// `QUEUE` = the one by which the frame came in, as the filters of the sockets have it (`packet/filter.rs`).
+fn receive_queue(asm: &mut Assembler, queues: u32) {
+    asm.set(QUEUE, Operand::Constant(0));
+    if queues > 1 {
+        let first = asm.label();
+        asm.load(Size::Word, R1, CONTEXT, SKB_QUEUE_MAPPING);
+        asm.branch(jump::EQ, R1, Operand::Constant(0), first);
+        asm.add(R1, Operand::Constant(-1i32 as u32));
+        asm.compute(alu::MOD, R1, Operand::Constant(queues));
+        asm.set(QUEUE, Operand::Register(R1));
+        asm.place(first);
+    }
+}
+
 /// As `queue_of` in `host.bpf.c`.
 fn choose_ring(asm: &mut Assembler, Target { rings, queues, .. }: Target) {
     let (by_flow, chosen) = (asm.label(), asm.label());
@@ -239,7 +321,12 @@ fn find_counters(asm: &mut Assembler, filter: &Filter, otherwise: Label) {
 
 /// `R0` = the value of a map that has one. It is there; the verifier wants to hear where it goes on if not.
 pub(crate) fn look_up_only(asm: &mut Assembler, map: BorrowedFd<'_>, otherwise: Label) {
-    asm.store(Size::Word, R10, KEY, Operand::Constant(0));
+    look_up_at(asm, map, Operand::Constant(0), otherwise);
+}
+
+/// The same of the value at `key`.
+fn look_up_at(asm: &mut Assembler, map: BorrowedFd<'_>, key: Operand, otherwise: Label) {
+    asm.store(Size::Word, R10, KEY, key);
     asm.set_map(R1, map.as_raw_fd());
     asm.set(R2, Operand::Register(R10));
     asm.add(R2, Operand::Constant(KEY as u32));

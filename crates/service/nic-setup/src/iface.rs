@@ -92,6 +92,12 @@ impl Interface {
         self.software || (self.driver == "virtio_net" && mode != Mode::ZeroCopy)
     }
 
+    /// Whether the driver makes other buffers of all that it receives for an XDP program, and has segmentation
+    /// turned off at the other end: what the program lets pass is slower then.
+    pub fn converts_for_xdp(&self) -> bool {
+        self.driver == "veth"
+    }
+
     /// Why no XDP program is to come to the interface in this way.
     ///
     /// Where the kernel has the members of a bond run it, what they receive is for sockets of the members

@@ -53,23 +53,8 @@ impl IngressDrop {
         attached::check_no_ingress_drop(interface)?;
         let (program, settings) = load(interface, OBJECT, PROGRAM)?;
         set(&settings, COUNT, interface.queues());
-        if lease.is_some() {
-            let attachment = Attachment::new(program.as_fd(), interface, Hook::Ingress, lease)?;
-            return Ok(IngressDrop { attachment, settings });
-        }
-        let (fd, index) = (program.as_fd(), interface.index);
-        for _ in 0..TRIES {
-            // Another daemon may have come by now, or come between this look and the next call.
-            let revision = attached::check_no_ingress_drop(interface)?;
-            match sys::link_create_tcx_at(fd, index, sys::BPF_TCX_INGRESS, revision) {
-                Err(e) if e.raw_os_error() == Some(libc::ESTALE) => continue,
-                link => {
-                    let attachment = Attachment::Tcx(Fd(link.map_err(refused(interface))?));
-                    return Ok(IngressDrop { attachment, settings });
-                }
-            }
-        }
-        Err(refused(interface)(std::io::Error::from_raw_os_error(libc::ESTALE)))
+        let attachment = attach_alone(program.as_fd(), interface, lease)?;
+        Ok(IngressDrop { attachment, settings })
     }
 
     /// From now on what comes in by `queue` is kept from the stack, or goes to it.
@@ -87,4 +72,26 @@ impl IngressDrop {
     pub fn link_fd(&self) -> BorrowedFd<'_> {
         self.attachment.link_fd()
     }
+}
+
+/// Attaches a program that keeps frames from the stack, where there is no other such one.
+pub(crate) fn attach_alone(
+    program: BorrowedFd<'_>,
+    interface: &Interface,
+    lease: Option<Lease>,
+) -> Result<Attachment, Error> {
+    if lease.is_some() {
+        attached::check_no_ingress_drop(interface)?;
+        return Attachment::new(program, interface, Hook::Ingress, lease);
+    }
+    for _ in 0..TRIES {
+        // Another daemon may have come by now, or come between this look and the next call.
+        let revision = attached::check_no_ingress_drop(interface)?;
+        let index = interface.index;
+        match sys::link_create_tcx_at(program, index, sys::BPF_TCX_INGRESS, revision) {
+            Err(e) if e.raw_os_error() == Some(libc::ESTALE) => continue,
+            link => return Ok(Attachment::Tcx(Fd(link.map_err(refused(interface))?))),
+        }
+    }
+    Err(refused(interface)(std::io::Error::from_raw_os_error(libc::ESTALE)))
 }

@@ -17,8 +17,9 @@
 //! | XDP program attached ([`XdpProgram`]) | the last descriptor of its link is closed: the stack gets every frame |
 //! | what the stack sends is redirected ([`EgressRedirect`]) | the last descriptor of its link is closed: it goes out again |
 //! | what the interface receives is kept from the stack ([`IngressDrop`]) | the last descriptor of its link is closed |
+//! | what the interface receives is redirected ([`IngressRedirect`]) | it is dropped, or the last descriptor of its link is closed |
 //! | a switch's program at an interface ([`SwitchedInterface`], [`SwitchedStack`]) | the last descriptor of its link is closed |
-//! | a filter and a qdisc `clsact` by which these two are attached without tcx | likewise, by a [`Guard`] |
+//! | a filter and a qdisc `clsact` by which these are attached without tcx | likewise, by a [`Guard`] |
 //! | a queue is bound ([`Xsk`]) | the socket's descriptor **and** every mapping of its rings are closed, some 20 ms later |
 //! | promiscuous mode ([`Promiscuous`]) | its socket is closed |
 //! | a veth pair and a namespace ([`PrivatePair`]) | it is dropped, or its namespace's last holder has gone |
@@ -31,8 +32,9 @@
 //! | files | idea |
 //! | --- | --- |
 //! | `iface.rs`, `watch.rs`, `losses.rs`, `netns.rs`, `privileges.rs` | looking: an interface, what becomes of it, what it loses, its namespace, our capabilities |
-//! | `program.rs`, `attached.rs` | the XDP program and its link; a program that was there before |
+//! | `program.rs`, `loader.rs`, `attached.rs` | the XDP program and its link; programs with rules, put in the place of others; a program that was there before |
 //! | `generate.rs`, `rule.rs`, `action.rs`, `filter.rs`, `tags.rs`, `timestamps.rs`, `btf.rs` | programs made for an interface: action programs, filters, VLAN tags, timestamps |
+//! | `ingress_redirect.rs` | what is redirected beside the traffic control |
 //! | `host.rs`, `mark.rs`, `pair.rs`, `ingress_drop.rs`, `offload.rs` | the host's stack: redirected, reached, kept apart |
 //! | `tc/` | programs beside the traffic control, by tcx or `clsact`, and who removes their filters |
 //! | `xsk.rs`, `packet/` | sockets for queues, AF_XDP and AF_PACKET |
@@ -66,6 +68,8 @@ mod helper;
 mod host;
 mod iface;
 mod ingress_drop;
+mod ingress_redirect;
+mod loader;
 mod losses;
 mod mark;
 mod netns;
@@ -108,6 +112,8 @@ pub use helper::{Helper, beside, carry_out, use_helper};
 pub use host::{EgressFilter, EgressFilterLoad, EgressRedirect, HostEnd, InjectMark};
 pub use iface::{Interface, longest_frame};
 pub use ingress_drop::{INJECTED, IngressDrop};
+pub use ingress_redirect::IngressRedirect;
+pub use loader::{InstalledRules, Installer, LoadedRules, Loader};
 pub use losses::{LossCounter, growth, losses};
 pub use mark::Mark;
 pub use netns::{in_netns, named_netns, netns_cookie, netns_of};
@@ -119,7 +125,7 @@ pub use port::{
     open_packet_port,
 };
 pub use privileges::{Missing, device_privileges, privileges};
-pub use program::{AttachMode, InstalledRules, Installer, LoadedRules, Loader, QUEUES, XdpProgram};
+pub use program::{AttachMode, QUEUES, XdpProgram};
 pub use promisc::Promiscuous;
 pub use rule::{QueueRule, QueueRules};
 pub use switch::{SWITCHED_PORT_MEMORY, SwitchProgram, SwitchedInterface, SwitchedStack};

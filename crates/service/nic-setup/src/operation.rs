@@ -15,12 +15,13 @@ use rustix::fd::OwnedFd;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AttachMode, DeviceSettings, EgressRedirect, Error, Filter, IngressDrop, Interface, LinkWatch,
-    Loader, Mode, OuterEnd, PairConfig, Promiscuous, QUEUES, RxSocket, Source, TxSocket,
-    XdpProgram, Xsk, XskConfig, action,
+    AttachMode, DeviceSettings, EgressRedirect, Error, Filter, IngressDrop, IngressRedirect,
+    Interface, LinkWatch, Loader, Mode, OuterEnd, PairConfig, Promiscuous, QUEUES, RxSocket,
+    Source, TxSocket, XdpProgram, Xsk, XskConfig, action,
     generate::Target,
     helper::Run,
     host,
+    ingress_redirect::RedirectParts,
     losses::{LossCounter, losses_here},
     netns, packet,
     pair::{self, Pair},
@@ -71,7 +72,7 @@ macro_rules! operations {
 operations! {
     LookUp, Watch, ReadLosses, NetnsCookie, NetnsOf, NamedNetns,
     AttachProgram, LoadRules, MakeXsk, BindXsk,
-    OpenRxSocket, OpenMessages, OpenTxSocket, HasTcx, BeginIngressDrop, HoldPromiscuous,
+    OpenRxSocket, OpenMessages, OpenTxSocket, HasTcx, BeginIngressDrop, BeginIngressRedirect, HoldPromiscuous,
     MakeSwitchProgram, AttachSwitchProgram,
     BeginEgressRedirect, LoadEgressFilter, MakeHostEnd,
     MakePair, LookAtDevice, RemovePair,
@@ -216,7 +217,7 @@ impl Run for AttachProgram {
 /// See [`Loader::load`].
 #[derive(Serialize, Deserialize)]
 pub(crate) struct LoadRules {
-    pub loader: Arc<Loader>,
+    pub loader: Loader,
     pub rules: PackedRules,
 }
 
@@ -435,6 +436,26 @@ impl Run for BeginIngressDrop {
 
     fn run(self) -> Result<IngressDrop, Error> {
         IngressDrop::begin_here(&self.interface, self.lease)
+    }
+}
+
+/// See [`IngressRedirect::begin`]: all but its pair.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct BeginIngressRedirect {
+    pub interface: Interface,
+    pub beside_xdp: bool,
+    pub lease: Option<Lease>,
+}
+
+impl Run for BeginIngressRedirect {
+    type Output = RedirectParts;
+
+    fn interface(&self) -> &str {
+        &self.interface.name
+    }
+
+    fn run(self) -> Result<RedirectParts, Error> {
+        IngressRedirect::begin_here(&self.interface, self.beside_xdp, self.lease)
     }
 }
 

@@ -13,10 +13,11 @@ use ringway_xdp::XskSocket;
 use serde::{Deserialize, Serialize};
 
 use crate::generate::{self, Place};
-use crate::operation::{AttachProgram, LoadRules};
+use crate::loader::{Entry, InstalledRules, Installer, Loader, beyond};
+use crate::operation::AttachProgram;
 use crate::parcel::Fd;
 use crate::rtnl::Message;
-use crate::rule::{PackedRules, QueueRules, same};
+use crate::rule::{QueueRules, same};
 use crate::tags::Tags;
 use crate::timestamps::{Clock, Stamp};
 use crate::{
@@ -62,7 +63,7 @@ impl fmt::Display for AttachMode {
 pub struct XdpProgram {
     link: Arc<Fd>,
     native_refused: Option<String>,
-    loader: Arc<Loader>,
+    loader: Arc<XdpLoader>,
     /// That its map has.
     mark: Option<Mark>,
     /// See [`XdpProgram::take_time_flag`].
@@ -72,10 +73,9 @@ pub struct XdpProgram {
     rules: QueueRules,
 }
 
-/// Makes programs with filters and action programs for an interface, without touching what is attached there: to load one
-/// takes as long as the verifier does, so another thread may do it.
+/// Makes the XDP programs of an interface.
 #[derive(Serialize, Deserialize)]
-pub struct Loader {
+pub(crate) struct XdpLoader {
     interface: String,
     mode: AttachMode,
     /// Its programs take frames of several buffers where the driver has them.
@@ -85,27 +85,6 @@ pub struct Loader {
     netns: Option<Fd>,
     /// Those of `redirect.bpf.c`.
     maps: Maps,
-}
-
-/// A program with rules for queues that is loaded, and not attached.
-pub struct LoadedRules {
-    program: Fd,
-    verified: u32,
-    rules: QueueRules,
-}
-
-/// See [`XdpProgram::installer`].
-pub struct Installer {
-    link: Arc<Fd>,
-    loader: Arc<Loader>,
-    before: QueueRules,
-}
-
-/// Rules that an [`Installer`] has put in the place of others. Those are put back when it is dropped, which
-/// takes as long, unless it has been [adopted](XdpProgram::adopt).
-pub struct InstalledRules {
-    rules: QueueRules,
-    by: Option<Installer>,
 }
 
 impl XdpProgram {
@@ -197,7 +176,7 @@ impl XdpProgram {
             match programs.attach(interface, mode) {
                 Ok((link, frags)) => {
                     let loader =
-                        Loader { interface: name.clone(), mode, frags, maker, netns, maps };
+                        XdpLoader { interface: name.clone(), mode, frags, maker, netns, maps };
                     return Ok(XdpProgram {
                         link: Arc::new(Fd(link)),
                         native_refused: refused
@@ -312,24 +291,22 @@ impl XdpProgram {
     /// What does the same on any thread: it takes as long as the verifier does, and waits for whoever changes
     /// interfaces. Until its result is [adopted](Self::adopt) no other is to be at work.
     pub fn installer(&self) -> Installer {
-        let (link, loader, before) = (self.link.clone(), self.loader.clone(), self.rules.clone());
-        Installer { link, loader, before }
+        Installer::new(Entry::Xdp(self.link.clone()), self.loader(), self.rules.clone())
     }
 
     /// From now on these are its rules, which were installed for it.
-    pub fn adopt(&mut self, mut installed: InstalledRules) {
-        installed.by = None;
-        self.rules = std::mem::take(&mut installed.rules);
+    pub fn adopt(&mut self, installed: InstalledRules) {
+        self.rules = installed.adopted();
     }
 
     /// Whether it is the program that these were installed for.
     pub fn is_of(&self, installed: &InstalledRules) -> bool {
-        installed.by.as_ref().is_some_and(|by| Arc::ptr_eq(&by.loader, &self.loader))
+        installed.are_by(&self.loader())
     }
 
     /// What loads rules.
-    pub fn loader(&self) -> &Arc<Loader> {
-        &self.loader
+    pub fn loader(&self) -> Loader {
+        Loader::from(&self.loader)
     }
 
     /// By queue; see [`XdpProgram::set_rules`].
@@ -343,95 +320,22 @@ impl XdpProgram {
     }
 }
 
-impl Installer {
-    /// Loads rules and puts them in the place of those that are there.
-    pub fn install(self, rules: QueueRules) -> Result<InstalledRules, Error> {
-        let loaded = self.loader.load(rules)?;
-        self.put(&loaded)?;
-        Ok(InstalledRules { rules: loaded.rules, by: Some(self) })
-    }
-
-    fn put(&self, loaded: &LoadedRules) -> Result<(), Error> {
-        sys::link_update(self.link.as_fd(), loaded.program.as_fd()).map_err(Error::refused(
-            &self.loader.interface,
-            "the XDP program cannot be replaced",
-            "open the port again",
-        ))
-    }
-}
-
-impl Drop for InstalledRules {
-    fn drop(&mut self) {
-        let Some(by) = self.by.take() else { return };
-        // They were verified when they were installed. Where the interface was let go of, none matter.
-        if let Ok(before) = by.loader.load(by.before.clone()) {
-            let _ = by.put(&before);
-        }
-    }
-}
-
-impl LoadedRules {
-    /// Instructions that the verifier looked at, each way through the program counted; kernels older than
-    /// 5.16 do not tell, then it is the instructions that the program has.
-    pub fn verified(&self) -> u32 {
-        self.verified
-    }
-}
-
-impl Loader {
-    /// Loads a program with these rules, which takes as long as the verifier does. The caller may be
-    /// in any network namespace.
-    pub fn load(self: &Arc<Self>, rules: QueueRules) -> Result<LoadedRules, Error> {
-        let packed = PackedRules::of(&rules);
-        let (program, verified) = helper::run(LoadRules { loader: self.clone(), rules: packed })?;
-        Ok(LoadedRules { program, verified, rules })
-    }
-
-    pub(crate) fn interface(&self) -> &str {
+impl XdpLoader {
+    pub fn interface(&self) -> &str {
         &self.interface
     }
 
-    pub(crate) fn too_many_queues(&self) -> Error {
+    pub fn too_many_queues(&self) -> Error {
         self.no_place(io::Error::from_raw_os_error(libc::E2BIG))
     }
 
     fn no_place(&self, cause: io::Error) -> Error {
-        Error::refused(
-            &self.interface,
-            "the XDP program cannot serve this queue",
-            "use one of the first 64 queues",
-        )(cause)
-    }
-
-    /// The program with these rules, and the instructions that the verifier looked at.
-    pub(crate) fn load_here(&self, rules: &[QueueRule]) -> Result<(Fd, u32), Error> {
-        let what = match rules.iter().any(|rule| rule.action.is_some()) {
-            true => "the action program cannot be put into the XDP program",
-            false => "the filter cannot be put into the XDP program",
-        };
-        let program = self.program(rules).map_err(Error::refused(
-            &self.interface,
-            what,
-            "ask for less at once; `ringway doctor` tells what the kernel lacks",
-        ))?;
-        let verified = sys::verified_insns(program.as_fd()).unwrap_or(u32::MAX);
-        Ok((Fd(program), verified))
+        beyond(&self.interface, "the XDP program cannot serve this queue")(cause)
     }
 
     /// The program with these rules.
-    fn program(&self, rules: &[QueueRule]) -> io::Result<OwnedFd> {
-        let mut places: Vec<(&QueueRule, Place<'_>)> = Vec::new();
-        for (queue, rule) in (0..).zip(rules).filter(|(_, rule)| !rule.is_empty()) {
-            match places.iter_mut().find(|(other, _)| other.is(rule)) {
-                Some((_, place)) => place.queues.push(queue),
-                None => {
-                    let (action, filter) = (rule.action.as_deref(), rule.filter.as_deref());
-                    places.push((rule, Place { action, filter, queues: vec![queue] }));
-                }
-            }
-        }
-        let places: Vec<_> = places.into_iter().map(|(_, place)| place).collect();
-        let make = || self.maker.make(&self.maps, self.mode, self.frags, &places, None);
+    pub fn program(&self, places: &[Place<'_>]) -> io::Result<OwnedFd> {
+        let make = || self.maker.make(&self.maps, self.mode, self.frags, places, None);
         match &self.netns {
             Some(netns) => match in_netns(netns.as_fd(), make) {
                 // A thread that may not go there is there, or gets the kernel's refusal.

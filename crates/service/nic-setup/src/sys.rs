@@ -268,6 +268,13 @@ fn map_sizes(map: BorrowedFd<'_>) -> io::Result<[usize; 2]> {
     Ok([info[2] as usize, info[3] as usize])
 }
 
+/// A map of so many numbers, zeroed.
+pub fn array(entries: u32) -> io::Result<OwnedFd> {
+    let size = size_of::<u32>() as u32;
+    // SAFETY: the command takes no addresses, and makes a descriptor.
+    unsafe { make(BPF_MAP_CREATE, &mut [BPF_MAP_TYPE_ARRAY, size, size, entries]) }
+}
+
 /// A map of one value of `bytes` bytes for each CPU, zeroed.
 pub fn percpu_array(bytes: u32) -> io::Result<OwnedFd> {
     let key = size_of::<u32>() as u32;

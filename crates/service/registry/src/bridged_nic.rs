@@ -91,7 +91,7 @@ impl BridgedNic {
             Some(attach) => by_xdp(interface, attach, modes, injected).map_err(AttachFailure::xdp),
             None => by_packet(interface).map_err(AttachFailure::Refused),
         };
-        let ((mut nic, own), before) = request.select(&interface.name, open)?;
+        let ((mut nic, own), before) = request.select(&interface.name, false, open)?;
         nic.held.mode = describe(&nic.held.mode, &slow.then(before.then(own)));
         Ok(nic)
     }

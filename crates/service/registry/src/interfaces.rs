@@ -108,7 +108,8 @@ pub(crate) fn nic_error(error: ringway_nic_setup::Error) -> Error {
 pub(crate) fn mode_request(caller: &Caller, name: &str, options: &Options) -> ModeRequest {
     let &Options { mode, timestamps, .. } = options;
     // A grant by name is for interfaces of this process's namespace.
-    ModeRequest { mode, timestamps, may_have_packet: may_use_all(caller, name) }
+    let may_have_packet = may_use_all(caller, name);
+    ModeRequest { mode, timestamps, may_have_packet, ..ModeRequest::ANY }
 }
 
 /// The caller as it is to be seen where it names an interface that policy grants it by name, and has

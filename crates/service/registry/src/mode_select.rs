@@ -36,6 +36,10 @@ impl AttachFailure {
     }
 }
 
+/// Why packet mode comes before others, and what those have in front of it.
+const CONVERTS: &str = "XDP would slow down what the stack keeps of this interface";
+const SOONER: &str = "@mode=copy or @mode=generic has a lone frame up to a millisecond sooner";
+
 /// Adds a refusal; one for the same reason as that before is said once.
 fn add(refusals: &mut Refusals, new: Refusal) {
     match refusals.0.last_mut() {
@@ -49,10 +53,12 @@ fn add(refusals: &mut Refusals, new: Refusal) {
 impl ModeRequest {
     /// Opens interface `name` in the best mode that is asked for, and may be had; and says why it is no
     /// better one. `open` is given the modes that go together: those of one way to attach XDP, or packet
-    /// mode alone.
+    /// mode alone. `converts`: the driver makes other buffers of all frames for an XDP program, those too that
+    /// it lets pass, as the stack does in generic mode.
     pub fn select<T>(
         &self,
         name: &str,
+        converts: bool,
         mut open: impl FnMut(Option<AttachMode>, &[NicMode]) -> Result<T, AttachFailure>,
     ) -> Result<(T, Refusals)> {
         let modes: Vec<NicMode> = match (self.mode, self.timestamps) {
@@ -68,14 +74,30 @@ impl ModeRequest {
         };
         let mut refusals = Refusals::default();
         let mut last = None;
-        for attach in [Some(AttachMode::Native), Some(AttachMode::Generic), None] {
-            let go_together = |mode: &&NicMode| xdp(**mode).map(|(attach, _)| attach) == attach;
-            let modes: Vec<_> = modes.iter().filter(go_together).copied().collect();
+        let [native, generic] = [Some(AttachMode::Native), Some(AttachMode::Generic)];
+        let order = match (self.stack_first, converts) {
+            (true, true) => [None, native, generic],
+            (true, false) => [native, None, generic],
+            (false, _) => [native, generic, None],
+        };
+        let go_together = |attach| -> Vec<NicMode> {
+            let is_one = |mode: &&NicMode| xdp(**mode).map(|(attach, _)| attach) == attach;
+            modes.iter().filter(is_one).copied().collect()
+        };
+        for (attach, left) in order.into_iter().zip([&order[1..], &order[2..], &[]]) {
+            let modes = go_together(attach);
             if modes.is_empty() {
                 continue;
             }
             match open(attach, &modes) {
-                Ok(opened) => return Ok((opened, refusals)),
+                Ok(opened) => {
+                    let left: Vec<_> =
+                        left.iter().flat_map(|attach| go_together(*attach)).collect();
+                    if !left.is_empty() && attach.is_none() {
+                        add(&mut refusals, refusal(&left, CONVERTS, SOONER));
+                    }
+                    return Ok((opened, refusals));
+                }
                 Err(AttachFailure::Impossible(error)) => return Err(error),
                 Err(AttachFailure::Refused(error)) => {
                     add(&mut refusals, refusal(&modes, &error.problem, &error.remedy));
@@ -108,17 +130,42 @@ mod tests {
 
     #[test]
     fn a_reason_is_said_once() {
-        let request = ModeRequest { mode: None, timestamps: None, may_have_packet: true };
+        let request = ModeRequest::ANY;
         let open = |attach: Option<AttachMode>, _: &[NicMode]| match attach {
             Some(_) => {
                 Err(AttachFailure::Refused(Error::invalid("an old kernel").remedy("a newer one")))
             }
             None => Ok(()),
         };
-        let ((), refusals) = request.select("n0", open).unwrap();
+        let ((), refusals) = request.select("n0", false, open).unwrap();
         assert_eq!(
             refusals.to_string(),
             "not zerocopy or copy or generic: an old kernel; a newer one"
         );
+    }
+
+    /// Where the rest is the stack's, what makes other buffers of all frames comes last.
+    #[test]
+    fn what_the_stack_keeps_is_not_converted() {
+        use NicMode::*;
+        let request = ModeRequest { stack_first: true, ..ModeRequest::ANY };
+        let select = |request: ModeRequest, converts, refused: &[NicMode]| {
+            let open = |_: Option<AttachMode>, modes: &[NicMode]| {
+                let mode = modes.iter().find(|mode| !refused.contains(mode));
+                mode.copied().ok_or(AttachFailure::Refused(Error::invalid("no")))
+            };
+            let (mode, refusals) = request.select("n0", converts, open).unwrap();
+            (mode, refusals.to_string())
+        };
+        let (mode, why) = select(request, true, &[]);
+        assert_eq!(mode, Packet);
+        assert!(why.starts_with("not zerocopy or copy or generic: XDP would"), "{why}");
+        assert_eq!(select(request, true, &[Packet]), (ZeroCopy, "not packet: no".into()));
+        assert_eq!(select(request, false, &[]), (ZeroCopy, String::new()));
+        let (mode, why) = select(request, false, &[ZeroCopy, Copy]);
+        assert_eq!(mode, Packet);
+        assert!(why.starts_with("not zerocopy or copy: no; not generic: XDP would"), "{why}");
+        let asked = ModeRequest { mode: Some(Copy), ..request };
+        assert_eq!(select(asked, true, &[]), (Copy, String::new()));
     }
 }

@@ -35,8 +35,23 @@ pub(crate) struct ModeRequest {
     pub mode: Option<NicMode>,
     /// These timestamps, or none.
     pub timestamps: Option<Timestamps>,
+    /// Whether it leaves some of what the interface receives to the stack, by a filter or in other queues.
+    pub leaves_some: bool,
+    /// Whether that is to cost little, rather than what it takes.
+    pub stack_first: bool,
     /// Whether it may have an AF_PACKET socket, which reaches all interfaces of the namespace.
     pub may_have_packet: bool,
+}
+
+impl ModeRequest {
+    /// The best mode there is.
+    pub const ANY: ModeRequest = ModeRequest {
+        mode: None,
+        timestamps: None,
+        leaves_some: false,
+        stack_first: false,
+        may_have_packet: true,
+    };
 }
 
 /// Why these modes were not to be had.

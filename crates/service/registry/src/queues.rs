@@ -9,9 +9,9 @@ use std::sync::{
 use ringway_abi::Dir;
 use ringway_kring::Kring;
 use ringway_nic_setup::{
-    AttachMode, EgressRedirect, INJECTED, IngressDrop, InjectMark, InstalledRules, Installer,
-    Interface, Loader, Mode, QueueRule, RxSocket, Source, TxSocket, UnboundXsks, XdpProgram, Xsk,
-    XskConfig, beside, takes_chunks_of,
+    AttachMode, EgressRedirect, INJECTED, IngressDrop, IngressRedirect, InjectMark, InstalledRules,
+    Installer, Interface, Loader, Mode, PrivatePair, QueueRule, RxSocket, Source, TxSocket,
+    UnboundXsks, XdpProgram, Xsk, XskConfig, beside, takes_chunks_of,
 };
 use ringway_proto::{Cause, Error, NicMode, Refusals, Result, RingBackend};
 use ringway_region::{Region, Timestamps};
@@ -27,8 +27,10 @@ use crate::{
 pub(crate) enum RxAttachment {
     /// They are redirected to AF_XDP sockets.
     Xdp(XdpProgram),
-    /// AF_PACKET sockets listen; the stack is kept from hearing them.
+    /// AF_PACKET sockets listen to the interface; the stack is kept from hearing its frames.
     Packet(IngressDrop),
+    /// Those that are not left to the stack are redirected to a pair, where AF_PACKET sockets listen.
+    Redirected(IngressRedirect),
 }
 
 impl RxAttachment {
@@ -37,6 +39,7 @@ impl RxAttachment {
         match self {
             RxAttachment::Xdp(program) => program.link_fd(),
             RxAttachment::Packet(ingress_drop) => ingress_drop.link_fd(),
+            RxAttachment::Redirected(redirect) => redirect.link_fd(),
         }
     }
 
@@ -45,6 +48,7 @@ impl RxAttachment {
         match self {
             RxAttachment::Xdp(program) => program.detach(),
             RxAttachment::Packet(ingress_drop) => ingress_drop.end(),
+            RxAttachment::Redirected(redirect) => redirect.end(),
         }
     }
 
@@ -52,7 +56,7 @@ impl RxAttachment {
     pub fn takes_frags(&self) -> bool {
         match self {
             RxAttachment::Xdp(program) => program.frags(),
-            RxAttachment::Packet(_) => true,
+            RxAttachment::Packet(_) | RxAttachment::Redirected(_) => true,
         }
     }
 
@@ -60,7 +64,15 @@ impl RxAttachment {
     pub fn set_injected(&mut self, injected: bool) -> Result<InjectMark> {
         match self {
             RxAttachment::Xdp(program) => program.set_injected(injected).map_err(nic_error),
-            RxAttachment::Packet(_) => Ok(InjectMark::IngressDrop),
+            RxAttachment::Packet(_) | RxAttachment::Redirected(_) => Ok(InjectMark::IngressDrop),
+        }
+    }
+
+    /// Where sockets listen, if not to the interface.
+    pub fn pair(&self) -> Option<&Arc<PrivatePair>> {
+        match self {
+            RxAttachment::Xdp(_) | RxAttachment::Packet(_) => None,
+            RxAttachment::Redirected(redirect) => Some(redirect.pair()),
         }
     }
 
@@ -69,6 +81,7 @@ impl RxAttachment {
         match self {
             RxAttachment::Xdp(program) => program.unset_queue(queue),
             RxAttachment::Packet(ingress_drop) => ingress_drop.set_queue(queue, false),
+            RxAttachment::Redirected(redirect) => redirect.set_queue(queue, false),
         }
     }
 
@@ -77,14 +90,16 @@ impl RxAttachment {
         match self {
             RxAttachment::Xdp(program) => program.rules(),
             RxAttachment::Packet(_) => &[],
+            RxAttachment::Redirected(redirect) => redirect.rules(),
         }
     }
 
     /// What loads rules, where there may be any.
-    pub fn loader(&self) -> Option<&Arc<Loader>> {
+    pub fn loader(&self) -> Option<Loader> {
         match self {
             RxAttachment::Xdp(program) => Some(program.loader()),
             RxAttachment::Packet(_) => None,
+            RxAttachment::Redirected(redirect) => Some(redirect.loader()),
         }
     }
 
@@ -93,6 +108,7 @@ impl RxAttachment {
         match self {
             RxAttachment::Xdp(program) => program.has_rules(rules),
             RxAttachment::Packet(_) => true,
+            RxAttachment::Redirected(redirect) => redirect.has_rules(rules),
         }
     }
 
@@ -101,6 +117,7 @@ impl RxAttachment {
         match self {
             RxAttachment::Xdp(program) => Some(program.installer()),
             RxAttachment::Packet(_) => None,
+            RxAttachment::Redirected(redirect) => Some(redirect.installer()),
         }
     }
 
@@ -109,6 +126,9 @@ impl RxAttachment {
         crate::fault::step();
         match self {
             RxAttachment::Xdp(program) if program.is_of(&installed) => program.adopt(installed),
+            RxAttachment::Redirected(redirect) if redirect.is_of(&installed) => {
+                redirect.adopt(installed);
+            }
             _ => return Some(installed),
         }
         None
@@ -122,13 +142,22 @@ impl RxAttachment {
             }
             (RxAttachment::Packet(ingress_drop), Socket::Packet { rx, .. }) => {
                 // First the socket receives them, then the stack does not.
-                rx.listen(true).map_err(|e| Error::io("the interface cannot be listened to", e))?;
+                rx.listen(true).map_err(not_heard)?;
                 ingress_drop.set_queue(queue, true);
+                Ok(())
+            }
+            (RxAttachment::Redirected(redirect), Socket::Packet { rx, .. }) => {
+                rx.listen(true).map_err(not_heard)?;
+                redirect.set_queue(queue, true);
                 Ok(())
             }
             _ => Err(Error::new(Cause::Gone, "the socket is of another mode than its interface")),
         }
     }
+}
+
+fn not_heard(cause: std::io::Error) -> Error {
+    Error::io("the interface cannot be listened to", cause)
 }
 
 /// The socket of one queue.
@@ -259,14 +288,14 @@ pub(crate) struct Opening {
 }
 
 /// How queues are opened.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) enum Entry {
     /// As the first of their interface, in the best mode that is asked for.
     First(ModeRequest),
     /// Beside others, by AF_XDP in their mode.
     JoinXdp(Option<NicMode>),
-    /// Beside others, by AF_PACKET.
-    JoinPacket(Option<Timestamps>),
+    /// Beside others, by AF_PACKET: at the interface, or at the pair.
+    JoinPacket(Option<Arc<PrivatePair>>, Option<Timestamps>),
 }
 
 /// Queues that have been opened.
@@ -305,8 +334,8 @@ impl Opening {
                 let sockets = self.make_xdp().and_then(|made| self.bind_xdp(mode.as_slice(), made));
                 sockets.map_err(nic_error)?
             }
-            Entry::JoinPacket(timestamps) => {
-                let open = |&queue| self.packet(queue, timestamps);
+            Entry::JoinPacket(pair, timestamps) => {
+                let open = |&queue| self.packet(pair.as_deref(), queue, timestamps);
                 self.queues.iter().map(open).collect::<Result<_>>()?
             }
         };
@@ -324,7 +353,9 @@ impl Opening {
             Some(attach) => self.by_xdp(attach, modes, request.timestamps),
             None => self.by_packet(request),
         };
-        let ((attachment, sockets), refusals) = request.select(&self.interface.name, open)?;
+        let name = &self.interface.name;
+        let ((attachment, sockets), refusals) =
+            request.select(name, self.interface.converts_for_xdp(), open)?;
         Ok((attachment, sockets, refusals))
     }
 
@@ -362,26 +393,43 @@ impl Opening {
                         name only; ask the daemon's operator to add you to nic_users";
             return Err(AttachFailure::Refused(Error::new(Cause::Denied, text)));
         }
-        let attachment = IngressDrop::begin(&self.interface).map_err(AttachFailure::packet)?;
-        let sockets = self.queues.iter().map(|&queue| self.packet(queue, request.timestamps));
-        Ok((
-            RxAttachment::Packet(attachment),
-            sockets.collect::<Result<_>>().map_err(AttachFailure::Refused)?,
-        ))
+        let attachment = match request.leaves_some {
+            false => IngressDrop::begin(&self.interface).map(RxAttachment::Packet),
+            // Where it was not asked for, it is not to hide that another has the frames.
+            true => IngressRedirect::begin(&self.interface, request.mode.is_some())
+                .map(RxAttachment::Redirected),
+        };
+        let attachment = attachment.map_err(AttachFailure::packet)?;
+        let pair = attachment.pair().map(|pair| &**pair);
+        let sockets = self.queues.iter().map(|&queue| self.packet(pair, queue, request.timestamps));
+        let sockets = sockets.collect::<Result<_>>().map_err(AttachFailure::Refused)?;
+        Ok((attachment, sockets))
     }
 
-    fn packet(&self, queue: u32, timestamps: Option<Timestamps>) -> Result<Socket> {
+    /// Receives at the pair, if there is one, and sends by the interface.
+    fn packet(
+        &self,
+        pair: Option<&PrivatePair>,
+        queue: u32,
+        timestamps: Option<Timestamps>,
+    ) -> Result<Socket> {
         let Interface { name, index, .. } = &self.interface;
-        let source = Source {
-            interface: name,
-            ifindex: *index,
-            queue,
-            queues: self.interface.queues(),
-            ignored_mark: INJECTED,
-            hardware_time: timestamps == Some(Timestamps::Hardware),
+        let listen_to = |ifindex| {
+            RxSocket::open(&Source {
+                interface: name,
+                ifindex,
+                queue,
+                queues: self.interface.queues(),
+                ignored_mark: INJECTED,
+                hardware_time: timestamps == Some(Timestamps::Hardware),
+            })
+        };
+        let rx = match pair {
+            Some(pair) => pair.inside(|inner| listen_to(inner.index)),
+            None => listen_to(*index),
         };
         Ok(Socket::Packet {
-            rx: RxSocket::open(&source).map_err(nic_error)?,
+            rx: rx.map_err(nic_error)?,
             tx: TxSocket::open(name, *index).map_err(nic_error)?,
         })
     }

@@ -159,6 +159,11 @@ impl Registry {
         let port = self.port(id);
         let (region, extra) = (port.region, reg.extra_bufs.min(port.backend.max_extra_bufs(port)));
         self.regions.get(region).ask(extra);
+        let [queues, filter] = [leaves_queues(&rings, shape.rings), options.filter.is_some()];
+        // Programs that send by single queues as well open all of them, one by one. Action programs are XDP's.
+        let listens = filter || queues && rings[0].is_empty() && !rings[1].is_empty();
+        let stack_first = listens && action.is_none();
+        let request = ModeRequest { leaves_some: filter || queues, stack_first, ..request };
         let actions = self.actions(id);
         (actions.bind)(self, id, &rings, request)?;
         if shape.has_host(&rings) {
@@ -282,6 +287,12 @@ impl Registry {
             (self.actions(id).users_changed)(self, id);
         }
     }
+}
+
+/// Whether a binding does not receive on all of a port's queues.
+fn leaves_queues([_, rx]: &Selection, [_, queues]: [u32; 2]) -> bool {
+    let received = rx.iter().filter(|&&ring| u32::from(ring) < queues).count();
+    received < queues as usize
 }
 
 /// Bytes that the rings of a new region are to leave free in front of data, by what is to

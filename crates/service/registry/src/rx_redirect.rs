@@ -78,7 +78,7 @@ impl RxRule {
 impl Installed {
     /// Makes the filter, and has the kernel verify it by itself, for these queues of an interface: that
     /// takes as long as the filter is complicated.
-    pub fn new(wanted: Wanted, loader: Option<&Arc<Loader>>, queues: &[u16]) -> Result<Installed> {
+    pub fn new(wanted: Wanted, loader: Option<&Loader>, queues: &[u16]) -> Result<Installed> {
         let Wanted { interface, text, program, one_in } = wanted;
         let kernel =
             ringway_nic_setup::Filter::new(&interface, program, one_in).map_err(nic_error)?;

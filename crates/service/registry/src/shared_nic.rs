@@ -100,10 +100,10 @@ impl SharedNic {
                 program.check_queues(opening.beyond()).map_err(nic_error)?;
                 Ok(Entry::JoinXdp(self.mode))
             }
-            Some(RxAttachment::Packet(_)) if request.may_have_packet => {
-                Ok(Entry::JoinPacket(self.timestamps))
+            Some(attachment) if request.may_have_packet => {
+                Ok(Entry::JoinPacket(attachment.pair().cloned(), self.timestamps))
             }
-            Some(RxAttachment::Packet(_)) => Err(Error::busy(format!(
+            Some(_) => Err(Error::busy(format!(
                 "{}: in use in packet mode, which you are not granted; end the program that has it",
                 opening.interface.name
             ))),

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use common::{World, all, one_at_a_time};
 use ringway_proto::{
-    Action, Ebpf, Filter, Options, PortInfo, Registration, Reply, Request, RingSelection,
+    Action, Ebpf, Filter, NicMode, Options, PortInfo, Registration, Reply, Request, RingSelection,
     RxSelector,
 };
 use ringway_registry::Caller;
@@ -161,6 +161,11 @@ fn a_filter_that_is_none_is_refused_and_changes_nothing() {
     assert_eq!(ports(&mut world)[0].filters[0].text, "everything");
 }
 
+/// A queue alone is in packet mode by itself, which has no action programs.
+fn in_copy_mode() -> Options {
+    Options { mode: Some(NicMode::Copy), ..Options::default() }
+}
+
 #[test]
 fn an_action_program_is_its_users_own() {
     if skip_without_root("an_action_program_is_its_users_own") {
@@ -175,14 +180,14 @@ fn an_action_program_is_its_users_own() {
         ..Default::default()
     };
     let mine = world.registry.open();
-    world.register_on(mine, "n0", one(0)).unwrap();
+    world.register_with(mine, "n0", one(0), in_copy_mode()).unwrap();
     world.ask(act(Some(pass(&["n1"])))).unwrap();
     world.caller.uid = SOMEBODY;
     for action in [None, Some(pass(&[]))] {
         assert_eq!(world.ask(act(action)).err(), Some(libc::ENXIO), "it is not theirs");
     }
     let theirs = world.registry.open();
-    world.register_on(theirs, "n0", one(1)).unwrap();
+    world.register_with(theirs, "n0", one(1), in_copy_mode()).unwrap();
     world.ask(act(Some(pass(&[])))).unwrap();
     let queues = |world: &mut World| -> Vec<Vec<u32>> {
         let ports = ports(world);

@@ -197,7 +197,7 @@ impl Attached {
                 .remedy("close or detach it first"));
         }
         // Its sockets stay in this process.
-        let request = ModeRequest { mode: how.mode, timestamps: None, may_have_packet: true };
+        let request = ModeRequest { mode: how.mode, ..ModeRequest::ANY };
         let subject = Subject::from(nic_key(caller, &interface));
         // Before it is opened; and once more before the result is taken, which is undone elsewhere then.
         registry.bridges.check_room(bridge, caller.uid, 1 + usize::from(how.stack))?;

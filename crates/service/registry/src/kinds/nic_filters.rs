@@ -29,8 +29,8 @@ const MAX_COST: u64 = 62_500;
 struct RuleRings {
     of_nic: Vec<u16>,
     of_host: Vec<u16>,
-    /// Loads programs into the kernel; `None` in packet mode.
-    loader: Option<Arc<Loader>>,
+    /// Loads programs into the kernel; `None` where there can be none.
+    loader: Option<Loader>,
 }
 
 impl RuleRings {
@@ -48,7 +48,7 @@ impl RuleRings {
         let queues = port.nic_rings(Dir::Rx).len();
         let (of_nic, of_host) = rings.iter().partition(|&&ring| usize::from(ring) < queues);
         let attachment = registry.shared.get(&nic.key).and_then(SharedNic::attachment);
-        let loader = attachment.and_then(RxAttachment::loader).cloned();
+        let loader = attachment.and_then(RxAttachment::loader);
         Ok(RuleRings { of_nic, of_host, loader })
     }
 }
@@ -57,8 +57,8 @@ fn unsupported(name: &str, problem: impl Into<String>, remedy: &str) -> Error {
     Error::new(Cause::Unsupported, problem).at(name).remedy(remedy)
 }
 
-fn packet_mode_has_no(name: &str, what: &str) -> Error {
-    unsupported(name, format!("packet mode has no {what}"), "open it in another mode")
+fn in_other_mode(name: &str) -> String {
+    format!("open it in another mode, such as netmap:{name}@mode=copy")
 }
 
 impl Nic {
@@ -188,7 +188,12 @@ impl Nic {
         }
         let installed = match filter {
             Some(_) if !of_nic.is_empty() && loader.is_none() => {
-                return Err(packet_mode_has_no(name, "filters"));
+                let problem = "its programs in packet mode have all that it receives";
+                let remedy = format!(
+                    "close it, and open it with a filter, such as netmap:{name}@filter=udp: that one \
+                     can be changed"
+                );
+                return Err(unsupported(name, problem, &remedy));
             }
             Some(filter) => {
                 let wanted = Wanted::new(name, filter)?;
@@ -223,7 +228,10 @@ impl Nic {
             return Err(unsupported(name, problem, "open it without ^ or *"));
         }
         let installed = match action {
-            Some(_) if loader.is_none() => return Err(packet_mode_has_no(name, what)),
+            Some(_) if !loader.is_some_and(|loader| loader.takes_actions()) => {
+                let problem = format!("packet mode has no {what}");
+                return Err(unsupported(name, problem, &in_other_mode(name)));
+            }
             Some(action) => {
                 let action = action.within(name, key)?;
                 let Registry { ports, deferred, .. } = &mut *registry;
@@ -270,7 +278,7 @@ impl Nic {
         port: &Port,
         deferred: &mut Deferred,
         wanted: Wanted,
-        loader: Option<Arc<Loader>>,
+        loader: Option<Loader>,
         queues: &[u16],
     ) -> Result<Arc<Installed>> {
         if let Some(filter) = &deferred.progress.filter {

@@ -104,8 +104,8 @@ pub(crate) fn open_all(
         frags: false,
         redirects_egress: false,
     };
-    let request = ModeRequest { mode: None, timestamps: None, may_have_packet: true };
-    let OpenedQueues { first, sockets: opened, .. } = opening.open(Entry::First(request))?;
+    let opened = opening.open(Entry::First(ModeRequest::ANY))?;
+    let OpenedQueues { first, sockets: opened, .. } = opened;
     let (attachment, _) =
         first.ok_or_else(|| Error::absent("no queue was opened").at(&interface.name))?;
     let mut sockets = Sockets::none(interface.queues());
