@@ -20,7 +20,10 @@ use crate::{INJECTED, QUEUES};
 pub(crate) const XDP_PASS: u32 = 2;
 const XDP_REDIRECT: u32 = 4;
 const TCX_NEXT: u32 = -1i32 as u32;
-/// Offset in `struct __sk_buff`.
+/// A copy for the stack of what it has sent to a group: no interface has received it.
+const PACKET_LOOPBACK: u32 = 5;
+/// Offsets in `struct __sk_buff`.
+const SKB_PKT_TYPE: i16 = 4;
 const SKB_MARK: i16 = 8;
 const SKB_QUEUE_MAPPING: i16 = 12;
 /// Offsets in `struct xdp_md`.
@@ -182,6 +185,8 @@ pub(crate) fn ingress_redirect(
     let mut asm = Assembler::new();
     let [redirect, pass, unmarked] = [asm.label(), asm.label(), asm.label()];
     asm.set(CONTEXT, Operand::Register(R1));
+    asm.load(Size::Word, R1, CONTEXT, SKB_PKT_TYPE);
+    asm.branch(jump::EQ, R1, Operand::Constant(PACKET_LOOPBACK), pass);
     asm.load(Size::Word, R1, CONTEXT, SKB_MARK);
     asm.branch(jump::NE, R1, Operand::Constant(INJECTED), unmarked);
     // Kernels before 6.4 take no constant there.
