@@ -5,7 +5,7 @@ mod common;
 use common::{BROADCAST, Client, barrier, bytes, header, mac};
 use ringway_vale::{Bridge, Lossless, PortConfig};
 
-/// Two isolated ports and one that is not; if `waits`, the last is lossless, so that frames go out in steps.
+/// Two isolated ports and a third; if `waits`, the last is lossless, so that frames go out in steps.
 fn check(name: &str, waits: bool) {
     let bridge = Bridge::start(name).unwrap();
     let clients: Vec<_> = (0..3).map(|_| Client::new([1, 1], [1024, 1024], 0)).collect();
@@ -26,7 +26,7 @@ fn check(name: &str, waits: bool) {
     let heard = || -> Vec<usize> {
         clients.iter().map(|client| bytes(client.receive(0, usize::MAX)).len()).collect()
     };
-    // For all, before and after the switch knows who is where; then for one.
+    // For all, before and after the switch knows the addresses; then for one.
     for _ in 0..2 {
         for (from, expected) in [(0, [0, 0, 1]), (1, [0, 0, 1]), (2, [1, 1, 0])] {
             send(from, BROADCAST);
@@ -40,7 +40,7 @@ fn check(name: &str, waits: bool) {
         let lost = counters[from].totals().drops.filtered - before;
         assert_eq!(lost == 1, !arrives, "from {from} to {to}: {lost} counted");
     }
-    // One that may be heard again is.
+    // Not isolated any more, a port is heard again.
     assert!(bridge.configure(1, PortConfig::default()));
     send(1, BROADCAST);
     assert_eq!(heard(), [1, 0, 1]);

@@ -21,7 +21,7 @@ struct Settings<'a> {
     /// For a trunk.
     trunk: Option<Vec<u16>>,
     native: Option<u16>,
-    /// The addresses that it may send with; none: any, or the first one that it uses.
+    /// The addresses that it may send with; none: any, or the first in use.
     addresses: Option<Vec<String>>,
     one_address: bool,
     isolated: bool,
