@@ -317,14 +317,14 @@ mod tests {
             let of = |told: Told<'_>| (told.state, told.mtu, told.name.map(str::to_owned));
             told(message, 7).map(of).collect::<Vec<_>>()
         };
-        assert_eq!(all(&whole), [(LinkState::Down, Some(9000), Some("n0x".into()))]);
+        assert_eq!(all(&whole), [(LinkState::NoCarrier, Some(9000), Some("n0x".into()))]);
         for cut in 0..8 {
             let cut = message(libc::RTM_NEWLINK, &body[..body.len() - cut - 1]);
-            assert_eq!(all(&cut), [(LinkState::Down, None, Some("n0x".into()))]);
+            assert_eq!(all(&cut), [(LinkState::NoCarrier, None, Some("n0x".into()))]);
         }
         let before = Link { state: LinkState::Up, mtu: 1500 };
         let after = told(&whole, 7).fold(before, |link, told| link.then(&told));
-        assert_eq!(after, Link { state: LinkState::Down, mtu: 9000 });
+        assert_eq!(after, Link { state: LinkState::NoCarrier, mtu: 9000 });
     }
 
     #[test]

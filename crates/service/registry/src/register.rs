@@ -160,9 +160,8 @@ impl Registry {
         let (region, extra) = (port.region, reg.extra_bufs.min(port.backend.max_extra_bufs(port)));
         self.regions.get(region).ask(extra);
         let [queues, filter] = [leaves_queues(&rings, shape.rings), options.filter.is_some()];
-        // Programs that send by single queues as well open all of them, one by one. Action programs are XDP's.
-        let listens = filter || queues && rings[0].is_empty() && !rings[1].is_empty();
-        let stack_first = listens && action.is_none();
+        // Beside the traffic control not all frames of a veth pair tell their queue. Action programs are XDP's.
+        let stack_first = filter && !queues && action.is_none();
         let request = ModeRequest { leaves_some: filter || queues, stack_first, ..request };
         let actions = self.actions(id);
         (actions.bind)(self, id, &rings, request)?;

@@ -161,7 +161,7 @@ fn a_filter_that_is_none_is_refused_and_changes_nothing() {
     assert_eq!(ports(&mut world)[0].filters[0].text, "everything");
 }
 
-/// A queue alone is in packet mode by itself, which has no action programs.
+/// Packet mode has no action programs.
 fn in_copy_mode() -> Options {
     Options { mode: Some(NicMode::Copy), ..Options::default() }
 }

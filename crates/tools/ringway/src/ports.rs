@@ -22,8 +22,8 @@ file:NAME@PID.NUMBER; PID is the program that has it open.
 sends frames. `mtu` is the present MTU of the interface. `mode` is the mode of a network interface,
 and why a better one was not possible: zerocopy, copy or generic (AF_XDP), or packet (AF_PACKET); it
 also names frames that are too long since the MTU was changed. Without an option each interface gets
-the best mode that works. With a filter, or one receive queue alone, a veth pair is in packet mode,
-in which the stack's share stays fast, and so is an interface without native XDP.
+the best mode that works. With a filter for all its queues a veth pair is in packet mode, in which
+the stack's share stays fast, and so is an interface without native XDP.
 netmap:eth0@mode=packet, or RINGWAY_NIC_MODE=packet in the environment, asks for this mode and no
 other. The program that opens an interface first decides.
 
