@@ -18,8 +18,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use aya::maps::Map;
 use ringway_fastpath::{FastPath, Maps};
-use ringway_packet::PacketPort;
-use ringway_switch_port::KernelWay;
+use ringway_packet::{KernelWay, PacketPort};
 use serde::{Deserialize, Serialize};
 
 use crate::host::HostEnd;
