@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ringway::{Control, Error, Interest, NicMode, Port, Prepared, Woken, prepare};
+use ringway::{BridgePortInfo, Control, Error, Interest, NicMode, Port, Prepared, Woken, prepare};
 use ringway_testkit::{Netns, NicState, Proc, VethPair, skip_without_root};
 use ringway_tests::{
     GROUP, Home, as_nobody, ends,
@@ -132,10 +132,14 @@ fn an_attached_interface_is_moved() {
             a.enter(|| control.switch_attach("vale0", &attached, true)).unwrap();
             let keeper = Port::open("vale0:x").unwrap();
             move_to(&a, &elsewhere);
-            until("the ports have left the bridge", || {
+            until("the ports have left the bridge, and the place waits", || {
                 let ports = control.switches().unwrap().remove(0).ports;
+                let is_waited_for = |port: &BridgePortInfo| {
+                    port.name == "vale0:n0"
+                        && port.mode.as_ref().is_some_and(|mode| mode.starts_with("not back yet"))
+                };
                 match &ports[..] {
-                    [port] if port.name == "vale0:x" => Ok(()),
+                    [port, absent] if port.name == "vale0:x" && is_waited_for(absent) => Ok(()),
                     others => Err(format!("{others:?}")),
                 }
             });
