@@ -644,6 +644,10 @@ fn a_place_waits_for_the_containers_return() {
                 ports => Err(format!("{ports:?}")),
             });
         }
+        // A hook that attaches it by hand, as for a new container, has no error for it; but once.
+        let attach = || containers.here.enter(|| control.switch_attach("vale0", "c0", false));
+        attach().unwrap();
+        assert!(attach().unwrap_err().to_string().contains("attached already"));
         containers.there[0]
             .run("ip link set eth0 address 02:00:00:00:00:01 && ip addr add 10.8.0.1/24 dev eth0");
         containers.there[0].ping("-c 2 -i 0.1 -W 10 10.8.0.2");

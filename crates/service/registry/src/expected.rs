@@ -299,6 +299,13 @@ impl Expected {
         self.ports().any(|it| is_it(&it) && it.netns == netns())
     }
 
+    /// Whether an interface that had gone is being attached to a switch without a user's request.
+    pub(crate) fn comes_by_itself(&self, full: &str) -> bool {
+        let is_it = |what: &What| what.on_switch().is_some() && what.name() == full;
+        let is_tried = |item: &Item| item.until.is_some() && item.due.is_none();
+        self.items.iter().any(|item| is_it(&item.what) && is_tried(item))
+    }
+
     /// Something is on a switch again, or anew. Returns the processors that it is to be polled on.
     pub(crate) fn attached_again(
         &mut self,

@@ -34,8 +34,9 @@ pub(crate) fn attach(
     let PortName::Vale { bridge, port } = PortName::parse(name, Cause::NoRoom)? else {
         return Err(Error::invalid("attach to a port name vale<switch>:<interface>").at(name));
     };
-    if registry.ports.named(name).is_some() {
-        return Err(Error::busy("attached already").at(name));
+    if let Some(id) = registry.ports.named(name) {
+        let returned = Attached::take_returned(&mut registry.ports, id, caller, how);
+        return returned.ok_or_else(|| Error::busy("attached already").at(name));
     }
     registry.expected.check_not_expected(caller, name)?;
     if how.mem_id != 0 {
@@ -56,11 +57,15 @@ pub(crate) fn attach(
         None => Attached::attach(registry, caller, bridge, port, name, how)?,
     };
     let Registry { ports, bridges, expected, .. } = registry;
-    if let Some(cpus) = expected.attached_again(bridge, name, bridges)
-        && let Some(id) = ports.find::<Attached>(name)
+    let by_itself = expected.comes_by_itself(name);
+    let cpus = expected.attached_again(bridge, name, bridges);
+    if let Some(id) = ports.find::<Attached>(name)
         && let Some(nic) = ports.port_mut(id).get_mut::<Attached>()
     {
-        nic.set_polling(Some(cpus), bridges);
+        nic.returned = by_itself;
+        if cpus.is_some() {
+            nic.set_polling(cpus, bridges);
+        }
     }
     Ok(bridge_port.index.into())
 }

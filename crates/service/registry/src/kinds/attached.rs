@@ -26,6 +26,7 @@ use crate::{
     name::plain_key,
     nic_mode::ModeRequest,
     port::{Port, PortId, Shape},
+    ports::Ports,
     registry::{Caller, Registry, Settings},
     shared_nic::NicKey,
     switch_ports::Attach,
@@ -43,6 +44,8 @@ pub(crate) struct Attached {
     pub netns: LastingNetns,
     /// The mode that its user asked for.
     pub asked_mode: Option<NicMode>,
+    /// It had gone, and came back by itself: its user may not know, and attach it by hand.
+    pub returned: bool,
     attachment: Attachment,
 }
 
@@ -161,6 +164,23 @@ impl Attached {
         self.attachment.stack.is_some()
     }
 
+    /// The port's index, if it came back by itself and is attached by hand now as it was before: that is not
+    /// refused, once.
+    pub(crate) fn take_returned(
+        ports: &mut Ports,
+        id: PortId,
+        caller: &Caller,
+        how: &Attach,
+    ) -> Option<u32> {
+        let port = ports.port_mut(id);
+        let is_theirs = port.uid == caller.uid;
+        let nic = port.get_mut::<Attached>().filter(|_| is_theirs)?;
+        let as_before = (how.stack, how.mode, LastingNetns::of(&caller.netns))
+            == (nic.has_stack(), nic.asked_mode, nic.netns);
+        let returned = as_before && std::mem::take(&mut nic.returned);
+        returned.then(|| nic.bridge_port.index.into())
+    }
+
     /// Its places on the bridge: its own, and its stack's.
     fn places(&self) -> impl Iterator<Item = &BridgePortRef> {
         self.attachment.stack.iter().chain([&self.bridge_port])
@@ -248,6 +268,7 @@ impl Attached {
             rings: interface.queues(),
             netns: LastingNetns::of(&caller.netns),
             asked_mode: how.mode,
+            returned: false,
             attachment,
         };
         let id = registry.add_port(full, Some(key), caller.uid, region, backend);
