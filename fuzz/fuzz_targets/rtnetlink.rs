@@ -109,9 +109,14 @@ impl Message {
             ERROR if self.index == -libc::ENODEV => Some(gone),
             libc::RTM_DELLINK if is_it => Some(gone),
             libc::RTM_NEWLINK if is_it => {
-                let works = libc::IFF_UP | libc::IFF_RUNNING;
-                let up = self.flags & works == works;
-                let state = if up { LinkState::Up } else { LinkState::Down };
+                let has = |flag| self.flags & flag != 0;
+                let state = if !has(libc::IFF_UP) {
+                    LinkState::Down
+                } else if !has(libc::IFF_RUNNING) {
+                    LinkState::NoCarrier
+                } else {
+                    LinkState::Up
+                };
                 Some(News { state, mtu: self.mtu(), name: self.name() })
             }
             _ => None,
