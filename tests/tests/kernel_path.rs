@@ -500,8 +500,8 @@ fn what_is_for_all_reaches_the_host_and_the_wire() {
     });
 }
 
-/// A container sends to and from addresses that nobody has, as fast as it can. The flows of others stay in the
-/// kernel: none of their addresses is forgotten for it, and no frame goes to the worker that need not.
+/// A container sends frames with unknown addresses as fast as it can. The kernel goes on forwarding for the other
+/// containers: the switch does not forget their addresses.
 #[test]
 fn a_container_that_floods_takes_nobody_from_the_kernels_path() {
     if skip_without_root("a_container_that_floods_takes_nobody_from_the_kernels_path") {

@@ -174,8 +174,8 @@ pub(crate) fn egress_redirect(
     asm.finish()
 }
 
-/// The program at an interface's ingress. What comes in by a queue that is redirected goes to the pair, as far as
-/// its filter takes it; else, and with the mark of what programs have sent to the stack, to the stack. In
+/// The program at an interface's ingress. It redirects a frame to the pair if the frame's queue is redirected and
+/// the queue's filter takes it. The stack gets all other frames, and those that programs have sent to it. In
 /// `settings`: for each queue whether it is redirected, and the pair.
 pub(crate) fn ingress_redirect(
     settings: BorrowedFd<'_>,

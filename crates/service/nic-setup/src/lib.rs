@@ -128,7 +128,7 @@ pub use privileges::{Missing, device_privileges, privileges};
 pub use program::{AttachMode, QUEUES, XdpProgram};
 pub use promisc::Promiscuous;
 pub use rule::{QueueRule, QueueRules};
-pub use switch::{SWITCHED_PORT_MEMORY, SwitchProgram, SwitchedInterface, SwitchedStack};
+pub use switch::{SWITCHED_PORT_MEMORY, SwitchProgram, Switched, SwitchedInterface, SwitchedStack};
 pub use tc::{Guard, TcFilter, tc_filter_descriptors, use_guard};
 pub use watch::{Link, LinkState, LinkWatch};
 pub use xsk::{Mode, UnboundXsks, Xsk, XskConfig, takes_chunks_of};

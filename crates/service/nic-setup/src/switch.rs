@@ -69,19 +69,19 @@ pub(crate) struct SwitchParts {
 /// The names of those.
 const MAPS: [&str; 6] = ["table", "seen", "ports", "settings", "begun", "counts"];
 
-/// An interface whose frames the program looks at, as long as this is there or another holds its link.
-pub struct SwitchedInterface {
+/// A port whose frames a program looks at, as long as this is there or another holds its link. `W`: the way
+/// from the program to the worker.
+pub struct Switched<W> {
     attachment: Attachment,
     place: Place,
-    _pair: PrivatePair,
+    _way: W,
 }
 
-/// A stack whose frames the program looks at, as long as this is there or another holds its link.
-pub struct SwitchedStack {
-    attachment: Attachment,
-    place: Place,
-    _end: HostEnd,
-}
+/// An interface: what it receives.
+pub type SwitchedInterface = Switched<PrivatePair>;
+
+/// The stack behind one: what it sends.
+pub type SwitchedStack = Switched<HostEnd>;
 
 /// What the program knows of an interface, or of the stack behind it, until this is dropped.
 struct Place {
@@ -120,7 +120,7 @@ impl SwitchProgram {
 
     /// Attaches it to an interface of the calling thread's network namespace, whose stack gets nothing any
     /// more. What the program does not forward comes by the port that is returned, and what is delivered
-    /// to that is sent; all of it until the interface is [known](SwitchedInterface::set_port) as a port.
+    /// to that is sent; all of it until the interface is [known](Switched::set_port) as a port.
     pub fn attach(&self, interface: &Interface) -> Result<(SwitchedInterface, PacketPort), Error> {
         let name = format!("rwport{}", interface.index);
         let outer = OuterEnd::Whole;
@@ -131,7 +131,7 @@ impl SwitchProgram {
         let port = port(interface, rx, tx, KernelWay::Interface(interface.index))?;
         let place = self.place(interface, interface.index, &pair)?;
         let attachment = hook(interface, Hook::Ingress, &self.program)?;
-        Ok((SwitchedInterface { attachment, place, _pair: pair }, port))
+        Ok((Switched { attachment, place, _way: pair }, port))
     }
 
     /// Attaches it to what the stack sends by such an interface. What is for the stack is received by the
@@ -148,7 +148,7 @@ impl SwitchProgram {
         let port = port(interface, rx, tx, KernelWay::Stack(interface.index))?;
         let place = self.place(interface, interface.index | OF_STACK, end.pair())?;
         let attachment = hook(interface, Hook::Egress, &self.stack_program)?;
-        Ok((SwitchedStack { attachment, place, _end: end }, port))
+        Ok((Switched { attachment, place, _way: end }, port))
     }
 
     fn place(&self, interface: &Interface, key: u32, pair: &PrivatePair) -> Result<Place, Error> {
@@ -190,7 +190,7 @@ fn hook(interface: &Interface, hook: Hook, program: &Fd) -> Result<Attachment, E
     helper::run(AttachSwitchProgram { interface: interface.clone(), hook, program, lease })
 }
 
-impl SwitchedInterface {
+impl<W> Switched<W> {
     /// It is this port of the switch.
     pub fn set_port(&self, port: u8) {
         // It has an entry, which the kernel changes.
@@ -198,21 +198,7 @@ impl SwitchedInterface {
     }
 }
 
-impl Drop for SwitchedInterface {
-    fn drop(&mut self) {
-        self.attachment.end();
-    }
-}
-
-impl SwitchedStack {
-    /// It is this port of the switch.
-    pub fn set_port(&self, port: u8) {
-        // It has an entry, which the kernel changes.
-        let _ = self.place.set(port.into());
-    }
-}
-
-impl Drop for SwitchedStack {
+impl<W> Drop for Switched<W> {
     fn drop(&mut self) {
         self.attachment.end();
     }

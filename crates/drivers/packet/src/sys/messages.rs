@@ -63,8 +63,8 @@ impl Messages {
             header.msg_controllen = control.0.len() as _;
         }
         let (fd, flags) = (socket.as_raw_fd(), libc::MSG_DONTWAIT | libc::MSG_TRUNC);
-        // SAFETY: the messages are filled in above, and the memory that they name is alive during
-        // the call, has the sizes that they give, and is written by nobody else.
+        // SAFETY: the loop above fills in all messages. The memory that they point to is as long as they
+        // say, and lives until the call has returned; nothing else writes to it meanwhile.
         let count = unsafe {
             let all = messages.as_mut_ptr().cast();
             libc::recvmmsg(fd, all, MESSAGES as libc::c_uint, flags, std::ptr::null_mut())
