@@ -8,7 +8,7 @@ use crate::{AttachMode, AttachedProgram, Missing, parcel};
 
 /// An error of the set-up. Displayed, it is the sentence for a person: `INTERFACE: PROBLEM; REMEDY`.
 ///
-/// The data path ([`crate::Rings`], [`crate::kick_tx`], [`crate::statistics`]) returns plain
+/// The data path (`Rings`, `kick_tx` and `statistics` of `ringway-xdp`) returns plain
 /// errnos: it has a descriptor only, and its caller knows the port's name.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Error {
