@@ -85,7 +85,7 @@ pub(crate) fn run<R: Run>(operation: R) -> Result<R::Output, Error> {
 
 /// The same for an operation that takes no privileges in the network namespace of this process.
 pub(crate) fn run_where_needed<R: Run>(operation: R) -> Result<R::Output, Error> {
-    match WITHIN.with_borrow(Option::is_some) {
+    match WITHIN.with_borrow(Option::is_some) || is_simulated() {
         true => run(operation),
         false => operation.run(),
     }
@@ -117,6 +117,9 @@ pub(crate) fn with_netns<T>(
 /// Runs both, `there` on a thread of its own, for the same network namespace. The kernel has some of what sets up wait for
 /// all processors; what does not depend on that need not come after it.
 pub fn beside<A, B: Send>(here: impl FnOnce() -> A, there: impl Fn() -> B + Sync) -> (A, B) {
+    if is_simulated() {
+        return (here(), there());
+    }
     let within = WITHIN.with_borrow(Clone::clone);
     thread::scope(|scope| {
         let other = thread::Builder::new().name("set-up".into()).spawn_scoped(scope, || {
@@ -132,6 +135,20 @@ pub fn beside<A, B: Send>(here: impl FnOnce() -> A, there: impl Fn() -> B + Sync
         };
         (here, there)
     })
+}
+
+/// Whether there is a kernel for simulations: then all comes in the same order each time.
+fn is_simulated() -> bool {
+    #[cfg(feature = "simulated")]
+    return crate::simulated::is_on();
+    #[cfg(not(feature = "simulated"))]
+    false
+}
+
+/// What a request asks for, wherever.
+#[cfg(feature = "simulated")]
+pub(crate) fn operation_of(request: Parcel) -> io::Result<Operation> {
+    unpack(request).map(|Request { operation, .. }| operation)
 }
 
 /// The helper's side: carries out a request of the process that has named this one. The answer is to be sent

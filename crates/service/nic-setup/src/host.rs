@@ -144,6 +144,16 @@ impl EgressRedirect {
         Ok(EgressRedirect { filtered, ..begun })
     }
 
+    #[cfg(feature = "simulated")]
+    pub(crate) fn of_parts(
+        interface: String,
+        attachment: Attachment,
+        plain: Fd,
+        settings: Fd,
+    ) -> EgressRedirect {
+        EgressRedirect { interface, attachment, plain, settings, filtered: None }
+    }
+
     pub(crate) fn begin_here(
         interface: &Interface,
         program: Option<BorrowedFd<'_>>,
@@ -209,6 +219,13 @@ pub(crate) struct HostParts {
     queues: u32,
     inject: Attachment,
     settings: Fd,
+}
+
+#[cfg(feature = "simulated")]
+impl HostParts {
+    pub fn new(pair: Pair, queues: u32, inject: Attachment, settings: Fd) -> HostParts {
+        HostParts { pair, queues, inject, settings }
+    }
 }
 
 impl HostEnd {

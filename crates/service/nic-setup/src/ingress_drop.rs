@@ -57,6 +57,11 @@ impl IngressDrop {
         Ok(IngressDrop { attachment, settings })
     }
 
+    #[cfg(feature = "simulated")]
+    pub(crate) fn of_parts(attachment: Attachment, settings: Fd) -> IngressDrop {
+        IngressDrop { attachment, settings }
+    }
+
     /// From now on what comes in by `queue` is kept from the stack, or goes to it.
     pub fn set_queue(&mut self, queue: u32, dropped: bool) {
         // A queue beyond those that there is room for is the stack's.

@@ -58,6 +58,13 @@ pub(crate) struct RedirectParts {
     settings: Fd,
 }
 
+#[cfg(feature = "simulated")]
+impl RedirectParts {
+    pub fn new(attachment: Attachment, settings: Fd) -> RedirectParts {
+        RedirectParts { attachment, settings }
+    }
+}
+
 impl IngressRedirect {
     /// For an interface of the calling thread's network namespace, which gets an interface `rwrecv<index>` as long as
     /// this exists; no queue is redirected yet. `beside_xdp`: an XDP program, which gets frames before this one,

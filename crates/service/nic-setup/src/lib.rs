@@ -87,6 +87,8 @@ mod program;
 mod promisc;
 mod rtnl;
 mod rule;
+#[cfg(feature = "simulated")]
+pub mod simulated;
 pub mod steer;
 mod switch;
 mod sys;

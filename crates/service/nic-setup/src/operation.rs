@@ -46,6 +46,14 @@ macro_rules! operations {
         }
 
         impl Operation {
+            /// Its own name.
+            #[cfg(feature = "simulated")]
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Operation::$name(_) => stringify!($name),)*
+                }
+            }
+
             /// For messages.
             pub fn interface(&self) -> &str {
                 match self {

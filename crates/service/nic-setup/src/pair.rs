@@ -139,6 +139,11 @@ impl Pair {
     pub fn outer(&self) -> &Interface {
         &self.outer
     }
+
+    #[cfg(feature = "simulated")]
+    pub fn new(netns: Fd, inner: Interface, outer: Interface) -> Pair {
+        Pair { netns, inner, outer }
+    }
 }
 
 /// Makes a pair, which the caller removes.

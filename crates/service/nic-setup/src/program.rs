@@ -131,6 +131,27 @@ impl XdpProgram {
         })
     }
 
+    #[cfg(feature = "simulated")]
+    pub(crate) fn of_parts(
+        interface: &Interface,
+        mode: AttachMode,
+        link: Fd,
+        sockets: Fd,
+        marks: Fd,
+    ) -> XdpProgram {
+        let maps = Maps { sockets, marks };
+        let (interface, maker) = (interface.name.clone(), Maker::plain(interface));
+        let loader = XdpLoader { interface, mode, frags: true, maker, netns: None, maps };
+        XdpProgram {
+            link: Arc::new(link),
+            native_refused: None,
+            loader: Arc::new(loader),
+            mark: None,
+            time_flag: None,
+            rules: Vec::new(),
+        }
+    }
+
     pub(crate) fn attach_here(
         interface: &Interface,
         modes: &[AttachMode],

@@ -22,6 +22,11 @@ impl Promiscuous {
         helper::run(HoldPromiscuous { interface: interface.clone() })
     }
 
+    #[cfg(feature = "simulated")]
+    pub(crate) fn of_socket(socket: OwnedFd) -> Promiscuous {
+        Promiscuous { _socket: socket }
+    }
+
     pub(crate) fn hold_here(interface: &Interface) -> Result<Promiscuous, Error> {
         let socket = socket::hold_promiscuous(interface.index).map_err(Error::refused(
             &interface.name,

@@ -120,6 +120,10 @@ fn link_create(
 
 /// Puts another program in the place of a link's, between two frames.
 pub fn link_update(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
+    #[cfg(feature = "simulated")]
+    if crate::simulated::is_link(link) {
+        return Ok(());
+    }
     let mut attr = [link.as_raw_fd() as u32, program.as_raw_fd() as u32];
     // SAFETY: the command takes no addresses.
     unsafe { bpf(BPF_LINK_UPDATE, &mut attr) }.map(drop)
@@ -275,6 +279,14 @@ pub fn array(entries: u32) -> io::Result<OwnedFd> {
     unsafe { make(BPF_MAP_CREATE, &mut [BPF_MAP_TYPE_ARRAY, size, size, entries]) }
 }
 
+/// A map of so many values of `bytes` bytes, zeroed.
+#[cfg(feature = "simulated")]
+pub fn array_of(bytes: u32, entries: u32) -> io::Result<OwnedFd> {
+    let key = size_of::<u32>() as u32;
+    // SAFETY: the command takes no addresses, and makes a descriptor.
+    unsafe { make(BPF_MAP_CREATE, &mut [BPF_MAP_TYPE_ARRAY, key, bytes, entries]) }
+}
+
 /// A map of one value of `bytes` bytes for each CPU, zeroed.
 pub fn percpu_array(bytes: u32) -> io::Result<OwnedFd> {
     let key = size_of::<u32>() as u32;
@@ -320,6 +332,10 @@ pub fn random() -> io::Result<[u8; 16]> {
 
 /// Detaches the program of a link, even if other processes hold it.
 pub fn link_detach(link: BorrowedFd<'_>) -> io::Result<()> {
+    #[cfg(feature = "simulated")]
+    if crate::simulated::is_link(link) {
+        return crate::simulated::detach(link);
+    }
     // SAFETY: the command takes no addresses.
     unsafe { bpf(BPF_LINK_DETACH, &mut [link.as_raw_fd() as u32]) }.map(drop)
 }

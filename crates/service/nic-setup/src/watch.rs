@@ -83,13 +83,17 @@ impl LinkWatch {
         helper::run_where_needed(Watch { interface: interface.clone() })
     }
 
+    /// That has its news by this socket.
+    pub(crate) fn of_socket(socket: OwnedFd, interface: &Interface) -> LinkWatch {
+        let link = Link { state: LinkState::Up, mtu: interface.mtu };
+        let (index, name) = (interface.index, interface.name.clone());
+        let known_as = name.clone();
+        LinkWatch { socket, index, link, name, known_as, has_missed_some: false }
+    }
+
     pub(crate) fn open_here(interface: &Interface) -> Result<LinkWatch, Error> {
         let open = || -> io::Result<LinkWatch> {
-            let socket = listen()?;
-            let link = Link { state: LinkState::Up, mtu: interface.mtu };
-            let (index, name) = (interface.index, interface.name.clone());
-            let known_as = name.clone();
-            let watch = LinkWatch { socket, index, link, name, known_as, has_missed_some: false };
+            let watch = LinkWatch::of_socket(listen()?, interface);
             watch.ask()?;
             Ok(watch)
         };

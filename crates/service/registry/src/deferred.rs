@@ -289,11 +289,14 @@ impl Deferred {
         self.free_returned(regions);
     }
 
-    /// Frees the rings that no work is about any more.
-    fn free_returned(&mut self, regions: &mut Regions) {
+    /// Frees the rings that no work is about any more. Returns their regions.
+    fn free_returned(&mut self, regions: &mut Regions) -> Vec<RegionKey> {
+        let mut freed = Vec::new();
         while let Some(region) = self.free_next_returned(regions) {
             regions.release_leftover(region);
+            freed.push(region);
         }
+        freed
     }
 
     /// The same while the counts of regions are not to be believed.
@@ -309,6 +312,11 @@ impl Deferred {
         let LentRings { region, rings, .. } = self.lent.remove(at);
         rings.into_iter().for_each(|ring| free_ring(book, &ring));
         Some(region)
+    }
+
+    /// Whether the kernel has rings of a region.
+    pub(crate) fn has_rings_in(&self, region: RegionKey) -> bool {
+        self.lent.iter().any(|lent| lent.region == region)
     }
 
     /// The rings that the kernel has yet, each with its region, which they count for.
@@ -333,21 +341,15 @@ impl Deferred {
         *self.busy.entry(subject.clone()).or_default() += 1;
     }
 
-    /// One piece of work about it has been done.
-    fn is_over(&mut self, subject: &Subject, regions: &mut Regions) {
-        let Some(count) = self.busy.get_mut(subject) else { return };
+    /// One piece of work about it has been done. Returns regions that have rings back.
+    fn is_over(&mut self, subject: &Subject, regions: &mut Regions) -> Vec<RegionKey> {
+        let Some(count) = self.busy.get_mut(subject) else { return Vec::new() };
         *count -= 1;
         if *count > 0 {
-            return;
+            return Vec::new();
         }
         self.busy.remove(subject);
-        self.free_returned(regions);
-    }
-
-    fn discard(&mut self, done: Done, regions: &mut Regions) {
-        let subject = done.subject.clone();
-        self.drop_outcome(done);
-        self.is_over(&subject, regions);
+        self.free_returned(regions)
     }
 
     fn drop_outcome(&mut self, done: Done) {
@@ -370,7 +372,7 @@ impl Registry {
     ) -> Step {
         let account = self.settings.accounts.of(caller.uid);
         if let Some(done) = progress.done.take() {
-            self.deferred.is_over(&done.subject, &mut self.regions);
+            self.is_over(&done.subject);
             progress.take_up(done);
         }
         caller.lookups.begin(std::mem::take(&mut progress.found));
@@ -423,7 +425,14 @@ impl Registry {
 
     /// Work has been done that no request waits for: what has come of it is undone.
     pub fn discard(&mut self, done: Done) {
-        self.deferred.discard(done, &mut self.regions);
+        let subject = done.subject.clone();
+        self.deferred.drop_outcome(done);
+        self.is_over(&subject);
+    }
+
+    fn is_over(&mut self, subject: &Subject) {
+        let freed = self.deferred.is_over(subject, &mut self.regions);
+        freed.into_iter().for_each(|region| self.reclaim_region(region));
     }
 
     /// What is left to the caller.

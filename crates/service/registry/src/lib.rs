@@ -56,6 +56,8 @@ mod bind_reply;
 mod bridged_nic;
 mod bridges;
 mod charge;
+#[cfg(feature = "faults")]
+mod check;
 mod conflicts;
 mod deferred;
 mod descriptors;

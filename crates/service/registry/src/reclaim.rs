@@ -28,7 +28,8 @@ impl Registry {
                 RingUse::InUse => return,
             }
         }
-        if !is_held || self.leftovers.any_in(region) {
+        // What the kernel or a worker has yet is not to be another's; and it is freed, object by object, later.
+        if !is_held || self.leftovers.any_in(region) || self.deferred.has_rings_in(region) {
             return;
         }
         // From here on no worker touches the region, or soon. On their bridges the ports keep their places.

@@ -25,12 +25,12 @@ use crate::{
 
 /// What the bindings of a port come to.
 #[derive(Default)]
-struct Uses {
-    bindings: u32,
-    children: u32,
-    forwarders: u32,
+pub(crate) struct Uses {
+    pub bindings: u32,
+    pub children: u32,
+    pub forwarders: u32,
     /// Users of its rings, and whether one has a ring for itself.
-    rings: BTreeMap<(bool, u16), (u32, bool)>,
+    pub rings: BTreeMap<(bool, u16), (u32, bool)>,
 }
 
 impl Registry {
@@ -92,7 +92,8 @@ fn strike_half_pipes(
     handles.unbind_all(|port| ports.get(port).is_none());
 }
 
-fn recount_uses(handles: &Handles, ports: &mut Ports) {
+/// Those of all ports that have any.
+pub(crate) fn uses(handles: &Handles, ports: &Ports) -> BTreeMap<PortId, Uses> {
     let mut all: BTreeMap<PortId, Uses> = BTreeMap::new();
     for (_, binding) in handles.bindings() {
         let uses = all.entry(binding.port).or_default();
@@ -114,6 +115,11 @@ fn recount_uses(handles: &Handles, ports: &mut Ports) {
             all.entry(parent).or_default().children += 1;
         }
     }
+    all
+}
+
+fn recount_uses(handles: &Handles, ports: &mut Ports) {
+    let mut all = uses(handles, ports);
     for (id, port) in ports.iter_mut() {
         let uses = all.remove(id).unwrap_or_default();
         (port.bindings, port.children) = (uses.bindings, uses.children);

@@ -240,6 +240,15 @@ impl Regions {
         }
     }
 
+    /// Ports that hold a region, and the objects of rings and interfaces that are taken of it.
+    #[cfg(feature = "faults")]
+    pub fn taken(&self, key: RegionKey) -> (u32, usize, usize) {
+        self.books.get(&key).map_or((0, 0, 0), |book| {
+            let (rings, ifs) = book.taken_objects();
+            (book.ports, rings, ifs)
+        })
+    }
+
     pub fn has(&self, key: RegionKey) -> bool {
         self.books.contains_key(&key)
     }

@@ -33,7 +33,7 @@ impl Sockets {
     }
 
     /// The sockets, each with its queue.
-    pub(super) fn all(&self) -> impl Iterator<Item = (u32, &Socket)> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (u32, &Socket)> {
         (0..).zip(&self.by_queue).filter_map(|(queue, socket)| Some((queue, socket.as_ref()?)))
     }
 

@@ -127,6 +127,14 @@ impl RegionBook {
         self.most.bufs = self.most.bufs.max(taken(layout.bufs.total, &self.bufs));
     }
 
+    /// Objects of rings that are taken and not leaving, and those of interfaces.
+    #[cfg(feature = "faults")]
+    pub(super) fn taken_objects(&self) -> (usize, usize) {
+        let layout = self.region.layout();
+        let rings = layout.rings.total as usize - self.rings.available() - self.leaving.len();
+        (rings, layout.ifs.total as usize - self.ifs.available())
+    }
+
     /// Frees rings that several parties fill, each as soon as nobody is at it.
     pub fn leave(&mut self, rings: impl IntoIterator<Item = Ring>) {
         self.leaving.extend(rings);

@@ -1,0 +1,586 @@
+//! A registry with its clients, its work and the interfaces, one step after the other.
+
+use std::{
+    collections::hash_map::DefaultHasher,
+    hash::{Hash, Hasher},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
+
+use ringway_nic_setup::simulated::{Fate, Kernel};
+use ringway_proto::{Error, Reply, Request};
+use ringway_region::Sizes;
+use ringway_registry::{
+    Caller, Done, Handle, Netns, Progress, Registry, Settings, Step, Subject, Work, fault,
+};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fd::OwnedFd,
+};
+
+use crate::{
+    random::Random,
+    requests::{self, INTERFACES, PERSISTENT},
+};
+
+/// Clients at once, at most.
+const CLIENTS: usize = 40;
+
+/// The users; the first is root.
+const USERS: [u32; 4] = [0, 1001, 1002, 1003];
+
+type Answer = Result<(Reply, Vec<OwnedFd>), Error>;
+
+/// How likely failures are: one in so many operations, and one in so many steps.
+#[derive(Clone, Copy, Debug)]
+pub struct Unkindness {
+    pub operations: usize,
+    pub panics: usize,
+}
+
+struct Client {
+    id: u64,
+    handle: Handle,
+    uid: u32,
+    pending: Option<Pending>,
+    /// What is being closed that its answer waits for.
+    closing: usize,
+    /// What it was given.
+    kept: Vec<OwnedFd>,
+}
+
+struct Pending {
+    request: Request,
+    caller: Caller,
+    progress: Progress,
+    state: State,
+}
+
+enum State {
+    /// It goes on when its turn comes.
+    Ready,
+    Working,
+    Waits(Subject),
+    Answered(Answer),
+}
+
+/// For whom work is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waiter {
+    Request(u64),
+    Answer(u64),
+    Nobody,
+}
+
+enum Going {
+    Begun(Work),
+    Ended(Done),
+}
+
+pub struct History {
+    random: Random,
+    unkind: Unkindness,
+    kernel: Arc<Kernel>,
+    registry: Registry,
+    clients: Vec<Client>,
+    work: Vec<(Waiter, Going)>,
+    /// What clients that have gone have given to others.
+    inherited: Vec<OwnedFd>,
+    last: u64,
+    trace: DefaultHasher,
+    /// What happened, for a failure.
+    log: Vec<String>,
+    fates: Arc<AtomicU64>,
+}
+
+impl History {
+    pub fn new(seed: u64, unkind: Unkindness, kernel: &Arc<Kernel>) -> History {
+        let settings = Settings {
+            max_bridges: 8,
+            nic_slots: 16,
+            global_region: Sizes { buf_num: 4096, ..Sizes::GLOBAL },
+            descriptors_per_user: 400,
+            ..Settings::default()
+        };
+        let mut registry = Registry::new(settings);
+        registry.deferred().defer_closings();
+        registry.events().expect("there are descriptors");
+        let mut history = History {
+            random: Random(seed),
+            unkind,
+            kernel: kernel.clone(),
+            registry,
+            clients: Vec::new(),
+            work: Vec::new(),
+            inherited: Vec::new(),
+            last: 0,
+            trace: DefaultHasher::new(),
+            log: Vec::new(),
+            fates: Arc::new(AtomicU64::new(seed)),
+        };
+        history.be_unkind(unkind.operations);
+        kernel.reset();
+        for (at, name) in INTERFACES.into_iter().enumerate() {
+            kernel.add(name, 2, at != 2);
+        }
+        history
+    }
+
+    /// From now on so many operations fail; 0: none.
+    fn be_unkind(&mut self, one_in: usize) {
+        let fates = self.fates.clone();
+        self.kernel.on_operation(move |_| {
+            let mut random = Random(fates.load(Relaxed));
+            let fails = one_in > 0 && random.one_in(one_in);
+            let fate = match random.below(3) {
+                _ if !fails => Fate::Done,
+                0 => Fate::Lost,
+                _ => Fate::Refused(random.of(&[
+                    libc::ENOMEM,
+                    libc::EBUSY,
+                    libc::EPERM,
+                    libc::ENODEV,
+                    libc::EMFILE,
+                    libc::EINVAL,
+                ])),
+            };
+            fates.store(random.0, Relaxed);
+            fate
+        });
+    }
+
+    fn note(&mut self, what: String) {
+        what.hash(&mut self.trace);
+        self.log.push(what);
+    }
+
+    /// Stands for all that has happened; and all of it.
+    pub fn trace(&self) -> (u64, Vec<String>) {
+        (self.trace.finish(), self.log.clone())
+    }
+
+    /// Goes on by one step. The books agree before and after it.
+    pub fn step(&mut self) {
+        match self.random.below(20) {
+            0..2 => self.come(),
+            2..7 => self.ask(),
+            7..10 => self.run_work(),
+            10..13 => self.end_work(),
+            13..16 => self.go_on(),
+            16 => self.die(),
+            17 => self.change_interface(),
+            18 if self.random.one_in(8) => self.lose_work(),
+            _ => self.look_around(),
+        }
+        self.settle();
+        self.check();
+    }
+
+    fn check(&self) {
+        let wrong = self.registry.disagreements();
+        assert!(wrong.is_empty(), "{wrong:#?} after\n{}", self.tail());
+    }
+
+    /// The last things that have happened.
+    pub fn tail(&self) -> String {
+        let from = self.log.len().saturating_sub(tail());
+        self.log[from..].join("\n")
+    }
+
+    /// Switches let go of ports on threads of their own: the next step comes after that.
+    fn settle(&mut self) {
+        while self.registry.is_draining() {
+            let events = self.registry.events().expect("it is there");
+            let mut fds = [PollFd::from_borrowed_fd(events, PollFlags::IN)];
+            let second = Timespec { tv_sec: 10, tv_nsec: 0 };
+            assert_eq!(poll(&mut fds, Some(&second)), Ok(1), "a switch keeps a port's rings");
+            self.registry.handle_events();
+        }
+        let waiting: Vec<u32> = self.clients.iter().filter_map(Client::waits_for_memory).collect();
+        for account in self.registry.has_freed(&waiting) {
+            self.resume(&Subject::Memory(account));
+        }
+        while self.registry.housekeeping().is_some_and(|again| again.is_zero()) {}
+    }
+
+    fn come(&mut self) {
+        if self.clients.len() == CLIENTS {
+            return self.die();
+        }
+        let uid = self.random.of(&USERS);
+        match self.registry.admit(uid) {
+            Ok(handle) => {
+                self.last += 1;
+                let (id, kept) = (self.last, Vec::new());
+                self.note(format!("{id} comes, of user {uid}"));
+                self.clients.push(Client { id, handle, uid, pending: None, closing: 0, kept });
+            }
+            Err(error) => self.note(format!("none of user {uid}: {:?}", error.cause)),
+        }
+    }
+
+    fn any(&mut self, is_it: impl Fn(&Client) -> bool) -> Option<usize> {
+        let those: Vec<_> = (0..self.clients.len()).filter(|&at| is_it(&self.clients[at])).collect();
+        (!those.is_empty()).then(|| self.random.of(&those))
+    }
+
+    fn ask(&mut self) {
+        let Some(at) = self.any(|client| client.pending.is_none()) else { return };
+        let mut caller = Caller::new(self.clients[at].uid, Netns::Own);
+        caller.may_use_nics = true;
+        let request = requests::request(&mut self.random);
+        self.note(format!("{} asks {request:?}", self.clients[at].id));
+        let (progress, state) = (Progress::default(), State::Ready);
+        self.clients[at].pending = Some(Pending { request, caller, progress, state });
+        self.advance(at);
+    }
+
+    /// A request that is ready goes on.
+    fn go_on(&mut self) {
+        let is_ready = |client: &Client| {
+            matches!(client.pending, Some(Pending { state: State::Ready, .. }))
+        };
+        if let Some(at) = self.any(is_ready) {
+            self.advance(at);
+        }
+    }
+
+    fn advance(&mut self, at: usize) {
+        self.start_closings(Waiter::Nobody);
+        let panics = self.unkind.panics > 0 && self.random.one_in(self.unkind.panics);
+        let steps = self.random.below(30) as u32;
+        let Client { id, handle, pending, .. } = &mut self.clients[at];
+        let (id, handle) = (*id, *handle);
+        let Some(pending) = pending else { return };
+        let registry = &mut self.registry;
+        let Pending { request, caller, progress, .. } = pending;
+        if panics {
+            fault::panic_after(steps);
+        }
+        let begun = catch_unwind(AssertUnwindSafe(|| {
+            registry.begin(handle, caller, request, progress)
+        }));
+        fault::no_panic();
+        let step = begun.unwrap_or_else(|_| {
+            registry.recover();
+            Step::Answered(Err(Error::absent("a panic")))
+        });
+        let (state, what) = match step {
+            Step::Answered(answer) => {
+                let what = match &answer {
+                    Ok((_, fds)) => format!("is answered with {} descriptors", fds.len()),
+                    Err(error) => format!("is refused: {:?}", error.cause),
+                };
+                (State::Answered(answer), what)
+            }
+            Step::Do(work) => {
+                let what = format!("has {:?} done", work.subject());
+                self.work.push((Waiter::Request(id), Going::Begun(work)));
+                (State::Working, what)
+            }
+            Step::Wait(subject) => {
+                let what = format!("waits for {subject:?}");
+                (State::Waits(subject), what)
+            }
+        };
+        let is_answered = matches!(state, State::Answered(_));
+        pending.state = state;
+        self.note(format!("{id} {what}"));
+        if is_answered {
+            self.start_closings(Waiter::Answer(id));
+            self.answer(id);
+        }
+    }
+
+    fn start_closings(&mut self, waiter: Waiter) {
+        for work in self.registry.deferred().closings() {
+            self.work.push((waiter, Going::Begun(work)));
+            if let Waiter::Answer(id) = waiter
+                && let Some(client) = self.clients.iter_mut().find(|client| client.id == id)
+            {
+                client.closing += 1;
+            }
+        }
+    }
+
+    /// A client has its answer, when all is closed that it waits for.
+    fn answer(&mut self, id: u64) {
+        let Some(client) = self.clients.iter_mut().find(|client| client.id == id) else { return };
+        if client.closing > 0 {
+            return;
+        }
+        let is_answered = |pending: &mut Pending| matches!(pending.state, State::Answered(_));
+        let Some(pending) = client.pending.take_if(is_answered) else { return };
+        let Pending { state, progress, .. } = pending;
+        if let State::Answered(Ok((_, fds))) = state {
+            client.kept.extend(fds);
+        }
+        self.registry.end(progress);
+    }
+
+    /// Some work is done, whose result comes later.
+    fn run_work(&mut self) {
+        let begun: Vec<_> = (0..self.work.len())
+            .filter(|&at| matches!(self.work[at].1, Going::Begun(_)))
+            .collect();
+        if begun.is_empty() {
+            return;
+        }
+        let at = self.random.of(&begun);
+        if let (waiter, Going::Begun(work)) = self.work.swap_remove(at) {
+            self.note(format!("{:?} is done for {waiter:?}", work.subject()));
+            let done = work.run();
+            self.work.push((waiter, Going::Ended(done)));
+        }
+    }
+
+    /// Its result comes.
+    fn end_work(&mut self) {
+        let ended: Vec<_> = (0..self.work.len())
+            .filter(|&at| matches!(self.work[at].1, Going::Ended(_)))
+            .collect();
+        if ended.is_empty() {
+            return;
+        }
+        let at = self.random.of(&ended);
+        if let (waiter, Going::Ended(done)) = self.work.swap_remove(at) {
+            self.deliver(waiter, done);
+        }
+    }
+
+    fn deliver(&mut self, waiter: Waiter, done: Done) {
+        let subject = done.subject().clone();
+        self.note(format!("{waiter:?} has the result about {subject:?}"));
+        let wanted = match waiter {
+            Waiter::Request(id) => self.clients.iter().position(|client| client.id == id),
+            _ => None,
+        };
+        match wanted {
+            Some(at) => {
+                if let Some(pending) = &mut self.clients[at].pending {
+                    pending.progress.put(done);
+                    self.advance(at);
+                }
+            }
+            None => self.registry.discard(done),
+        }
+        if let Waiter::Answer(id) = waiter {
+            if let Some(client) = self.clients.iter_mut().find(|client| client.id == id) {
+                client.closing -= 1;
+            }
+            self.answer(id);
+        }
+        self.resume(&subject);
+    }
+
+    fn resume(&mut self, about: &Subject) {
+        for client in &mut self.clients {
+            if let Some(pending) = &mut client.pending
+                && matches!(&pending.state, State::Waits(subject) if subject == about)
+            {
+                pending.state = State::Ready;
+            }
+        }
+    }
+
+    /// What does some work ends without a result: its request is refused.
+    fn lose_work(&mut self) {
+        if self.work.is_empty() {
+            return;
+        }
+        let at = self.random.below(self.work.len());
+        let (waiter, going) = self.work.swap_remove(at);
+        let subject = match &going {
+            Going::Begun(work) => work.subject().clone(),
+            Going::Ended(done) => done.subject().clone(),
+        };
+        self.note(format!("the work for {waiter:?} about {subject:?} is lost"));
+        drop(going);
+        self.registry.discard(Done::lost(subject.clone()));
+        match waiter {
+            Waiter::Request(id) => {
+                if let Some(client) = self.clients.iter_mut().find(|client| client.id == id)
+                    && let Some(pending) = client.pending.take()
+                {
+                    self.registry.end(pending.progress);
+                }
+            }
+            Waiter::Answer(id) => {
+                if let Some(client) = self.clients.iter_mut().find(|client| client.id == id) {
+                    client.closing -= 1;
+                }
+                self.answer(id);
+            }
+            Waiter::Nobody => {}
+        }
+        self.resume(&subject);
+    }
+
+    fn die(&mut self) {
+        if !self.clients.is_empty() {
+            let at = self.random.below(self.clients.len());
+            self.end_of(at);
+        }
+    }
+
+    fn end_of(&mut self, at: usize) {
+        let Client { id, handle, pending, kept, .. } = self.clients.swap_remove(at);
+        self.note(format!("{id} dies"));
+        if let Some(pending) = pending {
+            self.registry.end(pending.progress);
+        }
+        self.registry.close(handle);
+        self.start_closings(Waiter::Nobody);
+        // A child of it may have them yet.
+        match self.random.one_in(4) {
+            true => self.inherited.extend(kept),
+            false => drop(kept),
+        }
+        if self.random.one_in(4) {
+            self.inherited.clear();
+        }
+    }
+
+    fn change_interface(&mut self) {
+        let name = self.random.of(&INTERFACES);
+        let there = self.kernel.index(name).is_some();
+        match self.random.below(6) {
+            0 if there => {
+                self.note(format!("{name} goes"));
+                self.kernel.remove(name);
+            }
+            1 if there => {
+                let up = self.random.one_in(2);
+                self.note(format!("{name} is up: {up}"));
+                self.kernel.change(name, |device| device.up = up);
+            }
+            2 if there => {
+                let mtu = self.random.of(&[1280, 1500, 9000]);
+                self.note(format!("{name} has MTU {mtu}"));
+                self.kernel.change(name, |device| device.mtu = mtu);
+            }
+            3 if there => {
+                self.note(format!("{name} is renamed, and has its name again"));
+                self.kernel.change(name, |device| device.name = "other".into());
+                if self.random.one_in(2) {
+                    self.registry.handle_events();
+                }
+                self.kernel.change("other", |device| device.name = name.into());
+            }
+            _ if !there => {
+                self.note(format!("{name} comes"));
+                self.kernel.add(name, 2, name != "n2");
+            }
+            _ => {}
+        }
+    }
+
+    fn look_around(&mut self) {
+        self.registry.handle_events();
+        self.start_closings(Waiter::Nobody);
+    }
+
+    /// All clients go, all work ends, and what was made to stay is taken away: nothing is left.
+    pub fn end(mut self) {
+        self.be_unkind(0);
+        self.unkind.panics = 0;
+        while !self.clients.is_empty() {
+            self.end_of(0);
+            self.settle();
+        }
+        self.inherited.clear();
+        for name in INTERFACES {
+            self.kernel.remove(name);
+        }
+        self.finish_work();
+        self.take_away_what_stays();
+        self.finish_work();
+        self.check();
+        assert_eq!(self.registry.handles(), 0);
+        if self.registry.keeps_something() {
+            let ports = self.answered(Request::Ports { from: 0 });
+            panic!("{ports:#?}\n{:#?} stay after\n{}", self.registry.lasting(), self.tail());
+        }
+        let empty = [Request::Ports { from: 0 }, Request::Regions { from: Default::default() }];
+        for request in empty {
+            let answer = self.answered(request);
+            let is_empty = match &answer {
+                Reply::Ports { ports, .. } => ports.is_empty(),
+                Reply::Regions { regions, .. } => regions.is_empty(),
+                _ => false,
+            };
+            assert!(is_empty, "{answer:#?} is left after\n{}", self.tail());
+        }
+        let (log, kernel) = (self.tail(), self.kernel.clone());
+        drop(self.registry);
+        assert_eq!(kernel.held(), [], "after\n{log}");
+    }
+
+    fn finish_work(&mut self) {
+        loop {
+            self.registry.handle_events();
+            self.start_closings(Waiter::Nobody);
+            self.settle();
+            let Some((waiter, going)) = self.work.pop() else { return };
+            let done = match going {
+                Going::Begun(work) => work.run(),
+                Going::Ended(done) => done,
+            };
+            self.deliver(waiter, done);
+        }
+    }
+
+    /// Asks as root, and waits for all that takes time.
+    fn answered(&mut self, request: Request) -> Reply {
+        let handle = self.registry.open();
+        let mut caller = Caller::new(0, Netns::Own);
+        caller.may_use_nics = true;
+        let answer = self.registry.call(handle, &caller, request);
+        self.registry.close(handle);
+        answer.map_or_else(|error| panic!("{error}"), |(reply, _)| reply)
+    }
+
+    fn try_to(&mut self, uid: u32, request: Request) {
+        let handle = self.registry.open();
+        let mut caller = Caller::new(uid, Netns::Own);
+        caller.may_use_nics = true;
+        let answer = self.registry.call(handle, &caller, request.clone());
+        self.note(format!("{request:?}: {:?}", answer.map(drop).map_err(|error| error.to_string())));
+        self.registry.close(handle);
+        self.finish_work();
+    }
+
+    fn take_away_what_stays(&mut self) {
+        let Reply::Switches { switches, .. } =
+            self.answered(Request::Switches { from: Default::default() })
+        else {
+            panic!("they are listed")
+        };
+        for switch in switches {
+            for port in switch.ports {
+                self.try_to(0, Request::SwitchDetach { name: port.name });
+            }
+            self.try_to(0, Request::SwitchDelete { bridge: switch.name });
+        }
+        for (name, uid) in PERSISTENT.into_iter().flat_map(|name| USERS.map(|uid| (name, uid))) {
+            self.try_to(uid, Request::DeleteInterface { name: name.into() });
+        }
+    }
+}
+
+impl Client {
+    fn waits_for_memory(&self) -> Option<u32> {
+        match self.pending.as_ref().map(|pending| &pending.state) {
+            Some(State::Waits(Subject::Memory(account))) => Some(*account),
+            _ => None,
+        }
+    }
+}
+
+/// How much of the log a failure shows.
+fn tail() -> usize {
+    std::env::var("RINGWAY_TAIL").ok().and_then(|text| text.parse().ok()).unwrap_or(60)
+}

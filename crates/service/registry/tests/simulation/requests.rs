@@ -1,0 +1,151 @@
+//! Random requests, most of which could be answered.
+
+use ringway_abi::Dir;
+use ringway_proto::{
+    Filter, Monitor, NicMode, Options, Polling, PortSettings, PortShape, Registration, Request,
+    RingSelection, RxSelector, SwitchPosition, Vlan,
+};
+
+use crate::random::Random;
+
+pub const INTERFACES: [&str; 3] = ["n0", "n1", "n2"];
+const SWITCHES: [&str; 2] = ["vale0", "vale1"];
+pub const PERSISTENT: [&str; 2] = ["v0", "v1"];
+
+fn name_of_switch_port(random: &mut Random) -> String {
+    let switch = random.of(&SWITCHES);
+    match random.below(8) {
+        0..5 => format!("{switch}:{}", random.of(&["a", "b", "c"])),
+        5 => format!("{switch}:{}", random.of(&PERSISTENT)),
+        _ => format!("{switch}:{}", random.of(&INTERFACES)),
+    }
+}
+
+fn name(random: &mut Random) -> String {
+    match random.below(12) {
+        0..4 => random.of(&INTERFACES).into(),
+        4..7 => name_of_switch_port(random),
+        7 => random.of(&PERSISTENT).into(),
+        8 => "none".into(),
+        _ => {
+            let parent = match random.below(3) {
+                0 => name_of_switch_port(random),
+                1 => random.of(&INTERFACES).into(),
+                _ => "p".into(),
+            };
+            let end = random.of(&["{1", "}1", "{2", "}2"]);
+            format!("{parent}{end}")
+        }
+    }
+}
+
+fn rings(random: &mut Random) -> RingSelection {
+    match random.below(10) {
+        0..4 => RingSelection::All,
+        4..7 => RingSelection::One(random.below(3) as u16),
+        7 => RingSelection::Host,
+        8 => RingSelection::AllAndHost,
+        _ => RingSelection::OneHost(0),
+    }
+}
+
+fn registration(random: &mut Random) -> Registration {
+    let monitor = match random.below(10) {
+        0 => Monitor { tx: true, rx: true, zero_copy: false },
+        1 => Monitor { tx: false, rx: true, zero_copy: random.one_in(2) },
+        _ => Monitor::default(),
+    };
+    Registration {
+        rings: rings(random),
+        monitor,
+        without_tx: random.one_in(6),
+        without_rx: random.one_in(6),
+        exclusive: random.one_in(8),
+        tx_slots: random.of(&[0, 0, 16]),
+        rx_slots: random.of(&[0, 0, 16]),
+        tx_rings: random.of(&[0, 0, 2]),
+        extra_bufs: random.of(&[0, 0, 5, 300]),
+        host_rx_rings: random.of(&[0, 0, 2]),
+        mem_id: random.of(&[0, 0, 0, 1, 2, 3]),
+        ..Registration::default()
+    }
+}
+
+fn filter(random: &mut Random) -> Option<Filter> {
+    let insns = ringway_filter::Program::everything().insns().to_vec();
+    (!random.one_in(3)).then(|| Filter { text: "everything".into(), insns, one_in: 1 })
+}
+
+fn selector(random: &mut Random) -> RxSelector {
+    match random.below(3) {
+        0 => RxSelector::Queues,
+        1 => RxSelector::Queue(random.below(3) as u16),
+        _ => RxSelector::Host,
+    }
+}
+
+fn mode(random: &mut Random) -> Option<NicMode> {
+    random.one_in(2).then(|| random.of(&NicMode::ALL))
+}
+
+fn open(random: &mut Random) -> Request {
+    let filter = if random.one_in(4) { filter(random) } else { None };
+    let options = Options { mode: mode(random), filter, ..Options::default() };
+    let registration = registration(random);
+    Request::Register { name: name(random), registration, options: Box::new(options) }
+}
+
+pub fn request(random: &mut Random) -> Request {
+    let from = SwitchPosition::default();
+    match random.below(40) {
+        0..16 => open(random),
+        16 | 17 => Request::Unregister,
+        18 => Request::Describe,
+        19 => Request::Mirrors { dir: random.of(&[Dir::Tx, Dir::Rx]), index: 0 },
+        20 => Request::Stack,
+        21 => Request::PortGeometry { name: name(random), mem_id: 0 },
+        22 => Request::Pools { name: name(random), mem_id: 0 },
+        23 => Request::NewInterface {
+            name: random.of(&PERSISTENT).into(),
+            shape: PortShape { tx_slots: 16, rx_slots: 16, ..PortShape::default() },
+        },
+        24 => Request::DeleteInterface { name: random.of(&PERSISTENT).into() },
+        25..28 => Request::SwitchAttach {
+            name: name_of_switch_port(random),
+            stack: random.one_in(2),
+            all_rings: true,
+            mem_id: 0,
+            mode: mode(random),
+        },
+        28 | 29 => Request::SwitchDetach { name: name_of_switch_port(random) },
+        30 => Request::SwitchNew {
+            bridge: random.of(&SWITCHES).into(),
+            one_address: random.one_in(4),
+        },
+        31 => Request::SwitchDelete { bridge: random.of(&SWITCHES).into() },
+        32 => {
+            let rings = selector(random);
+            Request::SetFilter { name: name(random), rings, filter: filter(random) }
+        }
+        33 => Request::RedirectQueues {
+            name: name(random),
+            queues: vec![random.below(2) as u16],
+            to_program: random.one_in(2),
+        },
+        34 => {
+            let vlan = random.of(&[None, Some(Vlan::Unaware), Some(Vlan::Access(7))]);
+            let isolated = random.of(&[None, Some(true), Some(false)]);
+            let settings = PortSettings { vlan, isolated, ..PortSettings::default() };
+            Request::SwitchPort { name: name_of_switch_port(random), settings }
+        }
+        35 => Request::SwitchPoll {
+            name: name_of_switch_port(random),
+            enable: random.one_in(2),
+            polling: Polling::OneCpu { cpu: 0, count: 1 },
+        },
+        36 => Request::Switches { from },
+        37 => Request::Ports { from: 0 },
+        38 => Request::DeviceCounters { port: random.below(30) as u64, from: 0 },
+        _ => Request::Rings { port: random.below(30) as u64, from: 0 },
+    }
+}
