@@ -20,11 +20,11 @@ use std::{
     },
 };
 
+use ringway_xdp::XskSocket;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, epoll, poll},
     net::{AddressFamily, sockopt::socket_domain},
 };
-use ringway_xdp::XskSocket;
 
 use crate::{
     AttachMode, DeviceSettings, EgressRedirect, Error, Helper, IngressDrop, Interface, LinkWatch,
@@ -37,7 +37,7 @@ use crate::{
     parcel::{Fd, pack},
     rtnl::Message,
     sys,
-    tc::Attachment,
+    tc::{Attachment, Hook},
 };
 
 /// What becomes of an operation.
@@ -50,6 +50,11 @@ pub enum Fate {
     /// It is carried out, but its result is lost with the process that did it.
     Lost,
 }
+
+/// What takes the frames that a device receives, as [`Kernel::held`] calls it.
+const XDP: &str = "xdp";
+const INGRESS: &str = "ingress";
+const SWITCH: &str = "switch";
 
 /// Whether operations go to a simulated kernel.
 static IS_ON: AtomicBool = AtomicBool::new(false);
@@ -293,22 +298,17 @@ impl State {
     }
 
     /// A descriptor that holds something.
-    fn hold(
-        &mut self,
-        what: &'static str,
-        device: u32,
-        pair: Option<[u32; 2]>,
-    ) -> io::Result<Fd> {
+    fn hold(&mut self, what: &'static str, device: u32, pair: Option<[u32; 2]>) -> io::Result<Fd> {
         let (end, given) = UnixStream::pair()?;
         self.held.push(Held { what, device, pair, end });
         Ok(Fd(given.into()))
     }
 
-    /// The same of a device that is there; EBUSY if it has such a thing, and may have one alone.
-    fn attach(&mut self, what: &'static str, to: &Interface, alone: bool) -> Result<Fd, Error> {
+    /// The same of a device that is there, and has none of `others`.
+    fn attach(&mut self, what: &'static str, to: &Interface, others: &[&str]) -> Result<Fd, Error> {
         self.there(to)?;
-        let has = self.held.iter().any(|held| held.what == what && held.device == to.index);
-        if has && alone {
+        let mut there = self.held.iter().filter(|held| held.device == to.index);
+        if there.any(|held| others.contains(&held.what)) {
             return Err(refused(&to.name, libc::EBUSY));
         }
         self.hold(what, to.index, None).map_err(failed(&to.name))
@@ -336,31 +336,42 @@ impl State {
             },
             Operation::BindXsk(o) => pack(&self.bind(o)),
             Operation::HasTcx(_) => pack(&Ok::<bool, Error>(true)),
-            Operation::BeginIngressDrop(o) => pack(&self.attach("ingress", &o.interface, true).and_then(
-                |link| {
+            Operation::BeginIngressDrop(o) => {
+                let others = [INGRESS, SWITCH];
+                pack(&self.attach(INGRESS, &o.interface, &others).and_then(|link| {
                     let attachment = Attachment::Tcx(link);
                     Ok(IngressDrop::of_parts(attachment, array(QUEUES + 1)?))
-                },
-            )),
-            Operation::BeginIngressRedirect(o) => pack(
-                &self.attach("ingress", &o.interface, true).and_then(|link| {
+                }))
+            }
+            Operation::BeginIngressRedirect(o) => {
+                let others = [INGRESS, SWITCH, if o.beside_xdp { SWITCH } else { XDP }];
+                pack(&self.attach(INGRESS, &o.interface, &others).and_then(|link| {
                     Ok(RedirectParts::new(Attachment::Tcx(link), array(QUEUES + 1)?))
-                }),
-            ),
+                }))
+            }
             Operation::HoldPromiscuous(o) => pack(
                 &self
-                    .attach("promiscuous", &o.interface, false)
+                    .attach("promiscuous", &o.interface, &[])
                     .map(|Fd(socket)| Promiscuous::of_socket(socket)),
             ),
-            Operation::AttachSwitchProgram(o) => pack(
-                &self.attach("switch", &o.interface, false).map(Attachment::Tcx),
-            ),
-            Operation::BeginEgressRedirect(o) => pack(
-                &self.attach("egress", &o.interface, false).and_then(|link| {
+            Operation::AttachSwitchProgram(o) => {
+                let (what, others) = match o.hook {
+                    Hook::Ingress => (SWITCH, &[XDP, INGRESS, SWITCH][..]),
+                    Hook::Egress => ("switch's stack", &[][..]),
+                };
+                pack(&self.attach(what, &o.interface, others).map(Attachment::Tcx))
+            }
+            Operation::BeginEgressRedirect(o) => {
+                pack(&self.attach("egress", &o.interface, &[]).and_then(|link| {
                     let name = o.interface.name.clone();
-                    Ok(EgressRedirect::of_parts(name, Attachment::Tcx(link), nothing()?, array(16)?))
-                }),
-            ),
+                    Ok(EgressRedirect::of_parts(
+                        name,
+                        Attachment::Tcx(link),
+                        nothing()?,
+                        array(16)?,
+                    ))
+                }))
+            }
             Operation::LoadEgressFilter(_) => pack(&nothing()),
             Operation::MakeHostEnd(o) => pack(&self.host_end(&o.interface, o.queues)),
             Operation::MakePair(o) => pack(&self.pair(&o)),
@@ -401,7 +412,7 @@ impl State {
         let Some(&mode) = modes.iter().find(can) else {
             return Err(refused(&interface.name, libc::EOPNOTSUPP));
         };
-        let link = self.attach("xdp", interface, true)?;
+        let link = self.attach(XDP, interface, &[XDP, INGRESS, SWITCH])?;
         Ok(XdpProgram::of_parts(interface, mode, link, array(QUEUES)?, marks()?))
     }
 
@@ -438,7 +449,7 @@ impl State {
             queues,
             outer: OuterEnd::Internal,
         })?;
-        let inject = self.attach("inject", pair.outer(), false)?;
+        let inject = self.attach("inject", pair.outer(), &[])?;
         Ok(HostParts::new(pair, queues, Attachment::Tcx(inject), array(16)?))
     }
 

@@ -101,11 +101,20 @@ impl Registry {
             for (queue, id) in shared.holders() {
                 let sockets = theirs(id).and_then(|nic| nic.sockets.as_ref());
                 if sockets.and_then(|sockets| sockets.get(queue)).is_none() {
-                    all.push(format!("interface {key:?}: queue {queue} has a holder, and no socket"));
+                    all.push(format!(
+                        "interface {key:?}: queue {queue} has a holder, and no socket"
+                    ));
                 }
             }
-            if shared.holders().next().is_some() != shared.attachment().is_some() {
-                all.push(format!("interface {key:?}: it is directed without a queue, or not with one"));
+            // A request that has taken the last queue from a port is about to open it.
+            let is_awaited = self.ports.iter().any(|(_, port)| {
+                port.awaited > 0 && port.get::<Nic>().is_some_and(|nic| nic.key == *key)
+            });
+            let has_queue = shared.holders().next().is_some();
+            if !is_awaited && has_queue != shared.attachment().is_some() {
+                all.push(format!(
+                    "interface {key:?}: it is directed without a queue, or not with one"
+                ));
             }
         }
         for (&id, port) in self.ports.iter() {
@@ -114,7 +123,10 @@ impl Registry {
             for (queue, _) in queues {
                 let holder = self.shared.get(&nic.key).and_then(|shared| shared.holder(queue));
                 if holder != Some(id) {
-                    all.push(format!("{}: it has queue {queue}, whose holder is {holder:?}", port.name));
+                    all.push(format!(
+                        "{}: it has queue {queue}, whose holder is {holder:?}",
+                        port.name
+                    ));
                 }
             }
         }

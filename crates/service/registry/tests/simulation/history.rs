@@ -50,6 +50,8 @@ struct Client {
     closing: usize,
     /// What it was given.
     kept: Vec<OwnedFd>,
+    /// Of the port that it has.
+    name: Option<String>,
 }
 
 struct Pending {
@@ -94,6 +96,7 @@ pub struct History {
     /// What happened, for a failure.
     log: Vec<String>,
     fates: Arc<AtomicU64>,
+    pub outcomes: std::collections::BTreeMap<String, u32>,
 }
 
 impl History {
@@ -120,6 +123,7 @@ impl History {
             trace: DefaultHasher::new(),
             log: Vec::new(),
             fates: Arc::new(AtomicU64::new(seed)),
+            outcomes: Default::default(),
         };
         history.be_unkind(unkind.operations);
         kernel.reset();
@@ -216,14 +220,16 @@ impl History {
                 self.last += 1;
                 let (id, kept) = (self.last, Vec::new());
                 self.note(format!("{id} comes, of user {uid}"));
-                self.clients.push(Client { id, handle, uid, pending: None, closing: 0, kept });
+                let (pending, closing, name) = (None, 0, None);
+                self.clients.push(Client { id, handle, uid, pending, closing, kept, name });
             }
             Err(error) => self.note(format!("none of user {uid}: {:?}", error.cause)),
         }
     }
 
     fn any(&mut self, is_it: impl Fn(&Client) -> bool) -> Option<usize> {
-        let those: Vec<_> = (0..self.clients.len()).filter(|&at| is_it(&self.clients[at])).collect();
+        let those: Vec<_> =
+            (0..self.clients.len()).filter(|&at| is_it(&self.clients[at])).collect();
         (!those.is_empty()).then(|| self.random.of(&those))
     }
 
@@ -231,7 +237,10 @@ impl History {
         let Some(at) = self.any(|client| client.pending.is_none()) else { return };
         let mut caller = Caller::new(self.clients[at].uid, Netns::Own);
         caller.may_use_nics = true;
-        let request = requests::request(&mut self.random);
+        let request = match &self.clients[at].name {
+            Some(name) => requests::of_a_port(&mut self.random, name),
+            None => requests::request(&mut self.random),
+        };
         self.note(format!("{} asks {request:?}", self.clients[at].id));
         let (progress, state) = (Progress::default(), State::Ready);
         self.clients[at].pending = Some(Pending { request, caller, progress, state });
@@ -240,9 +249,8 @@ impl History {
 
     /// A request that is ready goes on.
     fn go_on(&mut self) {
-        let is_ready = |client: &Client| {
-            matches!(client.pending, Some(Pending { state: State::Ready, .. }))
-        };
+        let is_ready =
+            |client: &Client| matches!(client.pending, Some(Pending { state: State::Ready, .. }));
         if let Some(at) = self.any(is_ready) {
             self.advance(at);
         }
@@ -260,9 +268,8 @@ impl History {
         if panics {
             fault::panic_after(steps);
         }
-        let begun = catch_unwind(AssertUnwindSafe(|| {
-            registry.begin(handle, caller, request, progress)
-        }));
+        let begun =
+            catch_unwind(AssertUnwindSafe(|| registry.begin(handle, caller, request, progress)));
         fault::no_panic();
         let step = begun.unwrap_or_else(|_| {
             registry.recover();
@@ -272,7 +279,7 @@ impl History {
             Step::Answered(answer) => {
                 let what = match &answer {
                     Ok((_, fds)) => format!("is answered with {} descriptors", fds.len()),
-                    Err(error) => format!("is refused: {:?}", error.cause),
+                    Err(error) => format!("is refused: {error}"),
                 };
                 (State::Answered(answer), what)
             }
@@ -287,6 +294,21 @@ impl History {
             }
         };
         let is_answered = matches!(state, State::Answered(_));
+        if let State::Answered(answer) = &state {
+            let kind = format!("{request:?}");
+            let kind = kind.split([' ', '(']).next().unwrap_or("").to_owned();
+            let what = answer.as_ref().map(drop).map_err(|error| error.cause);
+            if let Ok(w) = std::env::var("RINGWAY_STOP")
+                && format!("{kind} {what:?}") == w
+            {
+                let held = self.kernel.held();
+                panic!(
+                    "{w} {held:?} after\n{}",
+                    self.log[self.log.len().saturating_sub(tail())..].join("\n")
+                );
+            }
+            *self.outcomes.entry(format!("{kind} {what:?}")).or_default() += 1;
+        }
         pending.state = state;
         self.note(format!("{id} {what}"));
         if is_answered {
@@ -314,18 +336,22 @@ impl History {
         }
         let is_answered = |pending: &mut Pending| matches!(pending.state, State::Answered(_));
         let Some(pending) = client.pending.take_if(is_answered) else { return };
-        let Pending { state, progress, .. } = pending;
+        let Pending { request, state, progress, .. } = pending;
         if let State::Answered(Ok((_, fds))) = state {
             client.kept.extend(fds);
+            match request {
+                Request::Register { name, .. } => client.name = Some(name),
+                Request::Unregister => client.name = None,
+                _ => {}
+            }
         }
         self.registry.end(progress);
     }
 
     /// Some work is done, whose result comes later.
     fn run_work(&mut self) {
-        let begun: Vec<_> = (0..self.work.len())
-            .filter(|&at| matches!(self.work[at].1, Going::Begun(_)))
-            .collect();
+        let begun: Vec<_> =
+            (0..self.work.len()).filter(|&at| matches!(self.work[at].1, Going::Begun(_))).collect();
         if begun.is_empty() {
             return;
         }
@@ -339,9 +365,8 @@ impl History {
 
     /// Its result comes.
     fn end_work(&mut self) {
-        let ended: Vec<_> = (0..self.work.len())
-            .filter(|&at| matches!(self.work[at].1, Going::Ended(_)))
-            .collect();
+        let ended: Vec<_> =
+            (0..self.work.len()).filter(|&at| matches!(self.work[at].1, Going::Ended(_))).collect();
         if ended.is_empty() {
             return;
         }
@@ -548,22 +573,27 @@ impl History {
         let mut caller = Caller::new(uid, Netns::Own);
         caller.may_use_nics = true;
         let answer = self.registry.call(handle, &caller, request.clone());
-        self.note(format!("{request:?}: {:?}", answer.map(drop).map_err(|error| error.to_string())));
+        self.note(format!(
+            "{request:?}: {:?}",
+            answer.map(drop).map_err(|error| error.to_string())
+        ));
         self.registry.close(handle);
         self.finish_work();
     }
 
     fn take_away_what_stays(&mut self) {
-        let Reply::Switches { switches, .. } =
-            self.answered(Request::Switches { from: Default::default() })
-        else {
-            panic!("they are listed")
-        };
-        for switch in switches {
-            for port in switch.ports {
-                self.try_to(0, Request::SwitchDetach { name: port.name });
+        // A persistent port on two switches leaves the one before the other.
+        for _ in 0..2 {
+            let all = Request::Switches { from: Default::default() };
+            let Reply::Switches { switches, .. } = self.answered(all) else {
+                panic!("they are listed")
+            };
+            for switch in switches {
+                for port in switch.ports {
+                    self.try_to(0, Request::SwitchDetach { name: port.name });
+                }
+                self.try_to(0, Request::SwitchDelete { bridge: switch.name });
             }
-            self.try_to(0, Request::SwitchDelete { bridge: switch.name });
         }
         for (name, uid) in PERSISTENT.into_iter().flat_map(|name| USERS.map(|uid| (name, uid))) {
             self.try_to(uid, Request::DeleteInterface { name: name.into() });

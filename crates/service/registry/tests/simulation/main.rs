@@ -9,6 +9,7 @@ use std::{os::unix::net::UnixDatagram, process::Command, sync::Arc};
 
 use history::{History, Unkindness};
 use ringway_nic_setup::simulated::Kernel;
+use ringway_registry::fault;
 use ringway_testkit::{isolate_thread, skip_without_root};
 use rustix::net::netdevice::name_to_index;
 
@@ -38,6 +39,13 @@ fn histories() {
         return;
     }
     let kernel = kernel();
+    // Those panics are meant.
+    let show = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if !info.to_string().contains(fault::FAULT) {
+            show(info);
+        }
+    }));
     let number = |name: &str, or: u64| {
         std::env::var(name).ok().map_or(or, |text| text.parse().expect("a number"))
     };
@@ -54,6 +62,9 @@ fn histories() {
             eprintln!("seed {seed}, {unkind:?}");
             for _ in 0..steps {
                 history.step();
+            }
+            if std::env::var("RINGWAY_OUT").is_ok() {
+                eprintln!("{:#?}", history.outcomes);
             }
             let trace = history.trace();
             history.end();

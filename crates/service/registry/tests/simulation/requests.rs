@@ -2,8 +2,8 @@
 
 use ringway_abi::Dir;
 use ringway_proto::{
-    Filter, Monitor, NicMode, Options, Polling, PortSettings, PortShape, Registration, Request,
-    RingSelection, RxSelector, SwitchPosition, Vlan,
+    Action, Ebpf, Filter, Monitor, NicMode, Options, Polling, PortSettings, PortShape,
+    Registration, Request, RingSelection, RxSelector, SwitchPosition, Vlan,
 };
 
 use crate::random::Random;
@@ -50,6 +50,10 @@ fn rings(random: &mut Random) -> RingSelection {
 }
 
 fn registration(random: &mut Random) -> Registration {
+    if !random.one_in(3) {
+        let extra_bufs = random.of(&[0, 0, 5]);
+        return Registration { rings: rings(random), extra_bufs, ..Registration::default() };
+    }
     let monitor = match random.below(10) {
         0 => Monitor { tx: true, rx: true, zero_copy: false },
         1 => Monitor { tx: false, rx: true, zero_copy: random.one_in(2) },
@@ -93,6 +97,39 @@ fn open(random: &mut Random) -> Request {
     let options = Options { mode: mode(random), filter, ..Options::default() };
     let registration = registration(random);
     Request::Register { name: name(random), registration, options: Box::new(options) }
+}
+
+/// What a client asks that has the port of that name.
+pub fn of_a_port(random: &mut Random, its: &str) -> Request {
+    let name = || its.to_owned();
+    match random.below(12) {
+        0..3 => Request::Unregister,
+        3 => Request::Describe,
+        4 => Request::Mirrors { dir: random.of(&[Dir::Tx, Dir::Rx]), index: 0 },
+        5 => Request::Stack,
+        6 | 7 => {
+            let rings = selector(random);
+            Request::SetFilter { name: name(), rings, filter: filter(random) }
+        }
+        8 => {
+            let (queues, to_program) = (vec![random.below(2) as u16], random.one_in(2));
+            Request::RedirectQueues { name: name(), queues, to_program }
+        }
+        9 => {
+            let action = action(random);
+            Request::SetAction { name: name(), rings: RxSelector::Queues, action }
+        }
+        10 => Request::SetHeaderLen { name: name(), len: random.of(&[0, 10, 12]) },
+        _ => request(random),
+    }
+}
+
+/// A program that decides the same about each frame.
+fn action(random: &mut Random) -> Option<Action> {
+    let verdict = random.of(&[0, 1, 2]);
+    let insn = |code, immediate| Ebpf { code, registers: 0, offset: 0, immediate };
+    let insns = vec![insn(0xb7, verdict), insn(0x95, 0)];
+    (!random.one_in(3)).then(|| Action { text: "all".into(), insns, redirects: Vec::new() })
 }
 
 pub fn request(random: &mut Random) -> Request {
