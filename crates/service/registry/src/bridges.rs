@@ -496,9 +496,11 @@ impl Bridges {
         entry.worker.leave(bridge_port.index, Some(port), Remainder::Forward, doorbell)
     }
 
-    /// Takes a port off its bridge, as [`replace`](Self::replace).
-    pub fn detach(&mut self, bridge_port: &BridgePortRef) {
-        self.take_off(bridge_port, Remainder::Drop, None);
+    /// Takes a port off its bridge, as [`replace`](Self::replace). Returns what the worker had of an interface:
+    /// to close that takes the kernel its time.
+    #[must_use]
+    pub fn detach(&mut self, bridge_port: &BridgePortRef) -> Option<Box<dyn BridgePort>> {
+        self.take_off(bridge_port, Remainder::Drop, None).and_then(Draining::into_port)
     }
 
     /// Takes a port off its bridge. The worker touches its rings as long as the answer says, to forward

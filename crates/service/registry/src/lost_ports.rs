@@ -11,6 +11,7 @@ use ringway_nic_setup::{Link, LinkState};
 
 use crate::{
     bridges::BridgePortRef,
+    deferred::Subject,
     port::{Port, PortId},
     registry::Registry,
 };
@@ -28,7 +29,7 @@ pub(crate) fn give_up(registry: &mut Registry) {
         ));
         lose_where(registry, |port| port.backend.bridge_ports().contains(&at));
         // A port that is on its way out is in no book but the bridge's.
-        registry.bridges.detach(&at);
+        registry.close_place(&at);
     }
     lose_where(registry, |port| port.backend.has_lost_worker());
 }
@@ -52,5 +53,15 @@ pub(crate) fn lose(registry: &mut Registry, id: PortId) {
     registry.stop(id);
     let side = registry.port_mut(id).backend.switch_side_mut();
     let at: Option<BridgePortRef> = side.and_then(|side| side.bridge_port.take());
-    at.iter().for_each(|at| registry.bridges.detach(at));
+    at.iter().for_each(|at| registry.close_place(at));
+}
+
+impl Registry {
+    /// Takes off its switch what is in no book but the switch's.
+    pub(crate) fn close_place(&mut self, at: &BridgePortRef) {
+        let closed = self.bridges.detach(at);
+        if closed.is_some() {
+            self.deferred.close_off_loop(Subject::Switch(at.bridge.clone()), closed);
+        }
+    }
 }

@@ -143,7 +143,7 @@ fn agree_about_switches(registry: &mut Registry) {
     let claimed: Vec<_> =
         registry.ports.iter().flat_map(|(_, port)| port.backend.bridge_ports()).collect();
     for place in there.iter().filter(|place| !claimed.contains(place)) {
-        registry.bridges.detach(place);
+        registry.close_place(place);
     }
     registry.bridges.reap();
     for id in ids(&registry.ports) {

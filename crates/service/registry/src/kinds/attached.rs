@@ -129,7 +129,7 @@ struct Attachment {
 
 impl Attachment {
     /// Puts the NIC on a bridge, and the stack behind it: both or none. `place`: the user whose they are, the
-    /// bridge, and the NIC's full name.
+    /// bridge, and the NIC's full name. An error has what is to be closed.
     fn join(
         &mut self,
         bridges: &mut Bridges,
@@ -137,17 +137,18 @@ impl Attachment {
         port: (Box<dyn BridgePort>, Option<Arc<FastPath>>),
         stack_port: Option<Box<dyn BridgePort>>,
         config: PortConfig,
-    ) -> Result<BridgePortRef> {
+    ) -> Result<BridgePortRef, (Error, Option<Box<dyn BridgePort>>)> {
         let of_nic = PortConfig { is_interface: true, ..config.clone() };
         let (port, table) = port;
-        let bridge_port = bridges.attach_sharing(uid, bridge, full, port, of_nic, table)?;
+        let bridge_port = bridges.attach_sharing(uid, bridge, full, port, of_nic, table);
+        let bridge_port = bridge_port.map_err(|error| (error, None))?;
         self.nic.set_port(bridge_port.index);
         let Some(port) = stack_port else { return Ok(bridge_port) };
         let of_stack = PortConfig { leads_on: true, ..config };
         let begun = self.egress.begin().map_err(nic_error);
         let attached =
             begun.and_then(|()| bridges.attach(uid, bridge, &stack_name(full), port, of_stack));
-        let stack = attached.inspect_err(|_| bridges.detach(&bridge_port))?;
+        let stack = attached.map_err(|error| (error, bridges.detach(&bridge_port)))?;
         self.egress.set_port(&stack);
         self.stack = Some(stack);
         Ok(bridge_port)
@@ -247,16 +248,21 @@ impl Attached {
         // Who sends longer frames with headers has them cut to what fits the interface.
         let config = PortConfig { max_frame: interface.longest_frame(), ..PortConfig::default() };
         let place = (caller.uid, bridge, full);
-        let joined = registry.regions.global(caller.uid).and_then(|region| {
-            let joined =
-                attachment.join(&mut registry.bridges, place, (port, table), stack_port, config);
-            let joined = joined.inspect_err(|_| registry.regions.drop_unused(region));
-            joined.map(|bridge_port| (region, bridge_port))
-        });
-        let (region, bridge_port) = match joined {
-            Ok(joined) => joined,
+        let region = match registry.regions.global(caller.uid) {
+            Ok(region) => region,
             Err(error) => {
-                registry.deferred.close_off_loop(subject, (watch, attachment));
+                let opened = (watch, attachment, port, stack_port);
+                registry.deferred.close_off_loop(subject, opened);
+                return Err(error);
+            }
+        };
+        let joined =
+            attachment.join(&mut registry.bridges, place, (port, table), stack_port, config);
+        let bridge_port = match joined {
+            Ok(bridge_port) => bridge_port,
+            Err((error, port)) => {
+                registry.regions.drop_unused(region);
+                registry.deferred.close_off_loop(subject, (watch, attachment, port));
                 return Err(error);
             }
         };
@@ -303,9 +309,9 @@ impl Attached {
         let Some(nic) = registry.ports.get(id).and_then(|port| port.get::<Attached>()) else {
             return;
         };
-        for bridge_port in nic.places() {
-            registry.bridges.detach(bridge_port);
-        }
+        let places = nic.places().filter_map(|place| registry.bridges.detach(place));
+        let closed: Vec<_> = places.collect();
+        registry.deferred.close_off_loop(nic.key, closed);
         registry.remove(id);
     }
 }

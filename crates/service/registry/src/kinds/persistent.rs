@@ -441,12 +441,11 @@ impl Persistent {
         };
         let bridge_ports = [stack, device.second.take(), side.bridge_port.take()];
         let (subject, side) = (Subject::Device(key.clone()), side.clone());
-        for bridge_port in bridge_ports.iter().flatten() {
-            registry.bridges.detach(bridge_port);
-        }
+        let places = bridge_ports.iter().flatten();
+        let closed: Vec<_> = places.filter_map(|place| registry.bridges.detach(place)).collect();
         let lost = std::mem::replace(&mut registry.port_mut(id).backend, Box::new(Vale { side }));
         // What is left of the pair.
-        registry.deferred.close_off_loop(subject, lost);
+        registry.deferred.close_off_loop(subject, (lost, closed));
         registry.reap(id);
     }
 

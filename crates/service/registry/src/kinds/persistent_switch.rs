@@ -139,12 +139,13 @@ impl Persistent {
     ) -> Result<u32> {
         let port = registry.port_mut(id);
         port.get::<Persistent>().map_or(Ok(()), |port| port.check_detach(bridge, full))?;
-        let Some(Persistent { side: SwitchSide { bridge_port: Some(first), .. }, device, .. }) =
-            port.get_mut()
+        let Some(Persistent {
+            key, side: SwitchSide { bridge_port: Some(first), .. }, device, ..
+        }) = port.get_mut()
         else {
             return Err(no_device(port));
         };
-        let first = first.clone();
+        let (first, subject) = (first.clone(), Subject::Device(key.clone()));
         let second = device.second.take();
         let stack = match &device.stack {
             Stack::Bridge { at, .. } if at.bridge == bridge => Some(at.clone()),
@@ -152,11 +153,13 @@ impl Persistent {
         };
         if let Some(bridge_port) = stack {
             device.stack = Stack::Nobody;
-            registry.bridges.detach(&bridge_port);
+            let closed = registry.bridges.detach(&bridge_port);
+            registry.deferred.close_off_loop(subject, closed);
         }
         let bridge_port = match second {
             Some(second) => {
-                registry.bridges.detach(&second);
+                // Rings are closed at once.
+                drop(registry.bridges.detach(&second));
                 set_leads_on(registry, Some(&first), false);
                 registry.port(id).update_receives();
                 registry.reclaim_region(registry.port(id).region);
@@ -185,7 +188,7 @@ impl Persistent {
         let Some(vacant) = vacant_side(port) else { return Err(no_device(port)) };
         let (uid, config) = (port.uid, port.config.clone());
         let to = registry.bridges.attach(uid, bridge, full, Box::new(vacant), config)?;
-        registry.bridges.detach(from);
+        drop(registry.bridges.detach(from));
         // The rings have one worker at a time.
         if let Some(served) = served_side(registry.port(id)) {
             registry.bridges.replace(&to, Box::new(served));

@@ -5,8 +5,8 @@ use std::{
     hash::{Hash, Hasher},
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
 };
 
@@ -96,6 +96,9 @@ pub struct History {
     /// What happened, for a failure.
     log: Vec<String>,
     fates: Arc<AtomicU64>,
+    /// Whether operations are expected; and those that hold up all others.
+    is_working: Arc<AtomicBool>,
+    misplaced: Arc<Mutex<Vec<String>>>,
     pub outcomes: std::collections::BTreeMap<String, u32>,
 }
 
@@ -123,6 +126,8 @@ impl History {
             trace: DefaultHasher::new(),
             log: Vec::new(),
             fates: Arc::new(AtomicU64::new(seed)),
+            is_working: Arc::default(),
+            misplaced: Arc::default(),
             outcomes: Default::default(),
         };
         history.be_unkind(unkind.operations);
@@ -135,8 +140,14 @@ impl History {
 
     /// From now on so many operations fail; 0: none.
     fn be_unkind(&mut self, one_in: usize) {
-        let fates = self.fates.clone();
-        self.kernel.on_operation(move |_| {
+        let (fates, is_working) = (self.fates.clone(), self.is_working.clone());
+        let misplaced = self.misplaced.clone();
+        self.kernel.on_operation(move |operation| {
+            // The kernel tells a number of the process's own namespace at once.
+            if !is_working.load(Relaxed) && operation != "NetnsCookie" {
+                let mut misplaced = misplaced.lock().expect("no thread has panicked");
+                misplaced.push(operation.to_owned());
+            }
             let mut random = Random(fates.load(Relaxed));
             let fails = one_in > 0 && random.one_in(one_in);
             let fate = match random.below(3) {
@@ -262,19 +273,17 @@ impl History {
         let steps = self.random.below(30) as u32;
         let Client { id, handle, pending, .. } = &mut self.clients[at];
         let (id, handle) = (*id, *handle);
-        let Some(pending) = pending else { return };
-        let registry = &mut self.registry;
-        let Pending { request, caller, progress, .. } = pending;
-        if panics {
-            fault::panic_after(steps);
-        }
-        let begun =
-            catch_unwind(AssertUnwindSafe(|| registry.begin(handle, caller, request, progress)));
-        fault::no_panic();
-        let step = begun.unwrap_or_else(|_| {
-            registry.recover();
-            Step::Answered(Err(Error::absent("a panic")))
-        });
+        let Some(mut pending) = pending.take() else { return };
+        let Pending { request, caller, progress, .. } = &mut pending;
+        let step = match panics {
+            true => {
+                self.panicking(steps, |registry| registry.begin(handle, caller, request, progress))
+            }
+            false => {
+                Some(self.in_the_loop(|registry| registry.begin(handle, caller, request, progress)))
+            }
+        };
+        let step = step.unwrap_or_else(|| Step::Answered(Err(Error::absent("a panic"))));
         let (state, what) = match step {
             Step::Answered(answer) => {
                 let what = match &answer {
@@ -310,6 +319,7 @@ impl History {
             *self.outcomes.entry(format!("{kind} {what:?}")).or_default() += 1;
         }
         pending.state = state;
+        self.clients[at].pending = Some(pending);
         self.note(format!("{id} {what}"));
         if is_answered {
             self.start_closings(Waiter::Answer(id));
@@ -345,7 +355,40 @@ impl History {
                 _ => {}
             }
         }
-        self.registry.end(progress);
+        self.in_the_loop(|registry| registry.end(progress));
+    }
+
+    /// Does what may take long, apart from the registry.
+    fn working<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.is_working.store(true, Relaxed);
+        let result = work();
+        self.is_working.store(false, Relaxed);
+        result
+    }
+
+    /// Does what all others wait for: nothing is closed here that waits for the kernel.
+    fn in_the_loop<T>(&mut self, what: impl FnOnce(&mut Registry) -> T) -> T {
+        let before = self.kernel.held();
+        let result = what(&mut self.registry);
+        let after = self.kernel.held();
+        let closed: Vec<_> = before.iter().filter(|held| !after.contains(held)).collect();
+        assert!(closed.is_empty(), "{closed:?} closed in the loop after\n{}", self.tail());
+        let misplaced = std::mem::take(&mut *self.misplaced.lock().expect("none has panicked"));
+        assert!(misplaced.is_empty(), "{misplaced:?} in the loop after\n{}", self.tail());
+        result
+    }
+
+    /// Panics after so many steps, if there are as many, and recovers: then what it takes does not matter.
+    fn panicking<T>(&mut self, steps: u32, what: impl FnOnce(&mut Registry) -> T) -> Option<T> {
+        self.is_working.store(true, Relaxed);
+        fault::panic_after(steps);
+        let result = catch_unwind(AssertUnwindSafe(|| what(&mut self.registry)));
+        if !fault::no_panic() {
+            self.note("it panics".into());
+            self.registry.recover();
+        }
+        self.is_working.store(false, Relaxed);
+        result.ok()
     }
 
     /// Some work is done, whose result comes later.
@@ -358,7 +401,7 @@ impl History {
         let at = self.random.of(&begun);
         if let (waiter, Going::Begun(work)) = self.work.swap_remove(at) {
             self.note(format!("{:?} is done for {waiter:?}", work.subject()));
-            let done = work.run();
+            let done = self.working(|| work.run());
             self.work.push((waiter, Going::Ended(done)));
         }
     }
@@ -390,7 +433,7 @@ impl History {
                     self.advance(at);
                 }
             }
-            None => self.registry.discard(done),
+            None => self.in_the_loop(|registry| registry.discard(done)),
         }
         if let Waiter::Answer(id) = waiter {
             if let Some(client) = self.clients.iter_mut().find(|client| client.id == id) {
@@ -423,7 +466,7 @@ impl History {
             Going::Ended(done) => done.subject().clone(),
         };
         self.note(format!("the work for {waiter:?} about {subject:?} is lost"));
-        drop(going);
+        self.working(|| drop(going));
         self.registry.discard(Done::lost(subject.clone()));
         match waiter {
             Waiter::Request(id) => {
@@ -454,10 +497,12 @@ impl History {
     fn end_of(&mut self, at: usize) {
         let Client { id, handle, pending, kept, .. } = self.clients.swap_remove(at);
         self.note(format!("{id} dies"));
-        if let Some(pending) = pending {
-            self.registry.end(pending.progress);
-        }
-        self.registry.close(handle);
+        self.in_the_loop(|registry| {
+            if let Some(pending) = pending {
+                registry.end(pending.progress);
+            }
+            registry.close(handle);
+        });
         self.start_closings(Waiter::Nobody);
         // A child of it may have them yet.
         match self.random.one_in(4) {
@@ -504,7 +549,7 @@ impl History {
     }
 
     fn look_around(&mut self) {
-        self.registry.handle_events();
+        self.in_the_loop(Registry::handle_events);
         self.start_closings(Waiter::Nobody);
     }
 
@@ -551,7 +596,7 @@ impl History {
             self.settle();
             let Some((waiter, going)) = self.work.pop() else { return };
             let done = match going {
-                Going::Begun(work) => work.run(),
+                Going::Begun(work) => self.working(|| work.run()),
                 Going::Ended(done) => done,
             };
             self.deliver(waiter, done);
@@ -563,7 +608,9 @@ impl History {
         let handle = self.registry.open();
         let mut caller = Caller::new(0, Netns::Own);
         caller.may_use_nics = true;
+        self.is_working.store(true, Relaxed);
         let answer = self.registry.call(handle, &caller, request);
+        self.is_working.store(false, Relaxed);
         self.registry.close(handle);
         answer.map_or_else(|error| panic!("{error}"), |(reply, _)| reply)
     }
@@ -572,7 +619,9 @@ impl History {
         let handle = self.registry.open();
         let mut caller = Caller::new(uid, Netns::Own);
         caller.may_use_nics = true;
+        self.is_working.store(true, Relaxed);
         let answer = self.registry.call(handle, &caller, request.clone());
+        self.is_working.store(false, Relaxed);
         self.note(format!(
             "{request:?}: {:?}",
             answer.map(drop).map_err(|error| error.to_string())

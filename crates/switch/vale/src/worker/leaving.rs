@@ -39,7 +39,7 @@ pub(crate) struct Leaving {
     /// What has its place then.
     pub successor: Option<Box<dyn Port>>,
     /// Dropped when the worker does not touch the port any more.
-    _left: Vec<Left>,
+    left: Vec<Left>,
 }
 
 impl Worker {
@@ -63,14 +63,14 @@ impl Worker {
         match &mut member.leaving {
             Some(leaving) => {
                 leaving.successor = successor;
-                leaving._left.push(left);
+                leaving.left.push(left);
             }
             None => {
                 self.look_at_clock();
                 let until = self.now + PATIENCE;
                 member.port.seal();
                 member.lossless_queues.clear();
-                member.leaving = Some(Leaving { until, successor, _left: vec![left] });
+                member.leaving = Some(Leaving { until, successor, left: vec![left] });
             }
         }
         let mut budget = Budget::new(Turn::LAST, self.clock.fine());
@@ -127,6 +127,12 @@ impl Worker {
                     member.publish(index, self.fast.as_deref(), &counters);
                 }
             }
+        }
+        let BridgePort { port, leaving, .. } = *member;
+        if !port.can_wait()
+            && let Some(left) = leaving.as_ref().and_then(|leaving| leaving.left.last())
+        {
+            left.hand_over(port);
         }
         self.refresh_flags();
     }
