@@ -5,7 +5,12 @@
 //! network namespace has gone, and takes nothing of ours along: it is any user's there. No worker
 //! polls one that is down. One that was renamed is found by its new name, and another may have the old one.
 
-use std::{collections::HashMap, io, mem::MaybeUninit, time::Instant};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io,
+    mem::MaybeUninit,
+    time::Instant,
+};
 
 use ringway_nic_setup::{Interface, Link, LinkState, LinkWatch};
 use ringway_proto::{Error, Result};
@@ -40,7 +45,9 @@ struct LinkEvent {
 pub(crate) struct Watches {
     /// Listens to all of them. Made with the first.
     epoll: Option<OwnedFd>,
-    by_port: HashMap<PortId, LinkWatch>,
+    by_port: BTreeMap<PortId, LinkWatch>,
+    /// What has been heard, and not been dealt with.
+    heard: VecDeque<LinkEvent>,
 }
 
 impl Watches {
@@ -67,11 +74,18 @@ impl Watches {
     /// A port has no interface any more. Closing the watch takes it off the epoll's list.
     pub fn remove(&mut self, id: PortId) {
         self.by_port.remove(&id);
+        self.heard.retain(|event| event.id != id);
+    }
+
+    /// Whether the interface of a port is watched: it is there, as far as is known.
+    pub fn has(&self, id: PortId) -> bool {
+        self.by_port.contains_key(&id) || self.heard.iter().any(|event| event.id == id)
     }
 
     /// Keeps those of some ports alone.
     pub fn retain(&mut self, is_there: impl Fn(PortId) -> bool) {
         self.by_port.retain(|id, _| is_there(*id));
+        self.heard.retain(|event| is_there(event.id));
     }
 
     /// Ports whose interfaces have become something else since the last look.
@@ -139,7 +153,9 @@ impl Registry {
         self.drained(drained);
         let news = self.watches.news();
         rename(&mut self.ports, &news);
-        for LinkEvent { id, link, watch, .. } in news {
+        self.watches.heard.extend(news);
+        // What is dealt with when it panics is not heard again; all that is behind it is.
+        while let Some(LinkEvent { id, link, watch, .. }) = self.watches.heard.pop_front() {
             if let Some(watch) = watch {
                 let Registry { ports, bridges, expected, .. } = self;
                 expected.await_interface(id, watch, Instant::now(), ports, bridges);

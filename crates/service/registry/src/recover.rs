@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use ringway_abi::Dir;
+use ringway_nic_setup::{Link, LinkState};
 use ringway_proto::Cause;
 
 use crate::{
@@ -51,6 +52,7 @@ impl Registry {
         recount_uses(handles, ports);
         self.deferred.free_returned_uncounted(&mut self.regions);
         agree_about_switches(self);
+        finish_gone(self);
         let_go_of_unused(self);
         agree_about_interfaces(&self.ports, &mut self.shared, &mut self.watches);
         self.end(progress);
@@ -165,6 +167,17 @@ fn agree_about_switches(registry: &mut Registry) {
     let names = ports.names().filter(|(key, id)| is_false(key, *id));
     let names: Vec<_> = names.map(|(key, _)| key.to_owned()).collect();
     names.iter().for_each(|name| ports.forget(name));
+}
+
+/// An interface may just have gone: its watch has said so, and says it no more.
+fn finish_gone(registry: &mut Registry) {
+    let gone = Link { state: LinkState::Gone, mtu: 0 };
+    for id in ids(&registry.ports) {
+        let has_gone = |port: &Port| port.backend.is_watched() && !registry.watches.has(id);
+        if registry.ports.get(id).is_some_and(has_gone) {
+            (registry.actions(id).link_changed)(registry, id, gone);
+        }
+    }
 }
 
 /// As when a registration fails.

@@ -72,6 +72,10 @@ impl PortBackend for Attached {
         WATCH + BRIDGED + nic.descriptors + egress.descriptors() + tc_filters()
     }
 
+    fn is_watched(&self) -> bool {
+        true
+    }
+
     fn closes_slowly(&self, _port: &Port) -> Option<Subject> {
         Some(self.key.into())
     }

@@ -132,6 +132,11 @@ pub(crate) trait PortBackend: Acts + Any + Send {
         None
     }
 
+    /// Whether its interface is watched, as long as that is there.
+    fn is_watched(&self) -> bool {
+        false
+    }
+
     /// The kernel's socket behind a ring, which counts what it drops; `index` counts host rings apart.
     fn socket(&self, _host: bool, _index: u32) -> Option<&Socket> {
         None

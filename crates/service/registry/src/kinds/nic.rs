@@ -66,6 +66,10 @@ impl PortBackend for Nic {
         Some(PortKind::Nic)
     }
 
+    fn is_watched(&self) -> bool {
+        true
+    }
+
     fn link(&self, at: &RingAt<'_>, fds: &mut Fds) -> Result<RingBackend> {
         let &RingAt { registry, port, dir, index } = at;
         let gone = || Error::absent(format!("{}: its queues have gone", port.name));
@@ -208,7 +212,9 @@ impl PortBackend for Nic {
 
     /// The queues are the stack's again.
     fn unbind(registry: &mut Registry, id: PortId) {
-        match registry.port(id).gone {
+        let port = registry.port(id);
+        let is_closed = |nic: &Nic| nic.sockets.is_none() && nic.stack.is_none();
+        match port.gone && port.get().is_none_or(is_closed) {
             // They were closed when it went.
             true => registry.regions.free_rings_of(registry.ports.port_mut(id)),
             false => Nic::close_sockets(registry, id),

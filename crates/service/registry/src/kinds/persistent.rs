@@ -136,6 +136,10 @@ impl PortBackend for Persistent {
         1 + self.device.descriptors()
     }
 
+    fn is_watched(&self) -> bool {
+        true
+    }
+
     fn closes_slowly(&self, _port: &Port) -> Option<Subject> {
         Some(Subject::Device(self.key.clone()))
     }
