@@ -23,6 +23,7 @@ use crate::{
     actions::InstalledAction,
     handles::Handle,
     lookups::{Found, LookUp, LookedUp},
+    made::{Made, Untaken},
     port::{PortId, Ring, free_ring},
     ports::Ports,
     regions::{RegionKey, Regions},
@@ -145,6 +146,7 @@ pub struct Deferred {
     endings: Vec<Work>,
     closings: Vec<Work>,
     lent: Vec<LentRings>,
+    untaken: Untaken,
 }
 
 impl Progress {
@@ -210,6 +212,24 @@ impl Deferred {
         }))
     }
 
+    /// The same of work that makes something. What the request does not take is closed off the loop.
+    pub(crate) fn make_off_loop<T: Send + 'static, E: Send + 'static>(
+        &mut self,
+        subject: impl Into<Subject>,
+        work: impl FnOnce() -> Result<T, E> + Send + 'static,
+    ) -> Result<Result<Made<T>, E>> {
+        let subject = subject.into();
+        let made = self.off_loop(subject.clone(), work)?;
+        Ok(made.map(|what| Made::new(what, subject, &self.untaken)))
+    }
+
+    /// Closes what a request has not taken.
+    pub(crate) fn close_untaken(&mut self) {
+        for (subject, what) in self.untaken.drain() {
+            self.close_off_loop(subject, what);
+        }
+    }
+
     /// Fails: the request is begun again when some memory has been freed that an account's programs have
     /// closed.
     pub(crate) fn await_memory(&mut self, account: u32) -> Result<()> {
@@ -237,7 +257,7 @@ impl Deferred {
 
     /// Whether work about this is going on.
     pub(crate) fn is_busy(&self, subject: &Subject) -> bool {
-        self.busy.contains_key(subject)
+        self.busy.contains_key(subject) || self.untaken.is_about(subject)
     }
 
     /// Closes what the kernel takes its time for; whatever is about the same subject comes after that.
@@ -378,6 +398,7 @@ impl Registry {
         caller.lookups.begin(std::mem::take(&mut progress.found));
         self.deferred.progress = std::mem::take(progress);
         let result = self.answer(handle, caller, request.clone());
+        self.deferred.close_untaken();
         let (found, wanted) = caller.lookups.end();
         if let Some(look_up) = wanted.filter(|_| !self.deferred.progress.is_waiting()) {
             self.deferred.look_up(account, look_up);

@@ -13,6 +13,7 @@ use crate::{
     handles::Handle,
     interfaces::nic_error,
     kinds::{nic::Nic, persistent::Persistent},
+    made::Made,
     port::{Port, PortId, Shape, free_ring, make_ring},
     ports::Ports,
     regions::{RegionBook, Regions},
@@ -147,5 +148,6 @@ fn open_socket(registry: &mut Registry, id: PortId) -> Result<TxSocket> {
     };
     let pair = pair.clone();
     let open = |inner: &Interface| TxSocket::open(&inner.name, inner.index);
-    registry.deferred.off_loop(subject, move || pair.inside(open))?.map_err(nic_error)
+    let socket = registry.deferred.make_off_loop(subject, move || pair.inside(open))?;
+    socket.map_err(nic_error).map(Made::take)
 }

@@ -81,6 +81,7 @@ mod local;
 mod lookups;
 mod lost_ports;
 mod lost_regions;
+mod made;
 mod mode_select;
 mod name;
 mod netif;

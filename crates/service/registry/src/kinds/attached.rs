@@ -237,29 +237,17 @@ impl Attached {
             let fast = fast.as_ref().map_err(|why| *why);
             netns.inside(|| open(&wanted, request, stack, fast)).flatten()
         };
-        let opened = registry.deferred.off_loop(subject.clone(), open)??;
+        let opened = registry.deferred.make_off_loop(subject.clone(), open)??;
         let memory = opened.nic.held.memory + opened.egress.memory();
-        let charge = match registry.regions.charge(caller.uid, memory) {
-            Ok(charge) => charge,
-            Err(error) => {
-                registry.deferred.close_off_loop(subject, opened);
-                return Err(error.at(full));
-            }
-        };
-        let Opened { watch, nic: BridgedNic { port, held, fast, .. }, egress, stack_port } = opened;
+        let charge = registry.regions.charge(caller.uid, memory).map_err(|e| e.at(full))?;
+        let region = registry.regions.global(caller.uid)?;
+        let Opened { watch, nic: BridgedNic { port, held, fast, .. }, egress, stack_port } =
+            opened.take();
         let table = fast.map(|fast| fast.table.clone());
         let mut attachment = Attachment { stack: None, egress, nic: held, _charge: charge };
         // Who sends longer frames with headers has them cut to what fits the interface.
         let config = PortConfig { max_frame: interface.longest_frame(), ..PortConfig::default() };
         let place = (caller.uid, bridge, full);
-        let region = match registry.regions.global(caller.uid) {
-            Ok(region) => region,
-            Err(error) => {
-                let opened = (watch, attachment, port, stack_port);
-                registry.deferred.close_off_loop(subject, opened);
-                return Err(error);
-            }
-        };
         let joined =
             attachment.join(&mut registry.bridges, place, (port, table), stack_port, config);
         let bridge_port = match joined {

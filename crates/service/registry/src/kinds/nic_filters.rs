@@ -356,8 +356,8 @@ impl Nic {
             return Ok(());
         }
         let wanted = rules.clone();
-        let installed = deferred.off_loop(key, move || installer.install(wanted))?;
-        let installed = installed.map_err(nic_error)?;
+        let installed = deferred.make_off_loop(key, move || installer.install(wanted))?;
+        let installed = installed.map_err(nic_error)?.take();
         let attachment = all_shared.get_mut(&key).and_then(SharedNic::attachment_mut);
         let left = match attachment {
             Some(attachment) => attachment.adopt(installed),

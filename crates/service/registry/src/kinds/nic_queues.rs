@@ -146,7 +146,7 @@ impl Nic {
             kept.iter().try_for_each(KeptQueue::await_closed)?;
             netns.inside(|| opening.open(entry))?
         };
-        let opened = registry.deferred.off_loop(key, open)??;
+        let opened = registry.deferred.make_off_loop(key, open)??;
         registry.port(id).check_there()?;
         let Some(port) = registry.ports.get_mut(id) else { return Ok(()) };
         let rx = split_host(&port.rx, port.host.made(Dir::Rx)).0;
@@ -157,7 +157,7 @@ impl Nic {
         if !same || !shared.fits(&opened) {
             return Nic::open_queues(registry, id, queues, request, sends);
         }
-        let opened = shared.take(opened, request);
+        let opened = shared.take(opened.take(), request);
         let queues = nic.interface.queues();
         let sockets = nic.sockets.get_or_insert_with(|| Sockets::none(queues));
         for (queue, socket) in missing.into_iter().zip(opened) {
@@ -210,10 +210,12 @@ impl Nic {
             registry.shared.get(&key).is_some_and(|shared| shared.egress_redirect.is_some());
         if !begun {
             let (netns, interface) = (nic.netns.clone(), nic.interface.clone());
-            let begin = move || netns.inside(|| EgressRedirect::begin(&interface));
-            let egress_redirect = registry.deferred.off_loop(key, begin)??.map_err(nic_error)?;
+            let begin = move || {
+                netns.inside(|| EgressRedirect::begin(&interface).map_err(nic_error)).flatten()
+            };
+            let redirect = registry.deferred.make_off_loop(key, begin)??;
             registry.port(id).check_there()?;
-            registry.shared.entry(key).or_default().egress_redirect = Some(egress_redirect);
+            registry.shared.entry(key).or_default().egress_redirect = Some(redirect.take());
         }
         Ok(())
     }

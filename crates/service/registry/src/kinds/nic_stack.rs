@@ -77,7 +77,7 @@ impl NicStack {
         let key = nic.key;
         let begun =
             registry.shared.get(&key).is_some_and(|shared| shared.egress_redirect.is_some());
-        let (mut filter, mut begin) = (None, None);
+        let mut made = None;
         if let Some(installed) = installed.clone() {
             let load = EgressFilter::of(&nic.interface, &stack.end, &installed.kernel);
             let (netns, interface) = (nic.netns.clone(), nic.interface.clone());
@@ -90,16 +90,23 @@ impl NicStack {
                 let begin = begin.map_err(nic_error)?;
                 Ok((loaded, Some(begin)))
             };
-            let (loaded, redirect) = registry.deferred.off_loop(key, work)??;
-            (filter, begin) = (Some(HostFilter { installed, loaded }), redirect);
+            made = Some((installed, registry.deferred.make_off_loop(key, work)??));
         }
         registry.port(id).check_there()?;
         let shared = registry.shared.entry(key).or_default();
-        if begin.is_none() && shared.egress_redirect.is_none() && filter.is_some() {
+        let has_none = shared.egress_redirect.is_none();
+        if has_none && made.as_ref().is_some_and(|(_, made)| made.1.is_none()) {
             // It has ended meanwhile.
             return NicStack::set_filter(registry, id, installed);
         }
         crate::fault::step();
+        let (filter, begin) = match made {
+            Some((installed, made)) => {
+                let (loaded, begin) = made.take();
+                (Some(HostFilter { installed, loaded }), begin)
+            }
+            None => (None, None),
+        };
         if let Some(redirect) = begin {
             shared.egress_redirect = Some(redirect);
         }
@@ -150,14 +157,16 @@ impl NicStack {
             let (attachment, sockets) = end.inside(open).map_err(nic_error)??;
             Ok((end, attachment, sockets, reach))
         };
-        let (end, mut attachment, mut sockets, reach) = registry.deferred.off_loop(key, open)??;
+        let mut opened = registry.deferred.make_off_loop(key, open)??;
+        let (_, attachment, sockets, reach) = &mut *opened;
+        let reach = *reach;
         registry.port(id).check_there()?;
         let Some(port) = registry.ports.get_mut(id) else { return Ok(()) };
         // The rings are made anew each time that the request is begun, so they get their buffers here: the pair's
         // driver copies, and looks for them with each frame. Others may have what they had, and the sockets reach less
         // than that.
         if !port.all_host_rings().all(|ring| ring.is_within(reach)) {
-            registry.deferred.close_off_loop(key, (end, attachment, sockets));
+            drop(opened);
             return NicStack::connect(registry, id);
         }
         port.all_host_rings().for_each(|ring| ring.kring.owner().in_umem.store(reach, Relaxed));
@@ -172,9 +181,10 @@ impl NicStack {
                     .remedy("free memory, or raise the limit of open files")
             })?;
         }
-        sockets.redirect(&mut attachment, &vec![true; queues as usize]);
+        sockets.redirect(attachment, &vec![true; queues as usize]);
         let Some(nic) = state_mut::<Nic>(&mut port.backend) else { return Ok(()) };
         crate::fault::step();
+        let (end, attachment, sockets, _) = opened.take();
         nic.stack = Some(NicStack { end, attachment, sockets, filter: None });
         crate::fault::step();
         registry.shared.entry(key).or_default().stack = Some(id);

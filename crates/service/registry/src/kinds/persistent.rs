@@ -315,19 +315,11 @@ impl Persistent {
             let settings = pair.device_settings().ok().map(LastingDevice::from);
             Ok((Arc::new(pair), watch, settings))
         };
-        let (pair, watch, settings) = registry.deferred.off_loop(subject.clone(), make)??;
-        let made = Vale::new_side(registry, caller, &reg).and_then(|(region, side)| {
-            let rings = make_rings(&mut registry.regions, region, side.shape);
-            let rings = rings.inspect_err(|_| registry.regions.drop_unused(region))?;
-            Ok((region, side, rings))
-        });
-        let (region, side, rings) = match made {
-            Ok(made) => made,
-            Err(error) => {
-                registry.deferred.close_off_loop(subject, (pair, watch));
-                return Err(error);
-            }
-        };
+        let made = registry.deferred.make_off_loop(subject.clone(), make)??;
+        let (region, side) = Vale::new_side(registry, caller, &reg)?;
+        let rings = make_rings(&mut registry.regions, region, side.shape)
+            .inspect_err(|_| registry.regions.drop_unused(region))?;
+        let (pair, watch, settings) = made.take();
         let Shape { rings: counts, slots } = side.shape;
         let device = Device { pair, settings, second: None, stack: Stack::Nobody };
         let netns = LastingNetns::of(&caller.netns);
@@ -396,14 +388,9 @@ impl Persistent {
             registry.regions.check_asked(uid, STACK_PORT_MEMORY)?;
         }
         let open = move || pair.inside(open_nic_port).map_err(nic_error);
-        let port = registry.deferred.off_loop(subject.clone(), open)??;
-        match registry.regions.charge(uid, STACK_PORT_MEMORY) {
-            Ok(charge) => Ok(StackPort { port, charge }),
-            Err(error) => {
-                registry.deferred.close_off_loop(subject, port);
-                Err(error)
-            }
-        }
+        let port = registry.deferred.make_off_loop(subject, open)??;
+        let charge = registry.regions.charge(uid, STACK_PORT_MEMORY)?;
+        Ok(StackPort { port: port.take(), charge })
     }
 
     /// A persistent port is deleted (S-VALE-15).
