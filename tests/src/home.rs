@@ -22,14 +22,17 @@ const ARTEFACTS: [(&str, &str); 3] = [
     ("traffic", "ringway-tests"),
 ];
 
+/// A file system in memory, for everybody.
+const MEMORY: &str = "/dev/shm";
+
 const INHERITED: &str = "RINGWAY_TEST_HOME";
 
 /// A temporary directory: `bin` with copies of what was built, and `run`, which is the
 /// `RINGWAY_DIR` of the commands made here.
 pub struct Home {
     root: PathBuf,
-    /// Unless another process owns it.
-    folder: Option<Folder>,
+    /// Unless another process owns them: this directory, and one in memory.
+    folders: Option<[Folder; 2]>,
 }
 
 /// The file `name` from the newest build: beside this test's profile, or of `make build`.
@@ -51,10 +54,12 @@ fn built(name: &str, package: &str) -> PathBuf {
 impl Home {
     #[allow(clippy::new_without_default)]
     pub fn new() -> Home {
-        let folder = Folder::new();
-        let home = Home { root: folder.path().into(), folder: Some(folder) };
+        let folders = [Folder::new(), Folder::within(MEMORY.into())];
+        let [root, memory] = folders.each_ref().map(|folder| folder.path().to_owned());
+        let home = Home { root, folders: Some(folders) };
         fs::create_dir(home.bin()).expect("the root is new");
-        for open in [home.path(), &home.bin()] {
+        symlink(&memory, home.path().join("memory")).expect("the root is new");
+        for open in [home.path(), &home.bin(), &memory] {
             // Not by a builder's mode, which the umask would narrow.
             fs::set_permissions(open, fs::Permissions::from_mode(0o755)).expect("it is ours");
         }
@@ -68,7 +73,7 @@ impl Home {
     /// The home that the process was [given](Home::hand_on).
     pub fn inherited() -> Option<Home> {
         let root = env::var_os(INHERITED)?.into();
-        Some(Home { root, folder: None })
+        Some(Home { root, folders: None })
     }
 
     /// Lets `command` use this home as its own.
@@ -186,8 +191,10 @@ impl Home {
     }
 
     /// The socket of this home's system daemon: what its clients have in `RINGWAY_SOCKET`.
+    /// In memory, as `/run` is: the daemon keeps its state beside it, and what a disk takes for that differs.
     pub fn system_socket(&self) -> PathBuf {
-        self.path().join("system").join("ringwayd.sock")
+        let memory = self.path().join("memory").canonicalize().expect("the home has it");
+        memory.join("system").join("ringwayd.sock")
     }
 
     /// Process ids of this home's private daemons.
@@ -243,7 +250,7 @@ pub fn connect(socket: &Path) -> io::Result<OwnedFd> {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        if self.folder.is_none() {
+        if self.folders.is_none() {
             return;
         }
         for pid in self.daemons() {

@@ -3,11 +3,11 @@
 use std::sync::{Arc, atomic::AtomicBool};
 
 use ringway_abi::Dir;
-use ringway_switch_port::PortMirrors;
-use ringway_ring::{Monitor, PipeRx, PipeTx, WorkerServed};
 use ringway_kring::{Doorbell, Kring, Offsets};
 use ringway_mirror::{Mirror, MirrorMode, Mirrors};
 use ringway_region::{Layout, Region, RingInit, Sizes};
+use ringway_ring::{Monitor, PipeRx, PipeTx, WorkerServed};
+use ringway_switch_port::PortMirrors;
 use ringway_vale::{RingPort, RxSide, TxSide};
 
 use crate::{Record, guard::Guard, scribble};

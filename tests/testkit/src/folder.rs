@@ -23,7 +23,11 @@ pub struct Folder {
 impl Folder {
     /// Makes a folder in the system's temporary one.
     pub fn new() -> Folder {
-        let parent = std::env::temp_dir();
+        Folder::within(std::env::temp_dir())
+    }
+
+    /// Makes a folder in that one.
+    pub fn within(parent: PathBuf) -> Folder {
         // A folder is made and locked while nobody looks.
         let turn = File::open(&parent).unwrap_or_else(|e| panic!("{}: {e}", parent.display()));
         flock(&turn, FlockOperation::LockExclusive).expect("nobody keeps it for long");
