@@ -397,6 +397,7 @@ impl Registry {
         }
         caller.lookups.begin(std::mem::take(&mut progress.found));
         self.deferred.progress = std::mem::take(progress);
+        let was_freeing = self.leftovers.is_freeing(account, &self.regions);
         let result = self.answer(handle, caller, request.clone());
         self.deferred.close_untaken();
         let (found, wanted) = caller.lookups.end();
@@ -411,9 +412,9 @@ impl Registry {
                 Step::Do(work)
             }
             (Some(Wanted::Others(subject)), Err(_)) => Step::Wait(subject),
-            // There may be enough when all has been freed that was closed before.
+            // There may be enough when all has been freed that was closed before: by now, perhaps.
             (None, Err(Error { cause: Cause::NoRoom, .. }))
-                if self.leftovers.is_freeing(account, &self.regions) =>
+                if was_freeing || self.leftovers.is_freeing(account, &self.regions) =>
             {
                 Step::Wait(Subject::Memory(account))
             }

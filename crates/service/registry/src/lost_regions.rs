@@ -1,8 +1,6 @@
 //! Regions of which the kernel had no page when it was touched: all that is in them goes.
 
-use ringway_nic_setup::{Link, LinkState};
-
-use crate::{handles::Handle, registry::Registry};
+use crate::{handles::Handle, lost_ports, registry::Registry};
 
 /// A region that has lost pages.
 #[derive(Debug)]
@@ -22,14 +20,13 @@ impl Registry {
             let Some((mem_id, uid)) = self.regions.owner(key) else { continue };
             let handles = self.handles.bound_in(key);
             handles.iter().for_each(|handle| self.unregister(*handle));
-            // What stays without programs is tied to an interface: it goes as if that had gone.
+            // What stays without programs goes as if its interface had gone; a port that is being opened does not
+            // take along what other users have of its interface.
             let in_region =
                 |(&id, port): (&_, &crate::port::Port)| (port.region == key).then_some(id);
             for id in self.ports.iter().filter_map(in_region).collect::<Vec<_>>() {
-                self.watches.remove(id);
                 if self.ports.get(id).is_some() {
-                    let gone = Link { state: LinkState::Gone, mtu: 0 };
-                    (self.actions(id).link_changed)(self, id, gone);
+                    lost_ports::lose(self, id);
                 }
             }
             given_up.push(LostRegion { mem_id, uid, handles });

@@ -284,8 +284,10 @@ impl Registry {
 
     /// Strikes a port, whose rings are freed, from the book.
     pub(crate) fn remove(&mut self, id: PortId) {
+        let removed = self.ports.remove(id);
+        // A port without a watch has lost its interface: so that comes second.
         self.watches.remove(id);
-        if let Some(port) = self.ports.remove(id) {
+        if let Some(port) = removed {
             self.expected.changed |= port.backend.is_set_up();
             let (region, subject) = (port.region, port.backend.closes_slowly(&port));
             let Port { backend, .. } = port;
