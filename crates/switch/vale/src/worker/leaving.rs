@@ -129,11 +129,12 @@ impl Worker {
             }
         }
         let BridgePort { port, leaving, .. } = *member;
-        if !port.can_wait()
-            && let Some(left) = leaving.as_ref().and_then(|leaving| leaving.left.last())
-        {
-            left.hand_over(port);
+        match leaving.as_ref().and_then(|leaving| leaving.left.last()) {
+            Some(left) if !port.can_wait() => left.hand_over(port),
+            _ => drop(port),
         }
+        // The owner hears of it when the port has been let go of.
+        drop(leaving);
         self.refresh_flags();
     }
 }
