@@ -7,6 +7,7 @@ use ringway_proto::{NameConflict, Request};
 
 use crate::{
     accounts::Accounts,
+    clock,
     registry::{Caller, Registry},
     reserved::reserved,
 };
@@ -42,7 +43,7 @@ pub(crate) struct NameConflicts(Vec<Conflict>);
 
 impl NameConflicts {
     pub fn add(&mut self, name: &str, asked_by: u32, taken: Taken, accounts: &Accounts) {
-        let now = Instant::now();
+        let now = clock::now();
         let is_same =
             |c: &&mut Conflict| c.name == name && c.asked_by == asked_by && c.taken == taken;
         if let Some(same) = self.0.iter_mut().find(is_same) {
@@ -69,7 +70,7 @@ impl NameConflicts {
 
     /// What a user may know of: root all, others what they asked for, and what is theirs.
     pub fn info(&self, uid: u32) -> Vec<NameConflict> {
-        let now = Instant::now();
+        let now = clock::now();
         let may_know =
             |c: &&Conflict| [0, c.asked_by].contains(&uid) || c.taken == Taken::InUse(uid);
         let info = |c: &Conflict| {

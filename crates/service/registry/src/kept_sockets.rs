@@ -14,8 +14,7 @@ use std::{
     fs, io,
     path::Path,
     sync::Arc,
-    thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use ringway_proto::{Error, PortInfo, PortKind, Result};
@@ -24,7 +23,7 @@ use rustix::{
     fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
 };
 
-use crate::{port::PortId, shared_nic::NicKey};
+use crate::{clock, port::PortId, shared_nic::NicKey};
 
 /// How long a program may take that closes its copy a moment after its port.
 const GRACE: Duration = Duration::from_millis(200);
@@ -152,13 +151,13 @@ impl KeptQueue {
     ///
     /// EBUSY, with the name of who holds it, if it does not.
     pub fn await_closed(&self) -> Result<()> {
-        let deadline = Instant::now() + GRACE;
+        let deadline = clock::now() + GRACE;
         while listed(&self.epoll).is_ok_and(|listed| listed.contains(&self.id)) {
-            if Instant::now() >= deadline {
+            if clock::now() >= deadline {
                 return Err(self.refusal());
             }
             // The kernel does not tell when it goes.
-            thread::sleep(Duration::from_millis(5));
+            clock::sleep(Duration::from_millis(5));
         }
         Ok(())
     }

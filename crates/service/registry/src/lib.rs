@@ -58,6 +58,10 @@ mod bridges;
 mod charge;
 #[cfg(feature = "faults")]
 mod check;
+#[cfg(not(feature = "faults"))]
+mod clock;
+#[cfg(feature = "faults")]
+pub mod clock;
 mod conflicts;
 mod deferred;
 mod descriptors;

@@ -9,7 +9,6 @@ use std::{
     collections::{BTreeMap, VecDeque},
     io,
     mem::MaybeUninit,
-    time::Instant,
 };
 
 use ringway_nic_setup::{Interface, Link, LinkState, LinkWatch};
@@ -20,6 +19,7 @@ use rustix::{
 };
 
 use crate::{
+    clock,
     interfaces::nic_error,
     kinds::{monitor::Monitor, nic::Nic},
     lost_ports,
@@ -158,7 +158,7 @@ impl Registry {
         while let Some(LinkEvent { id, link, watch, .. }) = self.watches.heard.pop_front() {
             if let Some(watch) = watch {
                 let Registry { ports, bridges, expected, .. } = self;
-                expected.await_interface(id, watch, Instant::now(), ports, bridges);
+                expected.await_interface(id, watch, clock::now(), ports, bridges);
             }
             if let (Some(port), Some(link)) = (self.ports.get(id), link) {
                 (port.backend.actions().link_changed)(self, id, link);

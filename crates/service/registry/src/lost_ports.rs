@@ -5,12 +5,11 @@
 //! while, as when the daemon had been started anew. The switch goes on with its other ports; where its
 //! worker has ended, it has lost them all, and a new worker.
 
-use std::time::Instant;
-
 use ringway_nic_setup::{Link, LinkState};
 
 use crate::{
     bridges::BridgePortRef,
+    clock,
     deferred::Subject,
     port::{Port, PortId},
     registry::Registry,
@@ -38,7 +37,7 @@ fn lose_where(registry: &mut Registry, is_it: impl Fn(&Port) -> bool) {
     let Registry { ports, bridges, expected, .. } = registry;
     let found = ports.iter().find(|(_, port)| is_it(port)).map(|(&id, _)| id);
     if let Some(id) = found {
-        expected.expect_again(id, Instant::now(), ports, bridges);
+        expected.expect_again(id, clock::now(), ports, bridges);
         lose(registry, id);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::{bridges::Bridges, conflicts::NameConflicts};
+use crate::{bridges::Bridges, clock, conflicts::NameConflicts};
 
 /// Between two reports.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -33,7 +33,7 @@ impl Notices {
                  `ringway switch port {name} --unblock`"
             )
         }));
-        let now = Instant::now();
+        let now = clock::now();
         if self.last.is_some_and(|last| now.duration_since(last) < PAUSE) {
             return std::mem::take(&mut self.urgent);
         }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ringway_proto::{Error, Result};
 use ringway_region::HolderProbe;
 
-use crate::regions::free;
+use crate::{clock, regions::free};
 
 /// Such regions of an account, at most: each is looked at with each request of its users.
 const MOST: usize = 1024;
@@ -42,12 +42,13 @@ impl Retired {
         if self.all.is_empty() {
             return None;
         }
-        let passed = self.looked.map_or(LOOK_AGAIN, |looked| looked.elapsed());
+        let passed =
+            self.looked.map_or(LOOK_AGAIN, |looked| clock::now().saturating_duration_since(looked));
         if let Some(left) = LOOK_AGAIN.checked_sub(passed).filter(|left| !left.is_zero()) {
             return Some(left);
         }
         self.look(None);
-        self.looked = Some(Instant::now());
+        self.looked = Some(clock::now());
         (!self.all.is_empty()).then_some(LOOK_AGAIN)
     }
 

@@ -1,15 +1,14 @@
 //! A region, and which of its objects are taken.
 
-use std::{
-    collections::HashSet,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use ringway_proto::{Error, Result};
 use ringway_region::{BLOCK_SIZE, ExtraBufs, NetifView, Pool, Region, Span, next_extra_buf};
 
-use crate::port::{Ring, free_ring};
+use crate::{
+    clock,
+    port::{Ring, free_ring},
+};
 
 /// Buffers that are never handed out (S-MEM-4).
 const RESERVED_BUFS: u32 = 2;
@@ -258,7 +257,7 @@ impl RegionBook {
     /// Frees what clients have left in their lists, for at most `time` or so. Each ends at anything
     /// that is not a taken buffer.
     pub fn walk_lists(&mut self, time: Duration) {
-        let begin = Instant::now();
+        let begin = clock::now();
         let mut steps = 0u32;
         while let Some(index) = self.lists.pop() {
             // A client that has gone can still write there: what is read may be anything.
@@ -268,7 +267,8 @@ impl RegionBook {
                 self.lists.push(next);
             }
             steps = steps.wrapping_add(1);
-            if steps.is_multiple_of(STEPS) && begin.elapsed() >= time {
+            if steps.is_multiple_of(STEPS) && clock::now().saturating_duration_since(begin) >= time
+            {
                 return;
             }
         }

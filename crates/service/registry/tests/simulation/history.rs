@@ -1,20 +1,21 @@
 //! A registry with its clients, its work and the interfaces, one step after the other.
 
 use std::{
-    collections::hash_map::DefaultHasher,
-    hash::{Hash, Hasher},
+    collections::BTreeSet,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
+    time::{Duration, Instant},
 };
 
 use ringway_nic_setup::simulated::{Fate, Kernel};
 use ringway_proto::{Error, Reply, Request};
 use ringway_region::Sizes;
 use ringway_registry::{
-    Caller, Done, Handle, Netns, Progress, Registry, Settings, Step, Subject, Work, fault,
+    Caller, Done, Due, Handle, Lasting, Netns, Progress, Registry, Settings, Step, Subject, Work,
+    clock, fault,
 };
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -52,6 +53,8 @@ struct Client {
     kept: Vec<OwnedFd>,
     /// Of the port that it has.
     name: Option<String>,
+    /// It is none: the daemon sets that up again.
+    due: Option<Due>,
 }
 
 struct Pending {
@@ -92,28 +95,27 @@ pub struct History {
     /// What clients that have gone have given to others.
     inherited: Vec<OwnedFd>,
     last: u64,
-    trace: DefaultHasher,
     /// What happened, for a failure.
     log: Vec<String>,
+    /// The handle of what is set up again.
+    own: Handle,
     fates: Arc<AtomicU64>,
     /// Whether operations are expected; and those that hold up all others.
     is_working: Arc<AtomicBool>,
     misplaced: Arc<Mutex<Vec<String>>>,
-    pub outcomes: std::collections::BTreeMap<String, u32>,
+    /// Kinds of requests that were answered, and not refused.
+    pub answered: BTreeSet<String>,
+    now: Instant,
+    /// How much of the log a failure shows.
+    pub shown: usize,
+    /// What a daemon that is started now finds.
+    saved: Option<Lasting>,
 }
 
 impl History {
     pub fn new(seed: u64, unkind: Unkindness, kernel: &Arc<Kernel>) -> History {
-        let settings = Settings {
-            max_bridges: 8,
-            nic_slots: 16,
-            global_region: Sizes { buf_num: 4096, ..Sizes::GLOBAL },
-            descriptors_per_user: 400,
-            ..Settings::default()
-        };
-        let mut registry = Registry::new(settings);
-        registry.deferred().defer_closings();
-        registry.events().expect("there are descriptors");
+        let mut registry = new_registry();
+        let own = registry.open();
         let mut history = History {
             random: Random(seed),
             unkind,
@@ -123,18 +125,22 @@ impl History {
             work: Vec::new(),
             inherited: Vec::new(),
             last: 0,
-            trace: DefaultHasher::new(),
             log: Vec::new(),
+            own,
             fates: Arc::new(AtomicU64::new(seed)),
             is_working: Arc::default(),
             misplaced: Arc::default(),
-            outcomes: Default::default(),
+            answered: BTreeSet::new(),
+            now: Instant::now(),
+            shown: 60,
+            saved: None,
         };
         history.be_unkind(unkind.operations);
         kernel.reset();
         for (at, name) in INTERFACES.into_iter().enumerate() {
             kernel.add(name, 2, at != 2);
         }
+        clock::tell(history.now);
         history
     }
 
@@ -143,8 +149,7 @@ impl History {
         let (fates, is_working) = (self.fates.clone(), self.is_working.clone());
         let misplaced = self.misplaced.clone();
         self.kernel.on_operation(move |operation| {
-            // The kernel tells a number of the process's own namespace at once.
-            if !is_working.load(Relaxed) && operation != "NetnsCookie" {
+            if !is_working.load(Relaxed) {
                 let mut misplaced = misplaced.lock().expect("no thread has panicked");
                 misplaced.push(operation.to_owned());
             }
@@ -168,17 +173,23 @@ impl History {
     }
 
     fn note(&mut self, what: String) {
-        what.hash(&mut self.trace);
         self.log.push(what);
     }
 
-    /// Stands for all that has happened; and all of it.
-    pub fn trace(&self) -> (u64, Vec<String>) {
-        (self.trace.finish(), self.log.clone())
+    /// All that has happened.
+    pub fn trace(&self) -> Vec<String> {
+        self.log.clone()
     }
 
     /// Goes on by one step. The books agree before and after it.
     pub fn step(&mut self) {
+        let time = self.random.of(&[0, 0, 1, 10, 100, 1000, 10_000]);
+        self.now += Duration::from_millis(time);
+        if self.random.one_in(1000) {
+            self.now += Duration::from_secs(700);
+        }
+        clock::tell(self.now);
+        self.set_up_again();
         match self.random.below(20) {
             0..2 => self.come(),
             2..7 => self.ask(),
@@ -188,6 +199,7 @@ impl History {
             16 => self.die(),
             17 => self.change_interface(),
             18 if self.random.one_in(8) => self.lose_work(),
+            18 if self.random.one_in(40) => self.restart(),
             _ => self.look_around(),
         }
         self.settle();
@@ -201,7 +213,7 @@ impl History {
 
     /// The last things that have happened.
     pub fn tail(&self) -> String {
-        let from = self.log.len().saturating_sub(tail());
+        let from = self.log.len().saturating_sub(self.shown);
         self.log[from..].join("\n")
     }
 
@@ -231,11 +243,48 @@ impl History {
                 self.last += 1;
                 let (id, kept) = (self.last, Vec::new());
                 self.note(format!("{id} comes, of user {uid}"));
-                let (pending, closing, name) = (None, 0, None);
-                self.clients.push(Client { id, handle, uid, pending, closing, kept, name });
+                let (pending, closing, name, due) = (None, 0, None, None);
+                self.clients.push(Client { id, handle, uid, pending, closing, kept, name, due });
             }
             Err(error) => self.note(format!("none of user {uid}: {:?}", error.cause)),
         }
+    }
+
+    /// What was set up before, or has gone by itself, is set up as soon as it is due.
+    fn set_up_again(&mut self) {
+        while let Some(due) = self.registry.expected().due(self.now) {
+            self.last += 1;
+            let (id, uid) = (self.last, due.uid);
+            self.note(format!("{id} sets up again {:?}", due.request));
+            let mut caller = Caller::new(uid, Netns::Own);
+            caller.may_use_nics = true;
+            let (request, progress, state) =
+                (due.request.clone(), Progress::default(), State::Ready);
+            let pending = Some(Pending { request, caller, progress, state });
+            let (handle, kept, name) = (self.own, Vec::new(), None);
+            let client =
+                Client { id, handle, uid, pending, closing: 0, kept, name, due: Some(due) };
+            self.clients.push(client);
+            self.advance(self.clients.len() - 1);
+        }
+    }
+
+    /// The daemon ends as by SIGKILL, and another has what is in its file.
+    fn restart(&mut self) {
+        self.note("the daemon is killed".into());
+        for client in std::mem::take(&mut self.clients) {
+            if self.random.one_in(4) {
+                self.inherited.extend(client.kept);
+            }
+        }
+        let (work, old) =
+            (std::mem::take(&mut self.work), std::mem::replace(&mut self.registry, new_registry()));
+        self.working(|| drop((work, old)));
+        self.own = self.registry.open();
+        let saved = self.saved.clone().filter(|_| !self.random.one_in(10)).unwrap_or_default();
+        let wrong = self.registry.restore(saved, self.now);
+        assert!(wrong.is_empty(), "{wrong:?} after\n{}", self.tail());
+        self.saved = self.registry.lasting().or_else(|| self.saved.take());
     }
 
     fn any(&mut self, is_it: impl Fn(&Client) -> bool) -> Option<usize> {
@@ -245,7 +294,8 @@ impl History {
     }
 
     fn ask(&mut self) {
-        let Some(at) = self.any(|client| client.pending.is_none()) else { return };
+        let is_idle = |client: &Client| client.pending.is_none() && client.due.is_none();
+        let Some(at) = self.any(is_idle) else { return };
         let mut caller = Caller::new(self.clients[at].uid, Netns::Own);
         caller.may_use_nics = true;
         let request = match &self.clients[at].name {
@@ -271,8 +321,11 @@ impl History {
         self.start_closings(Waiter::Nobody);
         let panics = self.unkind.panics > 0 && self.random.one_in(self.unkind.panics);
         let steps = self.random.below(30) as u32;
-        let Client { id, handle, pending, .. } = &mut self.clients[at];
+        let Client { id, handle, pending, due, .. } = &mut self.clients[at];
         let (id, handle) = (*id, *handle);
+        if due.as_ref().is_some_and(|due| !self.registry.expected().is_wanted(due)) {
+            return self.give_up(id);
+        }
         let Some(mut pending) = pending.take() else { return };
         let Pending { request, caller, progress, .. } = &mut pending;
         let step = match panics {
@@ -303,20 +356,8 @@ impl History {
             }
         };
         let is_answered = matches!(state, State::Answered(_));
-        if let State::Answered(answer) = &state {
-            let kind = format!("{request:?}");
-            let kind = kind.split([' ', '(']).next().unwrap_or("").to_owned();
-            let what = answer.as_ref().map(drop).map_err(|error| error.cause);
-            if let Ok(w) = std::env::var("RINGWAY_STOP")
-                && format!("{kind} {what:?}") == w
-            {
-                let held = self.kernel.held();
-                panic!(
-                    "{w} {held:?} after\n{}",
-                    self.log[self.log.len().saturating_sub(tail())..].join("\n")
-                );
-            }
-            *self.outcomes.entry(format!("{kind} {what:?}")).or_default() += 1;
+        if matches!(state, State::Answered(Ok(_))) {
+            self.answered.insert(kind(&pending.request));
         }
         pending.state = state;
         self.clients[at].pending = Some(pending);
@@ -347,6 +388,17 @@ impl History {
         let is_answered = |pending: &mut Pending| matches!(pending.state, State::Answered(_));
         let Some(pending) = client.pending.take_if(is_answered) else { return };
         let Pending { request, state, progress, .. } = pending;
+        // Before a client has its answer.
+        self.saved = self.registry.lasting().or_else(|| self.saved.take());
+        if let Some(due) = client.due.take() {
+            let outcome = match state {
+                State::Answered(answer) => answer.map(drop),
+                _ => Ok(()),
+            };
+            self.registry.tried_again(&due, outcome, self.now);
+            self.clients.retain(|client| client.id != id);
+            return self.in_the_loop(|registry| registry.end(progress));
+        }
         if let State::Answered(Ok((_, fds))) = state {
             client.kept.extend(fds);
             match request {
@@ -389,6 +441,19 @@ impl History {
         }
         self.is_working.store(false, Relaxed);
         result.ok()
+    }
+
+    /// Something is not set up again after all.
+    fn give_up(&mut self, id: u64) {
+        let Some(at) = self.clients.iter().position(|client| client.id == id) else { return };
+        let Client { pending, due, .. } = self.clients.swap_remove(at);
+        if let Some(pending) = pending {
+            self.registry.end(pending.progress);
+        }
+        if let Some(due) = due {
+            self.registry.tried_again(&due, Err(Error::absent("it is lost")), self.now);
+        }
+        self.start_closings(Waiter::Nobody);
     }
 
     /// Some work is done, whose result comes later.
@@ -469,6 +534,11 @@ impl History {
         self.working(|| drop(going));
         self.registry.discard(Done::lost(subject.clone()));
         match waiter {
+            Waiter::Request(id)
+                if self.clients.iter().any(|client| client.id == id && client.due.is_some()) =>
+            {
+                self.give_up(id);
+            }
             Waiter::Request(id) => {
                 if let Some(client) = self.clients.iter_mut().find(|client| client.id == id)
                     && let Some(pending) = client.pending.take()
@@ -488,8 +558,7 @@ impl History {
     }
 
     fn die(&mut self) {
-        if !self.clients.is_empty() {
-            let at = self.random.below(self.clients.len());
+        if let Some(at) = self.any(|client| client.due.is_none()) {
             self.end_of(at);
         }
     }
@@ -553,12 +622,13 @@ impl History {
         self.start_closings(Waiter::Nobody);
     }
 
-    /// All clients go, all work ends, and what was made to stay is taken away: nothing is left.
-    pub fn end(mut self) {
+    /// All clients go, all work ends, and what was made to stay is taken away: nothing is left. Returns the kinds
+    /// of requests that were answered.
+    pub fn end(mut self) -> BTreeSet<String> {
         self.be_unkind(0);
         self.unkind.panics = 0;
-        while !self.clients.is_empty() {
-            self.end_of(0);
+        while let Some(at) = self.clients.iter().position(|client| client.due.is_none()) {
+            self.end_of(at);
             self.settle();
         }
         self.inherited.clear();
@@ -569,7 +639,7 @@ impl History {
         self.take_away_what_stays();
         self.finish_work();
         self.check();
-        assert_eq!(self.registry.handles(), 0);
+        assert_eq!(self.registry.handles(), 1, "its own");
         if self.registry.keeps_something() {
             let ports = self.answered(Request::Ports { from: 0 });
             panic!("{ports:#?}\n{:#?} stay after\n{}", self.registry.lasting(), self.tail());
@@ -584,9 +654,10 @@ impl History {
             };
             assert!(is_empty, "{answer:#?} is left after\n{}", self.tail());
         }
-        let (log, kernel) = (self.tail(), self.kernel.clone());
+        let (log, kernel, answered) = (self.tail(), self.kernel.clone(), self.answered);
         drop(self.registry);
         assert_eq!(kernel.held(), [], "after\n{log}");
+        answered
     }
 
     fn finish_work(&mut self) {
@@ -659,7 +730,21 @@ impl Client {
     }
 }
 
-/// How much of the log a failure shows.
-fn tail() -> usize {
-    std::env::var("RINGWAY_TAIL").ok().and_then(|text| text.parse().ok()).unwrap_or(60)
+fn new_registry() -> Registry {
+    let settings = Settings {
+        max_bridges: 8,
+        nic_slots: 16,
+        global_region: Sizes { buf_num: 4096, ..Sizes::GLOBAL },
+        descriptors_per_user: 400,
+        ..Settings::default()
+    };
+    let mut registry = Registry::new(settings);
+    registry.deferred().defer_closings();
+    registry.events().expect("there are descriptors");
+    registry
+}
+
+fn kind(request: &Request) -> String {
+    let shown = format!("{request:?}");
+    shown.split([' ', '(']).next().unwrap_or_default().into()
 }

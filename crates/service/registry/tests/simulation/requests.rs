@@ -2,7 +2,7 @@
 
 use ringway_abi::Dir;
 use ringway_proto::{
-    Action, Ebpf, Filter, Monitor, NicMode, Options, Polling, PortSettings, PortShape,
+    Action, Ebpf, Filter, Forwarding, Monitor, NicMode, Options, Polling, PortSettings, PortShape,
     Registration, Request, RingSelection, RxSelector, SwitchPosition, Vlan,
 };
 
@@ -134,9 +134,9 @@ fn action(random: &mut Random) -> Option<Action> {
 
 pub fn request(random: &mut Random) -> Request {
     let from = SwitchPosition::default();
-    match random.below(40) {
+    match random.below(42) {
         0..16 => open(random),
-        16 | 17 => Request::Unregister,
+        16 | 17 => Request::SwitchDetach { name: name_of_switch_port(random) },
         18 => Request::Describe,
         19 => Request::Mirrors { dir: random.of(&[Dir::Tx, Dir::Rx]), index: 0 },
         20 => Request::Stack,
@@ -182,6 +182,11 @@ pub fn request(random: &mut Random) -> Request {
         },
         36 => Request::Switches { from },
         37 => Request::Ports { from: 0 },
+        39 => Request::HeaderLen { name: name(random) },
+        40 => {
+            let forwarding = random.of(&[Forwarding::Flood, Forwarding::default()]);
+            Request::SwitchForward { bridge: random.of(&SWITCHES).into(), forwarding }
+        }
         38 => Request::DeviceCounters { port: random.below(30) as u64, from: 0 },
         _ => Request::Rings { port: random.below(30) as u64, from: 0 },
     }
