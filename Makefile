@@ -9,6 +9,8 @@ BUILT ?= target/release
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 600
 CAPTURE_SECONDS ?= 60
+SIMULATE_SECONDS ?= 3600
+SIMULATE_SEED ?= 1000
 ATTACK_SECONDS ?= 10
 ATTACK_BOUND_MS ?= 50
 MUTANTS_SHARD ?= 0/20
@@ -27,7 +29,7 @@ TOOL_DIR = $(PREFIX)/lib/ringway/netmap-tools
 TOOL_MAN = $(TOOL_DIR)/man/man8
 endif
 
-.PHONY: build built demo check quick test lab conformance instructions record-instructions soak capture attack bench lint asan miri fuzz mutants install install-tools uninstall clean
+.PHONY: build built demo check quick test lab conformance instructions record-instructions soak capture simulate attack bench lint asan miri fuzz mutants install install-tools uninstall clean
 
 build:
 	@scripts/need build
@@ -100,6 +102,13 @@ capture:
 	$(CARGO) build --profile quick --workspace
 	RINGWAY_CAPTURE_SECONDS=$(CAPTURE_SECONDS) $(CARGO) test --profile quick -p ringway-cli --test cli \
 	    capture::what_is_sent_is_written_or_counted_as_dropped -- --exact --nocapture
+
+# Random histories of clients, failures and interfaces for the registry, with a kernel that is simulated, for
+# SIMULATE_SECONDS from the seed SIMULATE_SEED on. `test` has 120 of them.
+simulate:
+	@scripts/need build test
+	RINGWAY_SECONDS=$(SIMULATE_SECONDS) RINGWAY_SEED=$(SIMULATE_SEED) RINGWAY_STEPS=5000 \
+	    $(CARGO) test --profile quick -p ringway-registry --test simulation -- --nocapture
 
 # Everything that is known to be tried against a system daemon, ATTACK_SECONDS each, while bystanders
 # measure: they may wait for ATTACK_BOUND_MS. Then RINGWAY_WRITES random writes of clients into their own
