@@ -68,7 +68,7 @@ pub(crate) fn is_link(fd: BorrowedFd<'_>) -> bool {
     is_on() && socket_domain(fd) == Ok(AddressFamily::UNIX)
 }
 
-/// Its program is detached, whoever else has the link.
+/// Its program is detached, though others may have the link.
 pub(crate) fn detach(link: BorrowedFd<'_>) -> io::Result<()> {
     rustix::io::write(link, b"d")?;
     Ok(())
@@ -266,7 +266,7 @@ impl State {
         }
     }
 
-    /// Those who watch a device hear what it is.
+    /// All watches of a device hear what it is.
     fn tell(&mut self, index: u32) {
         let Some(device) = self.devices.get(&index) else { return };
         self.watches

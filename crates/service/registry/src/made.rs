@@ -17,7 +17,10 @@ pub(crate) struct Made<T: Send + 'static> {
 
 /// What was not taken. A request that fails drops it wherever it is; it is closed when the request ends.
 #[derive(Clone, Default)]
-pub(crate) struct Untaken(Arc<Mutex<Vec<(Subject, Box<dyn Any + Send>)>>>);
+pub(crate) struct Untaken(Arc<Mutex<Vec<Left>>>);
+
+/// Something, and what it is about.
+type Left = (Subject, Box<dyn Any + Send>);
 
 impl<T: Send + 'static> Made<T> {
     pub fn new(what: T, subject: Subject, untaken: &Untaken) -> Made<T> {
@@ -56,7 +59,7 @@ impl<T: Send + 'static> Drop for Made<T> {
 }
 
 impl Untaken {
-    fn all(&self) -> MutexGuard<'_, Vec<(Subject, Box<dyn Any + Send>)>> {
+    fn all(&self) -> MutexGuard<'_, Vec<Left>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -66,7 +69,7 @@ impl Untaken {
     }
 
     /// Takes all.
-    pub fn drain(&self) -> Vec<(Subject, Box<dyn Any + Send>)> {
+    pub fn drain(&self) -> Vec<Left> {
         std::mem::take(&mut *self.all())
     }
 }

@@ -72,7 +72,7 @@ enum State {
     Answered(Answer),
 }
 
-/// For whom work is done.
+/// What work is done for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiter {
     Request(u64),
