@@ -5,7 +5,7 @@
 //! as ever. So the request that has panicked has changed nothing, or all, or has cost its own client the
 //! port; and all others go on.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use ringway_abi::Dir;
 use ringway_nic_setup::{Link, LinkState};
@@ -13,7 +13,7 @@ use ringway_proto::Cause;
 
 use crate::{
     handles::Handles,
-    kinds::{monitor::Monitor, persistent::Persistent},
+    kinds::{monitor::Monitor, nic::Nic, nic_sockets::Sockets, persistent::Persistent},
     link_events::Watches,
     lost_ports,
     name::PortName,
@@ -21,7 +21,7 @@ use crate::{
     ports::Ports,
     regions::Regions,
     registry::Registry,
-    shared_nic::{NicKey, SharedNic},
+    shared_nic::NicKey,
 };
 
 /// What the bindings of a port come to.
@@ -55,7 +55,7 @@ impl Registry {
         agree_about_switches(self);
         finish_gone(self);
         let_go_of_unused(self);
-        agree_about_interfaces(&self.ports, &mut self.shared, &mut self.watches);
+        agree_about_interfaces(self);
         self.end(progress);
         recount_regions(self);
         self.regions.keys().into_iter().for_each(|region| self.reclaim_region(region));
@@ -196,16 +196,23 @@ fn let_go_of_unused(registry: &mut Registry) {
     registry.bridges.reap();
 }
 
-/// What the ports of an interface share is theirs alone.
-fn agree_about_interfaces(
-    ports: &Ports,
-    all_shared: &mut HashMap<NicKey, SharedNic>,
-    watches: &mut Watches,
-) {
+/// What the ports of an interface share is theirs alone, and its queues are those of their sockets.
+fn agree_about_interfaces(registry: &mut Registry) {
+    let Registry { ports, shared: all_shared, watches, deferred, .. } = registry;
     let is_there = |id: PortId| ports.get(id).is_some();
-    all_shared.retain(|_, shared| {
+    let queues_of = |key: NicKey| {
+        let nics = ports.iter().filter_map(|(&id, port)| Some((id, port.get::<Nic>()?)));
+        let theirs = nics.filter(move |(_, nic)| nic.key == key);
+        theirs.flat_map(|(id, nic)| {
+            nic.sockets.iter().flat_map(Sockets::all).map(move |(queue, _)| (queue, id))
+        })
+    };
+    all_shared.retain(|&key, shared| {
         let gone: Vec<_> = shared.ports().into_iter().filter(|&id| !is_there(id)).collect();
         gone.iter().for_each(|&id| drop(shared.leave(id)));
+        if let Some(ending) = shared.recount(queues_of(key).collect()) {
+            deferred.end_off_loop(key, ending);
+        }
         !shared.ports().is_empty()
     });
     watches.retain(is_there);

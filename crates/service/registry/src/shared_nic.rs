@@ -152,6 +152,14 @@ impl SharedNic {
         self.holders.insert(queue, id);
     }
 
+    /// After a panic: these ports have the queues, and no others. Without any, nothing directs frames.
+    pub fn recount(&mut self, holders: BTreeMap<u32, PortId>) -> Option<Ending> {
+        self.holders = holders;
+        let attachment = self.attachment.take_if(|_| self.holders.is_empty())?;
+        (self.mode, self.refused) = (None, Refusals::default());
+        Some(Ending { attachment: Some(attachment), egress_redirect: None })
+    }
+
     /// Whether the XDP program is for this interface alone: such a one keeps its namespace.
     pub fn is_bound(&self) -> bool {
         matches!(&self.attachment, Some(RxAttachment::Xdp(program)) if program.is_bound())
