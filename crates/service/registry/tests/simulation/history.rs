@@ -272,14 +272,15 @@ impl History {
     /// The daemon ends as by SIGKILL, and another has what is in its file.
     fn restart(&mut self) {
         self.note("the daemon is killed".into());
-        for client in std::mem::take(&mut self.clients) {
+        let mut clients = std::mem::take(&mut self.clients);
+        for client in &mut clients {
             if self.random.one_in(4) {
-                self.inherited.extend(client.kept);
+                self.inherited.append(&mut client.kept);
             }
         }
         let (work, old) =
             (std::mem::take(&mut self.work), std::mem::replace(&mut self.registry, new_registry()));
-        self.working(|| drop((work, old)));
+        self.working(|| drop((clients, work, old)));
         self.own = self.registry.open();
         let saved = self.saved.clone().filter(|_| !self.random.one_in(10)).unwrap_or_default();
         let wrong = self.registry.restore(saved, self.now);
