@@ -11,8 +11,8 @@ use std::{
 };
 
 use ringway_nic_setup::simulated::{Fate, Kernel};
-use ringway_proto::{Error, Reply, Request};
-use ringway_region::Sizes;
+use ringway_proto::{Error, Grant, Reply, Request};
+use ringway_region::{NetifView, Region, RingView, Sizes};
 use ringway_registry::{
     Caller, Done, Due, Handle, Lasting, Netns, Progress, Registry, Settings, Step, Subject, Work,
     clock, fault,
@@ -53,6 +53,8 @@ struct Client {
     kept: Vec<OwnedFd>,
     /// Of the port that it has.
     name: Option<String>,
+    /// What it can write to.
+    grant: Option<Box<Grant>>,
     /// It is none: the daemon sets that up again.
     due: Option<Due>,
 }
@@ -196,6 +198,7 @@ impl History {
             7..10 => self.run_work(),
             10..13 => self.end_work(),
             13..16 => self.go_on(),
+            16 if self.random.one_in(2) => self.scribble(),
             16 => self.die(),
             17 => self.change_interface(),
             18 if self.random.one_in(8) => self.lose_work(),
@@ -243,8 +246,18 @@ impl History {
                 self.last += 1;
                 let (id, kept) = (self.last, Vec::new());
                 self.note(format!("{id} comes, of user {uid}"));
-                let (pending, closing, name, due) = (None, 0, None, None);
-                self.clients.push(Client { id, handle, uid, pending, closing, kept, name, due });
+                let (pending, closing, name, grant, due) = (None, 0, None, None, None);
+                self.clients.push(Client {
+                    id,
+                    handle,
+                    uid,
+                    pending,
+                    closing,
+                    kept,
+                    name,
+                    grant,
+                    due,
+                });
             }
             Err(error) => self.note(format!("none of user {uid}: {:?}", error.cause)),
         }
@@ -262,8 +275,17 @@ impl History {
                 (due.request.clone(), Progress::default(), State::Ready);
             let pending = Some(Pending { request, caller, progress, state });
             let (handle, kept, name) = (self.own, Vec::new(), None);
-            let client =
-                Client { id, handle, uid, pending, closing: 0, kept, name, due: Some(due) };
+            let client = Client {
+                id,
+                handle,
+                uid,
+                pending,
+                closing: 0,
+                kept,
+                name,
+                grant: None,
+                due: Some(due),
+            };
             self.clients.push(client);
             self.advance(self.clients.len() - 1);
         }
@@ -400,13 +422,20 @@ impl History {
             self.clients.retain(|client| client.id != id);
             return self.in_the_loop(|registry| registry.end(progress));
         }
-        if let State::Answered(Ok((_, fds))) = state {
-            client.kept.extend(fds);
+        if let State::Answered(Ok((reply, fds))) = state {
             match request {
-                Request::Register { name, .. } => client.name = Some(name),
+                Request::Register { name, .. } => {
+                    client.name = Some(name);
+                    // The region is the first of what belongs to it.
+                    client.kept.clear();
+                    if let Reply::Granted(grant) = reply {
+                        client.grant = Some(grant);
+                    }
+                }
                 Request::Unregister => client.name = None,
                 _ => {}
             }
+            client.kept.extend(fds);
         }
         self.in_the_loop(|registry| registry.end(progress));
     }
@@ -556,6 +585,31 @@ impl History {
             Waiter::Nobody => {}
         }
         self.resume(&subject);
+    }
+
+    /// A client, which may have let go of its port by then, writes over what it shares.
+    fn scribble(&mut self) {
+        let Some(at) = self.any(|client| client.grant.is_some()) else { return };
+        let Client { id, kept, grant: Some(grant), .. } = &self.clients[at] else { return };
+        let memory = kept[0].try_clone().expect("there are descriptors");
+        let region = Region::open(memory, grant.mem_id, grant.layout).expect("it is that region");
+        let region = Arc::new(region);
+        let random = &mut self.random;
+        let bufs = grant.layout.bufs.total as usize + 3;
+        for ring in &grant.rings {
+            let Some(view) = RingView::new(&region, ring.object, ring.num_slots) else { continue };
+            for slot in 0..ring.num_slots.min(4) {
+                let of = [random.below(bufs) as u32, random.number() as u32];
+                view.set_slot(slot, random.of(&of), random.number() as u16, random.number() as u16);
+            }
+        }
+        let ifs = &grant.layout.ifs;
+        let netif = (grant.netif_offset - ifs.offset) / u64::from(ifs.size);
+        if let Some(netif) = NetifView::new(&region, netif as u32) {
+            netif.set_bufs_head(random.below(bufs) as u32);
+        }
+        let id = *id;
+        self.note(format!("{id} writes over its memory"));
     }
 
     fn die(&mut self) {
