@@ -41,6 +41,7 @@
 //! | `port.rs`, `switch.rs` | an interface as a port of a switch; a switch's program in the kernel |
 //! | `promisc.rs`, `steer/` | settings of the interface |
 //! | `helper.rs`, `operation.rs`, `parcel.rs` | who does it: this process, or a helper with the privileges; the protocol between them |
+//! | `simulated.rs` | a kernel in the helper's place, for simulations |
 //! | `object.rs`, `sys.rs`, `rtnl.rs`, `genl.rs` | the kernel's interfaces: BPF, ioctl, netlink |
 #![deny(unsafe_code)]
 #![cfg_attr(

@@ -29,6 +29,9 @@
 //! | `KeptSockets`, `Steerings`, `Notices` | sockets that programs keep, flows that are steered, what an operator is told |
 //! | `NameConflicts` | names that users asked for, and others have |
 //!
+//! What work has made is closed off the loop, too, unless a request takes it (`made`). `recover` makes the
+//! books agree after a panic, and `check` tells whether they do, for the simulation (`tests/simulation`).
+//!
 //! A function takes the books that it needs; one that takes the whole registry changes ports of other kinds,
 //! or lets them go.
 //!
