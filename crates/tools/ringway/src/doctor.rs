@@ -3,6 +3,7 @@
 mod check;
 mod host;
 mod nic;
+mod trial;
 
 use crate::error::{Error, Result};
 use crate::output::Output;
@@ -18,13 +19,26 @@ also if lines about NICs say missing; the exit status is 0 as long as those two 
 about an interface counts the losses of its device since a program opened it: see `ringway ports
 --help`.
 
+With --try it opens the interface in each mode, and sends frames of many sizes to --peer and back:
+16 of each size, up to the longest that the MTU allows. The peer is the other end of a veth pair, or
+another port of this machine that a cable leads to; NETNS:IF is an interface in a network namespace
+of `ip netns`. A table says for each mode and direction which sizes do not arrive, and what counters
+have grown meanwhile; the exit status is 1 if there are any. Both interfaces are taken from the
+stack for these seconds. If one of them has addresses or routes, is a part of another interface, or
+carries your own connection, --force is needed.
+
 Examples:
   ringway doctor
   ringway doctor eth0
+  ringway doctor eth1 --try --peer eth2
+  ringway doctor veth0 --try --peer blue:veth1
   ringway doctor --json | jq '.checks[] | select(.level != \"ok\")'")]
 pub struct Args {
     /// Look at this interface alone, of all there are
     interface: Option<String>,
+
+    #[command(flatten)]
+    trial: trial::Args,
 }
 
 /// Everything that was found.
@@ -38,8 +52,9 @@ struct Diagnosis {
 
 /// Looks at the machine and prints the diagnosis.
 ///
-/// Fails if something is missing that even pipes and VALE switches need.
-pub fn run(Args { interface }: &Args) -> Result<()> {
+/// Fails if something is missing that even pipes and VALE switches need, or a frame that was to be
+/// tried does not arrive.
+pub fn run(Args { interface, trial }: &Args) -> Result<()> {
     let host = Host::look(interface.as_deref());
     if let Some(interface) = interface
         && host.nics.is_empty()
@@ -53,7 +68,13 @@ pub fn run(Args { interface }: &Args) -> Result<()> {
     Output::chosen().write(&diagnosis)?;
     let missing = diagnosis.checks.iter().filter(|check| check.breaks_everything());
     let causes: Vec<_> = missing.map(|check| check.sentence()).collect();
-    if causes.is_empty() { Ok(()) } else { Err(Error::Unusable(causes.join("; "))) }
+    if !causes.is_empty() {
+        return Err(Error::Unusable(causes.join("; ")));
+    }
+    match interface {
+        Some(interface) if trial.is_wanted() => trial.run(interface),
+        _ => Ok(()),
+    }
 }
 
 fn diagnose(host: &Host) -> Diagnosis {

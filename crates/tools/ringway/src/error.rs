@@ -62,6 +62,10 @@ pub enum Error {
     #[error("{port}: {fault}")]
     Unverified { port: String, fault: String },
 
+    /// `doctor --try`: frames have not arrived.
+    #[error("{interface}: {problem}; {remedy}")]
+    NotArrived { interface: String, problem: String, remedy: String },
+
     /// An interface that the machine, or the user, cannot do without.
     #[error("{interface}: {problem}; {remedy}")]
     InUse { interface: String, problem: String, remedy: String },

@@ -43,6 +43,7 @@ impl Failure {
             Error::TooFew { .. } => ("too_few", None),
             Error::Unverified { .. } => ("unverified", None),
             Error::NoAnswer { .. } => ("no_answer", None),
+            Error::NotArrived { .. } => ("not_arrived", None),
             Error::InUse { .. } => ("busy", None),
             Error::Unread => ("unread", None),
             Error::Unusable(_) => ("unusable", None),
@@ -90,7 +91,7 @@ fn port_of(error: &Error) -> Option<&str> {
         | Error::TooFew { port, .. }
         | Error::Unverified { port, .. }
         | Error::NoAnswer { port, .. } => Some(port),
-        Error::InUse { interface, .. } => Some(interface),
+        Error::InUse { interface, .. } | Error::NotArrived { interface, .. } => Some(interface),
         _ => None,
     }
 }

@@ -100,7 +100,7 @@ fails:
 with `remedy`, what to do, and `text`, the message of the plain output. `cause` is invalid, busy, no_room, no_port,
 not_found, no_device, exists, unsupported, denied, headers_not_accepted, closed, already_so, bad_memory,
 too_many_descriptors, too_long, unreachable, untrusted, gone, version, or system, with `errno`, as the
-daemon's protocol has them; or not_taken, too_few, unverified, no_answer, unusable, usage.
+daemon's protocol has them; or not_taken, too_few, unverified, no_answer, not_arrived, unusable, usage.
 
 The exit status is 0, 1 if a command fails, 2 if its arguments are wrong, and 141 if the reader of
 its results has closed the pipe. `ringway run` has the exit status of the program.";

@@ -88,11 +88,27 @@ pub fn check_attach(interface: &str, args: Args) -> Result<()> {
     allow(interface, remedy, args)
 }
 
+/// Refuses an interface for frames of a test if it has any other use.
+pub fn check_idle(interface: &str, args: Args) -> Result<()> {
+    let remedy = "take an interface that is not used";
+    allow_if(interface, remedy, args, InterfaceUse::is_none)
+}
+
 /// Says what stops working. An error where that is what nobody can do without.
 fn allow(interface: &str, remedy: &str, args: Args) -> Result<()> {
+    allow_if(interface, remedy, args, |used| !used.is_vital())
+}
+
+/// Says what stops working. An error where that `may_stop` only by force.
+fn allow_if(
+    interface: &str,
+    remedy: &str,
+    args: Args,
+    may_stop: impl Fn(&InterfaceUse) -> bool,
+) -> Result<()> {
     let used = InterfaceUse::of(interface).ok().flatten();
     let Some(used) = used.filter(|used| !used.is_none()) else { return Ok(()) };
-    if used.is_vital() && !args.force && !FORCED.load(Relaxed) {
+    if !may_stop(&used) && !args.force && !FORCED.load(Relaxed) {
         return Err(Error::InUse {
             interface: interface.into(),
             problem: format!("this would stop {used}"),

@@ -5,6 +5,7 @@ mod action;
 mod all_or_nothing;
 mod capture;
 mod control;
+mod doctor;
 mod files;
 mod home;
 mod interface_use;
