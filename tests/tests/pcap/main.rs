@@ -1,6 +1,7 @@
 //! Programs of libpcap on Ringway's ports: what they capture, what they send, and what they print.
 
 mod devices;
+mod late_filter;
 mod leaks;
 mod listen;
 

@@ -118,6 +118,36 @@ fn headers_have_the_layout_of_the_reference() {
     }
 }
 
+/// As PF_RING's programs do it: open, filter, enable. What the filter leaves to the stack of a veth pair costs it
+/// no copy then; without a filter nothing is left.
+#[test]
+fn a_filter_before_the_ring_is_enabled_chooses_the_mode() {
+    if skip_without_root("a_filter_before_the_ring_is_enabled_chooses_the_mode") {
+        return;
+    }
+    isolated("a_filter_before_the_ring_is_enabled_chooses_the_mode", |home| {
+        install(home);
+        let [a, b] = [(); 2].map(|()| Netns::quiet("rwm"));
+        let _pair = a.veth(&b, "n0", "n1");
+        let mut source = Source::Stack(PacketSocket::new(&b, "n1"));
+        let (count, frames) = (build(home, "pfring_count"), capture::frames());
+        let of_icmp = frames.iter().filter(|frame| capture::is_icmp(frame)).count();
+        for (filter, mode, wanted) in [("", "copy", frames.len()), ("icmp", "packet", of_icmp)] {
+            let line = format!("{count} netmap:n0 {wanted} recv {filter}");
+            let program = run(home, Some(&a), &line);
+            program.wait_for("ready", LIMIT);
+            let ports = Control::connect_running().unwrap().ports().unwrap();
+            let port = ports.iter().find(|port| port.name == "n0").unwrap();
+            let is = port.mode.as_deref().unwrap_or_default();
+            assert_eq!(is.split(';').next(), Some(mode), "{filter}: {is}");
+            assert_eq!(port.filters.len(), usize::from(!filter.is_empty()), "{filter}");
+            source.send(&frames);
+            let said = succeeds(program);
+            assert!(said.contains(&format!("received {wanted} lost 0")), "{filter}: {said}");
+        }
+    });
+}
+
 #[test]
 fn rings_receive_from_switches_and_pipes() {
     isolated("rings_receive_from_switches_and_pipes", |home| {

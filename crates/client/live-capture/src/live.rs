@@ -11,9 +11,10 @@
 //! sync after it: with a callback, when the callback has seen it; else with the next read.
 
 use std::{
+    collections::VecDeque,
     ffi::c_int,
     sync::{
-        Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard,
+        Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard,
         atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed},
     },
     time::{Duration, Instant},
@@ -41,6 +42,10 @@ use crate::{
     settings::Settings,
     signals::Signals,
 };
+
+mod reopening;
+
+use reopening::Early;
 
 /// Slots that are taken from a ring before it is synced again: then its other side has room once more.
 const BURST: u32 = 128;
@@ -109,6 +114,8 @@ pub struct Live {
     nanoseconds: bool,
     timeout: Option<Duration>,
     buffer_size: c_int,
+    /// Why there is no port any more.
+    failed: OnceLock<String>,
     _promiscuous: Option<Promiscuous>,
 }
 
@@ -128,6 +135,10 @@ struct Reader {
     taken: u32,
     /// A packet that lies in several buffers, in one piece.
     whole: Vec<u8>,
+    /// Whether anything was read, or tried to be.
+    began: bool,
+    /// What came by a port that has been closed, to be read first.
+    early: VecDeque<Early>,
 }
 
 /// What came of a burst.
@@ -160,6 +171,8 @@ impl Live {
                 turn: 0,
                 taken: 0,
                 whole: Vec::new(),
+                began: false,
+                early: VecDeque::new(),
             }),
             next_filter: Mutex::default(),
             next_port: Mutex::default(),
@@ -177,6 +190,7 @@ impl Live {
                 _ => None,
             },
             buffer_size: if settings.buffer_size > 0 { settings.buffer_size } else { 2 << 20 },
+            failed: OnceLock::new(),
             _promiscuous: promiscuous,
         })
     }
@@ -215,11 +229,17 @@ impl Live {
     }
 
     /// From the next packet on, what this valid program says.
-    pub fn set_filter(&self, insns: &[Insn], signals: &Signals) {
+    ///
+    /// # Errors
+    /// Before the first read, where the port is opened anew for it: the port was closed, and cannot be opened.
+    pub fn set_filter(&self, insns: &[Insn], signals: &Signals) -> Result<(), Error> {
         let filter = Filtering::new(insns);
         *lock(&self.next_filter) = Some(filter);
         signals.filter_changed();
-        push_down(&self.port(), insns);
+        if !self.reopen(insns)? {
+            push_down(&self.port(), insns);
+        }
+        Ok(())
     }
 
     /// Has another port in the place of this one, which is returned; the descriptor stays. `None`, and the other is
@@ -279,6 +299,7 @@ impl Live {
         mut sink: impl FnMut(&pcap_pkthdr, *const u8, Metadata),
     ) -> Result<u32, End> {
         let Ok(mut reader) = self.reader.try_lock() else { return Err(End::nested()) };
+        reader.began = true;
         let mut deadline = None;
         let mut looked = false;
         loop {
@@ -290,7 +311,8 @@ impl Live {
             }
             let packets = self.deliver(&mut reader, &reading, &mut sink)?;
             if packets > 0 {
-                if self.watched.load(Relaxed) && !reading.keeps {
+                // With packets left of another port, the descriptor is readable as it is.
+                if self.watched.load(Relaxed) && !reading.keeps && reader.early.is_empty() {
                     reader.found = None;
                     self.prepare_watched()?;
                 }
@@ -300,6 +322,9 @@ impl Live {
                 return Ok(0);
             }
             looked = true;
+            if let Some(why) = self.failed.get() {
+                return Err(End::Failed(why.clone()));
+            }
             if deadline.is_none() {
                 deadline = self.timeout.map(|timeout| Instant::now() + timeout);
             } else if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
@@ -386,6 +411,12 @@ impl Live {
         reading: &Reading<'_>,
         sink: &mut impl FnMut(&pcap_pkthdr, *const u8, Metadata),
     ) -> Result<u32, End> {
+        if !reader.early.is_empty() {
+            let packets = self.deliver_early(reader, reading, sink);
+            if packets > 0 {
+                return Ok(packets);
+            }
+        }
         let port = self.port();
         let rings = port.binding().rings(Dir::Rx);
         let (mut packets, mut slots, mut empty) = (0, 0, 0);

@@ -2,6 +2,7 @@
 
 use std::{ffi::c_int, os::fd::RawFd, sync::Arc};
 
+use ringway::Error;
 use ringway_filter::Insn;
 
 use crate::{
@@ -39,12 +40,25 @@ both! {
     fn buffer_size(&self) -> c_int;
     fn fd(&self) -> RawFd;
     fn set_direction(&self, direction: c_int);
-    fn set_filter(&self, insns: &[Insn], signals: &Signals);
     fn stats(&self) -> pcap_stat;
     fn inject(&self, packet: &[u8], nonblocking: bool) -> Result<(), SendError>;
 }
 
 impl Opened {
+    /// From the next packet on, what this valid program says.
+    ///
+    /// # Errors
+    /// Those of [`Live::set_filter`].
+    pub fn set_filter(&self, insns: &[Insn], signals: &Signals) -> Result<(), Error> {
+        match self {
+            Opened::Port(live) => live.set_filter(insns, signals),
+            Opened::Tap(tap) => {
+                tap.set_filter(insns, signals);
+                Ok(())
+            }
+        }
+    }
+
     /// Counters, without a wait for a read that is under way: `None` where that has them.
     pub fn try_stats(&self) -> Option<pcap_stat> {
         match self {

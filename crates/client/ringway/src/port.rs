@@ -45,6 +45,11 @@ impl Port {
         &self.opened
     }
 
+    /// How the port was opened: what it takes to open it once more, in another way perhaps.
+    pub fn opened_as(&self) -> (&OpenOptions, &str) {
+        (&self.opened.options, &self.opened.spec)
+    }
+
     /// Opens the port that `spec` names, with all its rings; see [`PortSpec`].
     pub fn open(spec: &str) -> Result<Port, Error> {
         Port::options().open(spec)

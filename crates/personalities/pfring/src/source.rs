@@ -185,8 +185,8 @@ impl Source {
         });
     }
 
-    pub fn set_filter(&self, insns: &[Insn]) {
-        self.opened.set_filter(insns, &self.signals);
+    pub fn set_filter(&self, insns: &[Insn]) -> Result<(), Error> {
+        self.opened.set_filter(insns, &self.signals)
     }
 
     /// Holds promiscuous mode, or lets go of it.

@@ -105,3 +105,36 @@ pub fn join_promiscuous(socket: BorrowedFd<'_>, ifindex: u32) -> io::Result<()> 
     };
     set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &member)
 }
+
+/// `struct ethtool_drvinfo`: a command, and then texts of 32 bytes, the first of them the driver's name.
+#[repr(C)]
+struct DriverInfo {
+    command: u32,
+    driver: [u8; 32],
+    rest: [u8; 160],
+}
+
+const _: () = assert!(size_of::<DriverInfo>() == 196);
+
+const ETHTOOL_GDRVINFO: u32 = 3;
+
+/// The name of an interface's driver, as `ethtool -i` shows it.
+pub fn driver(interface: &str) -> io::Result<String> {
+    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    // SAFETY: an ifreq is made of numbers and addresses that may be null: zeros are a valid value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // The last byte stays zero.
+    if interface.len() >= request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+        *to = from as libc::c_char;
+    }
+    let mut info = DriverInfo { command: ETHTOOL_GDRVINFO, driver: [0; 32], rest: [0; 160] };
+    request.ifr_ifru.ifru_data = (&raw mut info).cast();
+    // SAFETY: the kernel reads and writes the request, alive during the call, and what its data points to: `info`,
+    // exclusively ours, of the layout and size that the command in it stands for.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) })?;
+    let name = info.driver.split(|byte| *byte == 0).next().unwrap_or_default();
+    Ok(String::from_utf8_lossy(name).into_owned())
+}

@@ -172,8 +172,10 @@ pub unsafe extern "C" fn pcap_setfilter(p: *mut pcap_t, program: *mut bpf_progra
         }
         // SAFETY: as above, and nothing changes them during the call.
         let insns: &[Insn] = unsafe { std::slice::from_raw_parts(first, count as usize) };
-        live.set_filter(insns, &handle.signals);
-        0
+        match live.set_filter(insns, &handle.signals) {
+            Ok(()) => 0,
+            Err(error) => handle.fail(PCAP_ERROR, &error.to_string()),
+        }
     };
     // SAFETY: the program's handle.
     unsafe { whose!(p, ours, PCAP_ERROR, system::pcap_setfilter(p, program)) }

@@ -10,6 +10,7 @@ use crate::{
     argument::{Bytes, Out, Text, fails},
     bpf::{self, Filter},
     ring::{Ring, lock},
+    source::Refused,
 };
 
 fn set(ring: &Ring, text: Text) -> c_int {
@@ -20,7 +21,10 @@ fn set(ring: &Ring, text: Text) -> c_int {
         None => (None, Program::everything().insns().to_vec()),
     };
     if filter.is_some() || lock(&ring.filter).is_some() {
-        ring.sources.iter().for_each(|source| source.set_filter(&insns));
+        let set = ring.sources.iter().try_for_each(|source| source.set_filter(&insns));
+        if let Err(error) = set {
+            return fails(ERROR_GENERIC, Refused::from(error).0);
+        }
     }
     *lock(&ring.filter) = filter;
     0
@@ -32,8 +36,8 @@ fn remove(ring: &Ring) -> c_int {
         return if is_here { ERROR_NOT_SUPPORTED } else { ERROR_GENERIC };
     }
     let everything = Program::everything();
-    ring.sources.iter().for_each(|source| source.set_filter(everything.insns()));
-    0
+    let set = ring.sources.iter().try_for_each(|source| source.set_filter(everything.insns()));
+    set.map_or_else(|error| fails(ERROR_GENERIC, Refused::from(error).0), |()| 0)
 }
 
 of_ring! {
