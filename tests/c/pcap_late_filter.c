@@ -2,7 +2,8 @@
 /*
  * Opens a device, and sets its filter when it gets SIGUSR1; then prints the
  * number in each packet, which it reads in a loop, or one by one as poll
- * tells. usage: pcap_late_filter DEVICE COUNT FILTER loop|poll
+ * tells, or in a loop as another user.
+ * usage: pcap_late_filter DEVICE COUNT FILTER loop|poll|drop
  */
 #define _GNU_SOURCE
 #include <pcap/pcap.h>
@@ -10,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static pcap_t *p;
 
@@ -61,6 +63,8 @@ main(int argc, char **argv)
 	require(sigprocmask(SIG_BLOCK, &set, NULL) == 0, "signals");
 	p = pcap_open_live(argv[1], 2000, 0, 10, error);
 	require(p != NULL, error);
+	if (argv[4][0] == 'd')
+		require(setgid(65534) == 0 && setuid(65534) == 0, "a user");
 	printf("open\n");
 	fflush(stdout);
 	require(sigwait(&set, &number) == 0, "a signal");

@@ -3,9 +3,9 @@
 use ringway::Control;
 use ringway_testkit::{Netns, PacketSocket, Proc, VethPair, frame, skip_without_root};
 use ringway_tests::{
-    Home,
+    GROUP, Home,
     c::{Language::C11, link},
-    isolated, until,
+    inside, isolated, isolated_with_system, until,
 };
 use rustix::process::Signal;
 
@@ -148,5 +148,28 @@ fn what_others_watch_stays_as_it_is() {
             let (status, said) = program.wait();
             assert!(status.success(), "{said}");
         }
+    });
+}
+
+/// A program may give up root between the two: what it could not open again it keeps.
+#[test]
+fn another_user_keeps_the_port() {
+    if skip_without_root("late_filter::another_user_keeps_the_port") {
+        return;
+    }
+    isolated_with_system("late_filter::another_user_keeps_the_port", 10 * LIMIT, |home| {
+        install(home);
+        let _daemon = home.system_daemon(GROUP, 0o666);
+        let wire = Wire::new();
+        let mut shell = home.system_command("sh");
+        let line = format!("exec ringway run -- {} netmap:n0 10 '{EVEN}' drop", program(home));
+        shell.args(["-c", &line]);
+        let late = Proc::spawn(inside(&wire.a, shell));
+        late.wait_for("open", LIMIT);
+        set_filter(&late);
+        assert_eq!(mode(), ("copy".into(), 1));
+        wire.send(0..20);
+        let (status, said) = late.wait();
+        assert!(status.success() && numbers(&said).len() == 10, "{said}");
     });
 }

@@ -114,6 +114,8 @@ pub struct Live {
     nanoseconds: bool,
     timeout: Option<Duration>,
     buffer_size: c_int,
+    /// The process that has opened it: after a fork, another may have the port as well.
+    opened_by: u32,
     /// Why there is no port any more.
     failed: OnceLock<String>,
     _promiscuous: Option<Promiscuous>,
@@ -190,6 +192,7 @@ impl Live {
                 _ => None,
             },
             buffer_size: if settings.buffer_size > 0 { settings.buffer_size } else { 2 << 20 },
+            opened_by: std::process::id(),
             failed: OnceLock::new(),
             _promiscuous: promiscuous,
         })

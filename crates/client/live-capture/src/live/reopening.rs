@@ -12,7 +12,7 @@
 //! sets the filter: libpcap, too, has the kernel drop all packets during that. What came before is kept, and
 //! read first. While another program has the port or a monitor of it, it stays as it is.
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::{process, sync::atomic::Ordering::Relaxed};
 
 use ringway::{
     Control, Error, Filter, OpenOptions, Port, PortInfo, PortKind, PortSpec, Registration,
@@ -93,7 +93,11 @@ impl Live {
         let is_whole = port.kind() == PortKind::Nic && is_plain(spec, &parsed.registration);
         let has_sent = port.tx_stats().tx_packets > 0;
         let has_timestamps = port.binding().rings(Dir::Rx).iter().any(|ring| ring.has_timestamps());
-        if !is_whole || has_sent || has_timestamps || !matches!(mode_of_environment(), Ok(None)) {
+        let has_forked = self.opened_by != process::id();
+        if !is_whole || has_sent || has_timestamps || has_forked {
+            return None;
+        }
+        if !matches!(mode_of_environment(), Ok(None)) {
             return None;
         }
         let (options, spec) = (options.clone(), spec.to_owned());
@@ -107,22 +111,24 @@ impl Live {
             info.name.strip_prefix(port.name()).is_some_and(|rest| rest.starts_with('/'))
         });
         let mode = info.mode.as_deref()?.split(';').next()?;
-        let is_costly = match mode {
-            "generic" => true,
-            "copy" => driver(port.name()).is_ok_and(|driver| driver == VETH),
-            _ => false,
-        };
+        let driver = driver(port.name()).ok()?;
+        let is_costly = mode == "generic" || mode == "copy" && driver == VETH;
         if info.users > 1 || is_watched || !is_costly {
             return None;
         }
         let region = Port::options().null().region(port.mem_id());
         let placeholder = region.tx_rings(1).rx_rings(1).tx_slots(FEW).rx_slots(FEW);
-        let placeholder = placeholder.open("capture").ok()?;
-        port.set_filter(Filter::classic(
-            "nothing",
-            vec![Insn { code: RETURN, jt: 0, jf: 0, k: 0 }],
-        ))
-        .ok()?;
+        let placeholder = placeholder.open(&format!("capture{}", process::id())).ok()?;
+        // A program that has changed its user since, or given up rights, could not open the interface again.
+        let owner = |name: &str| {
+            let ports = control.ports().ok()?;
+            ports.iter().rfind(|port| port.name == name).map(|port| port.uid)
+        };
+        if owner(placeholder.name()) != Some(info.uid) {
+            return None;
+        }
+        let nothing = vec![Insn { code: RETURN, jt: 0, jf: 0, k: 0 }];
+        port.set_filter(Filter::classic("nothing", nothing)).ok()?;
         Some(Ready { control, placeholder, options, spec })
     }
 
