@@ -84,10 +84,11 @@ fn sync(kring: &Kring, head: u32, driver: &impl Driver) -> u32 {
 }
 
 impl Tx {
-    /// Whether `slots` are free, after a sync if need be.
+    /// Whether `slots` are free, after a sync if need be: by the tail that the last sync told. A program that
+    /// goes beyond that has its ring reinitialised, although more may be free by now (S-SYNC-4).
     #[inline]
     fn has_room(&mut self, slots: u32, driver: &impl Driver) -> bool {
-        let free = |tx: &Tx| tx.kring.ring().distance(tx.head, tx.kring.hwtail());
+        let free = |tx: &Tx| tx.kring.ring().distance(tx.head, tx.kring.last_tail());
         if free(self) >= slots {
             return true;
         }
