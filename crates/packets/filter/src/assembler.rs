@@ -170,7 +170,8 @@ impl Assembler {
     }
 
     fn push(&mut self, code: u8, to: u8, from: u8, offset: i16, immediate: u32) {
-        let registers = if cfg!(target_endian = "big") { to << 4 | from } else { from << 4 | to };
+        let (high, low) = if cfg!(target_endian = "big") { (to, from) } else { (from, to) };
+        let registers = high << 4 | low;
         self.insns.push(Ebpf { code, registers, offset, immediate: immediate as i32 });
     }
 
@@ -329,7 +330,7 @@ mod tests {
     /// As the kernel's `instruction-set.rst` has them.
     #[test]
     fn instructions_are_encoded_as_the_kernel_says() {
-        let cases: [(Write<'_>, Fields); 24] = [
+        let cases: [(Write<'_>, Fields); 25] = [
             (&|asm| asm.set(R1, Constant(5)), (0xb7, 1, 0, 0, 5)),
             (&|asm| asm.set(R1, Register(R10)), (0xbf, 1, 10, 0, 0)),
             (&|asm| asm.add(R4, Constant(u32::MAX)), (0x07, 4, 0, 0, -1)),
@@ -353,6 +354,7 @@ mod tests {
             (&|asm| asm.exit(), (0x95, 0, 0, 0, 0)),
             (&|asm| asm.set_double(R6, 1 << 32 | 2), (0x18, 6, 0, 0, 2)),
             (&|asm| asm.set_map(R6, 3), (0x18, 6, 1, 0, 3)),
+            (&|asm| asm.set_map_value(R6, 3), (0x18, 6, 2, 0, 3)),
             (
                 &|asm| asm.append(&[Ebpf { code: 0x95, registers: 0, offset: 0, immediate: 0 }]),
                 (0x95, 0, 0, 0, 0),
@@ -363,6 +365,7 @@ mod tests {
         }
         assert_eq!(fields(|asm| asm.set_double(R6, 1 << 32 | 2))[1], (0, 0, 0, 0, 1));
         assert_eq!(fields(|asm| asm.set_map(R6, 3))[1], (0, 0, 0, 0, 0));
+        assert_eq!(fields(|asm| asm.set_map_value(R6, 3))[1], (0, 0, 0, 0, 0));
         assert_eq!(fields(|asm| asm.network_order(R3, Byte)), [], "a byte has no order");
     }
 
