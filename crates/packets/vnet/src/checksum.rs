@@ -22,7 +22,7 @@ pub fn sum(bytes: &[u8]) -> u64 {
 pub fn finish(sum: u64) -> [u8; 2] {
     let sum = (sum & 0xffff_ffff) + (sum >> 32);
     let sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
-    let sum = (sum & 0xffff) + (sum >> 16);
+    // Two halves of 32 bits make 0x1_ffff_fffe at most, so this is 0x1_fffe at most: one more carry, and no other.
     let sum = (sum & 0xffff) + (sum >> 16);
     (!(sum as u16)).to_ne_bytes()
 }

@@ -102,3 +102,70 @@ pub fn most_frames(header: &Header, len: usize, max_frame: usize) -> usize {
     };
     len.div_ceil(step).max(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(gso_type: u8, gso_size: u16) -> Header {
+        Header { gso_type, gso_size, ..Header::default() }
+    }
+
+    const NONE: Header = Header {
+        flags: 0,
+        gso_type: 0,
+        hdr_len: 0,
+        gso_size: 0,
+        csum_start: 0,
+        csum_offset: 0,
+        num_buffers: 0,
+    };
+
+    /// Each number of frames up to the longest frame that makes no more.
+    #[test]
+    fn at_least_what_remains_without_the_longest_headers() {
+        let (tcp, datagrams) = (header(1, 0), header(5, 100));
+        let cases = [
+            (NONE, 65535, 1514, Ok(1)),
+            (header(2, 0), 100, 1514, Err(Error::BadHeader)),
+            (tcp, 0, 1514, Ok(1)),
+            (tcp, 142 + 1472, 1514, Ok(1)),
+            (tcp, 142 + 1472 + 1, 1514, Ok(2)),
+            (tcp, 142 + 2 * 1472, 1514, Ok(2)),
+            (tcp, 142 + 2 * 1472 + 1, 1514, Ok(3)),
+            (tcp, 142 + 5, 44, Ok(3)),
+            (tcp, 142 + 5, 43, Ok(5)),
+            (tcp, 142 + 5, 0, Ok(5)),
+            (datagrams, 142 + 100, 1514, Ok(1)),
+            (datagrams, 142 + 101, 1514, Ok(2)),
+            (datagrams, 142 + 100 * MAX_DATAGRAMS, 1514, Ok(MAX_DATAGRAMS)),
+            (datagrams, 142 + 100 * MAX_DATAGRAMS + 1, 1514, Err(Error::TooMany)),
+            (tcp, 142 + MAX_DATAGRAMS + 1, 43, Ok(MAX_DATAGRAMS + 1)),
+        ];
+        for (n, (header, len, max_frame, expected)) in cases.into_iter().enumerate() {
+            assert_eq!(least_frames(&header, len, max_frame), expected, "case {n}");
+        }
+    }
+
+    #[test]
+    fn at_most_what_there_would_be_without_headers() {
+        let (tcp, datagrams) = (header(1, 0), header(5, 100));
+        let cases = [
+            (NONE, 65535, 1514, 1),
+            (header(2, 0), 65535, 1514, 1),
+            (tcp, 0, 1514, 1),
+            (tcp, 1372, 1514, 1),
+            (tcp, 1373, 1514, 2),
+            (tcp, 5, 142, 5),
+            (tcp, 5, 144, 3),
+            (tcp, 0xffff - 142, 1 << 20, 1),
+            (tcp, 0xffff - 141, 1 << 20, 2),
+            (datagrams, 0, 1514, 1),
+            (datagrams, 100, 1514, 1),
+            (datagrams, 101, 1514, 2),
+        ];
+        for (n, (header, len, max_frame, expected)) in cases.into_iter().enumerate() {
+            assert_eq!(most_frames(&header, len, max_frame), expected, "case {n}");
+        }
+    }
+}

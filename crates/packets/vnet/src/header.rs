@@ -147,4 +147,52 @@ mod tests {
         assert!(plain.iter().all(|h| h.checksum().is_none() && h.gso() == Ok(None)));
         assert_eq!(plain.len(), 2 * 2);
     }
+
+    #[test]
+    fn datagrams_of_no_bytes_are_refused() {
+        let of = |gso_size| Header { gso_type: GSO_UDP_L4, gso_size, ..Header::default() }.gso();
+        assert_eq!(of(0), Err(Error::BadHeader));
+        assert_eq!(of(1), Ok(Some(Gso::UdpL4(1))));
+    }
+
+    /// What counts from the frame's beginning moves, but for what is not there; and no further than it can.
+    #[test]
+    fn places_move_with_the_payload() {
+        let all = Header {
+            flags: 1,
+            gso_type: 4,
+            hdr_len: 54,
+            gso_size: 1000,
+            csum_start: 34,
+            csum_offset: 16,
+            num_buffers: 2,
+        };
+        assert_eq!(all.shifted(4), Header { hdr_len: 58, csum_start: 38, ..all });
+        assert_eq!(all.shifted(-4), Header { hdr_len: 50, csum_start: 30, ..all });
+        assert_eq!(all.shifted(-40), Header { hdr_len: 14, csum_start: 0, ..all });
+        let none = Header { hdr_len: 0, csum_start: 0, ..all };
+        assert_eq!(none.shifted(4), none);
+        let last = Header { hdr_len: u16::MAX, csum_start: u16::MAX - 3, ..all };
+        assert_eq!(last.shifted(4), Header { csum_start: u16::MAX, ..last });
+    }
+
+    /// Of all headers that are fit for anybody, and those that ask for something.
+    #[test]
+    fn plain_is_what_asks_for_nothing() {
+        for (flags, gso_type, expected) in [
+            (0, 0, true),
+            (2, 0, true),
+            (0, 0x80, true),
+            (2, 0x80, true),
+            (1, 0, false),
+            (3, 0, false),
+            (4, 0, false),
+            (0, 1, false),
+            (2, 0x81, false),
+            (1, 1, false),
+        ] {
+            let header = Header { flags, gso_type, ..Header::default() };
+            assert_eq!(header.is_plain(), expected, "{flags} {gso_type}");
+        }
+    }
 }

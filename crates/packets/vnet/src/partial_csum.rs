@@ -126,6 +126,61 @@ mod tests {
         }
     }
 
+    /// Stores the sum of the pseudo header in UDP over IPv4 without tags, for a datagram of `len` bytes.
+    fn leave_partial(frame: &mut [u8], len: u16) {
+        frame[16..18].copy_from_slice(&(20 + len).to_be_bytes());
+        let pseudo = sum(&frame[26..34]) + sum(&[0, 17]) + sum(&len.to_be_bytes());
+        frame[40..42].copy_from_slice(&finish(pseudo).map(|byte| !byte));
+    }
+
+    /// IP's length says how far it is summed, and it has to be as far as the checksum at least.
+    #[test]
+    fn the_checksum_lies_in_what_is_summed() {
+        let mut udp = frame(false, false, 0, b"data");
+        for (len, is_found) in
+            [(12, true), (9, true), (8, true), (7, false), (6, false), (0, false)]
+        {
+            leave_partial(&mut udp, len);
+            let expected = PartialCsum { start: 34, len: len.into(), at: 40 };
+            assert_eq!(PartialCsum::find(&udp), is_found.then_some(expected), "{len}");
+        }
+        udp[16..18].copy_from_slice(&19u16.to_be_bytes());
+        assert_eq!(PartialCsum::find(&udp), None, "IP is shorter than its header");
+    }
+
+    /// What is cut off before the checksum's end tells nothing.
+    #[test]
+    fn the_checksum_is_seen_whole() {
+        let mut udp = frame(false, false, 0, b"data");
+        leave_partial(&mut udp, 12);
+        for length in 0..udp.len() {
+            assert_eq!(PartialCsum::find(&udp[..length]).is_some(), length >= 42, "{length}");
+        }
+    }
+
+    /// TCP behind the longest headers before it is known by as many bytes as are asked for, and no less.
+    #[test]
+    fn the_beginning_is_as_long_as_it_has_to_be() {
+        let options = etherparse::Ipv4Options::try_from(&[1; 40][..]).unwrap();
+        let mut ip = etherparse::Ipv4Header::new(
+            20,
+            64,
+            etherparse::IpNumber::TCP,
+            [192, 0, 2, 1],
+            [192, 0, 2, 2],
+        )
+        .unwrap();
+        ip.options = options;
+        ip.set_payload_len(20).unwrap();
+        let tags = [0x81, 0, 0, 5].repeat(2);
+        let mut bytes = [&[2; 12][..], &tags, &[8, 0], &ip.to_bytes(), &[0; 20]].concat();
+        let pseudo = sum(&[192, 0, 2, 1, 192, 0, 2, 2]) + sum(&[0, 6]) + sum(&[0, 20]);
+        bytes[98..100].copy_from_slice(&finish(pseudo).map(|byte| !byte));
+        let found = Some(PartialCsum { start: 82, len: 20, at: 98 });
+        assert_eq!(PartialCsum::find(&bytes[..BEGINNING]), found);
+        assert_eq!(PartialCsum::find(&bytes[..BEGINNING - 1]), None);
+    }
+
     #[test]
     fn what_has_no_checksum_has_none_to_finish() {
         let mut udp = frame(false, false, 0, b"data");

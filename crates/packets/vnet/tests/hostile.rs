@@ -61,6 +61,8 @@ fn s_vhdr_3_checksums_outside_the_frame_are_refused() {
 
 #[test]
 fn too_long_frames_are_refused() {
+    // IP's longest packet, behind Ethernet's header with two tags.
+    assert_eq!(MAX_FRAME, 65_557);
     let mut frame = vec![0; MAX_FRAME + 1];
     assert_eq!(consume(&Header::default(), &mut frame, 1514, &mut []), Err(Error::NoRoom));
     assert_eq!(consume(&Header::default(), &mut frame[1..], 1514, &mut []), Ok(Output::InPlace));

@@ -7,7 +7,7 @@ use etherparse::{IpNumber, Ipv4Header, UdpHeader};
 use proptest::prelude::*;
 use ringway_vnet::{
     Error, Header, MAX_DATAGRAMS, MAX_FRAME, Output, consume, consume_as_sent, consume_pieces,
-    most_frames,
+    least_frames, most_frames,
 };
 
 const NEEDS_CSUM: u8 = 1;
@@ -67,8 +67,11 @@ fn segments(header: &Header, frame: &mut [u8], max_frame: usize) -> Result<Vec<V
     match consume(header, frame, max_frame, &mut out)? {
         Output::InPlace => panic!("not segmented"),
         Output::Segments(segments) => {
+            let bytes = segments.bytes();
             let segments: Vec<_> = segments.frames(&mut out).map(|frame| frame.to_vec()).collect();
+            assert_eq!(bytes, segments.iter().map(Vec::len).sum());
             assert!(segments.len() <= most_frames(header, frame.len(), max_frame));
+            assert!(segments.len() >= least_frames(header, frame.len(), max_frame).unwrap());
             Ok(segments)
         }
     }
@@ -190,6 +193,57 @@ fn s_vhdr_3_headers_in_pieces_are_refused() {
         let got = consume_pieces(&header, &mut frame, first, 1514, &mut [0; 100]);
         assert_eq!(got.is_ok(), first >= 54, "{first}: {got:?}");
         assert!(first >= 54 || got == Err(Error::BadFrame));
+    }
+}
+
+/// A zeroed TCP packet over IPv4 in 54 bytes of headers, or UDP in 42.
+fn zeroed(protocol: u8, payload: usize) -> Vec<u8> {
+    let mut frame = vec![0; if protocol == 6 { 54 } else { 42 } + payload];
+    (frame[12], frame[14], frame[23]) = (8, 0x45, protocol);
+    if protocol == 6 {
+        frame[46] = 0x50;
+    }
+    frame
+}
+
+/// What IP can say of its length is 65535 bytes, however long the receiver takes frames.
+#[test]
+fn s_vhdr_3_segments_fit_the_length_of_ip() {
+    let header = Header { gso_type: 1, ..Header::default() };
+    let room = 0xffff - 40;
+    for (payload, expected) in [(room, 1), (room + 1, 2)] {
+        let got = segments(&header, &mut zeroed(6, payload), usize::MAX).unwrap();
+        let lengths: Vec<_> = got.iter().map(|f| u16::from_be_bytes([f[16], f[17]])).collect();
+        assert_eq!(lengths, [&[0xffff][..], &[41]].concat()[..expected]);
+    }
+}
+
+/// A datagram that is as long as a frame may be is sent; of one byte more, none is.
+#[test]
+fn s_vhdr_3_datagrams_fit_the_frame() {
+    for (gso_size, max_frame, is_ok) in
+        [(100, 142, true), (100, 141, false), (1, 43, true), (1, 42, false), (1, 0, false)]
+    {
+        let header = Header { gso_type: 5, gso_size, ..Header::default() };
+        let got = segments(&header, &mut zeroed(17, 3 * usize::from(gso_size)), max_frame);
+        let lengths = got.map(|frames| frames.iter().map(Vec::len).collect::<Vec<_>>());
+        let expected = vec![42 + usize::from(gso_size); 3];
+        assert_eq!(lengths, if is_ok { Ok(expected) } else { Err(Error::NoRoom) });
+    }
+    let header = Header { gso_type: 1, ..Header::default() };
+    assert_eq!(segments(&header, &mut zeroed(6, 9), 54), Err(Error::NoRoom), "no room for payload");
+}
+
+/// As many as Linux puts into one frame, full or not.
+#[test]
+fn s_vhdr_3_datagrams_are_counted() {
+    for size in [1u16, 2, 100] {
+        let header = Header { gso_type: 5, gso_size: size, ..Header::default() };
+        let most = usize::from(size) * MAX_DATAGRAMS;
+        let count = |payload| segments(&header, &mut zeroed(17, payload), 1514).map(|f| f.len());
+        assert_eq!(count(most), Ok(MAX_DATAGRAMS));
+        assert_eq!(count(most - usize::from(size)), Ok(MAX_DATAGRAMS - 1));
+        assert_eq!(count(most + 1), Err(Error::TooMany));
     }
 }
 
