@@ -74,3 +74,135 @@ impl OffloadScratch {
         good
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ringway_vnet::{
+        Header,
+        checksum::{finish_nonzero, sum},
+    };
+
+    /// UDP over IPv4 with a checksum that is its pseudo header's sum.
+    fn partial(payload: &[u8]) -> Vec<u8> {
+        let udp = 8 + payload.len() as u16;
+        let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0];
+        frame.extend((20 + udp).to_be_bytes());
+        frame.extend([0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2, 0, 7, 0, 9]);
+        frame.extend(udp.to_be_bytes());
+        let pseudo = sum(&frame[26..34]) + sum(&[0, 17]) + sum(&udp.to_be_bytes());
+        frame.extend(finish_nonzero(pseudo).map(|byte| !byte));
+        frame.extend(payload);
+        frame
+    }
+
+    /// The same with its checksum, and with a tag.
+    fn whole(payload: &[u8], tag: Option<[u8; 4]>) -> Vec<u8> {
+        let mut frame = partial(payload);
+        let checksum = finish_nonzero(sum(&frame[34..]));
+        frame[40..42].copy_from_slice(&checksum);
+        tag.into_iter().for_each(|tag| drop(frame.splice(12..12, tag)));
+        frame
+    }
+
+    const CHECKSUM: Header = Header {
+        flags: 1,
+        gso_type: 0,
+        hdr_len: 42,
+        gso_size: 0,
+        csum_start: 34,
+        csum_offset: 6,
+        num_buffers: 0,
+    };
+    const DATAGRAMS: Header = Header { gso_type: 5, gso_size: 100, ..CHECKSUM };
+    const TAG: [u8; 4] = [0x81, 0, 0, 7];
+
+    fn captured(data: &mut [u8], header: Header, tag: Option<[u8; 4]>) -> Captured<'_> {
+        let data = Buf::of(data);
+        Captured { data, header, tag, whole: true, time: 0, by_hardware: false, next: 0 }
+    }
+
+    #[test]
+    fn a_checksum_is_completed_and_a_tag_put_in() {
+        for tag in [None, Some(TAG)] {
+            for payload in [&[][..], &[1, 2, 3], &[7; 1000]] {
+                let mut bytes = partial(payload);
+                let frame = captured(&mut bytes, CHECKSUM, tag);
+                let mut memory = vec![0xee; ROOM];
+                let (frames, rest) = finish(&frame, &mut memory).unwrap();
+                let expected = whole(payload, tag);
+                assert_eq!(rest.len(), ROOM - expected.len(), "it has what is left");
+                assert_eq!(frames.map(|frame| frame.to_vec()).collect::<Vec<_>>(), [expected]);
+            }
+        }
+    }
+
+    #[test]
+    fn datagrams_are_cut_as_they_were() {
+        let payload: Vec<u8> = (0..250).collect();
+        for tag in [None, Some(TAG)] {
+            let mut bytes = partial(&payload);
+            let frame = captured(&mut bytes, DATAGRAMS, tag);
+            let mut memory = vec![0xee; ROOM];
+            let (frames, rest) = finish(&frame, &mut memory).unwrap();
+            let frames: Vec<_> = frames.map(|frame| frame.to_vec()).collect();
+            let headers = if tag.is_some() { 46 } else { 42 };
+            let used = 3 * headers + 250;
+            assert_eq!(rest.len(), ROOM - (headers + 250) - used);
+            assert_eq!(frames.len(), 3);
+            for (i, (frame, piece)) in frames.iter().zip(payload.chunks(100)).enumerate() {
+                let mut expected = whole(piece, tag);
+                // Each is a packet of its own, by its number.
+                let ip = headers - 28;
+                expected[ip + 5] = i as u8;
+                let checksum = finish_nonzero(sum(&expected[ip..ip + 20]));
+                expected[ip + 10..ip + 12].copy_from_slice(&checksum);
+                assert_eq!(*frame, expected, "datagram {i}");
+            }
+        }
+    }
+
+    #[test]
+    fn of_a_header_that_says_anything_no_frame_is_made() {
+        let scratch = OffloadScratch::default();
+        for header in [Header { gso_type: 2, ..CHECKSUM }, Header { csum_start: 999, ..CHECKSUM }] {
+            let mut bytes = partial(&[1; 60]);
+            let frame = captured(&mut bytes, header, None);
+            assert!(finish(&frame, &mut vec![0; ROOM]).is_none());
+            assert!(!scratch.finish(&frame, |_| panic!("there is no frame")));
+        }
+    }
+
+    /// The memory is made once, and is there for the next frame.
+    #[test]
+    fn scratch_memory_is_used_again() {
+        let scratch = OffloadScratch::default();
+        for (header, lengths) in [(CHECKSUM, vec![292]), (DATAGRAMS, vec![142, 142, 92])] {
+            let mut bytes = partial(&[5; 250]);
+            let mut found = Vec::new();
+            let frame = captured(&mut bytes, header, None);
+            assert!(scratch.finish(&frame, |piece| found.push(piece.size())));
+            assert_eq!(found, lengths);
+            assert_eq!(scratch.0.lock().unwrap().len(), ROOM);
+        }
+    }
+
+    /// What is too short for addresses has no place for a tag.
+    #[test]
+    fn pieces_are_addresses_tag_and_rest() {
+        for (length, expected) in
+            [(60, vec![12, 4, 48]), (12, vec![12, 4, 0]), (11, vec![11]), (0, vec![0])]
+        {
+            let mut bytes = vec![9; length];
+            let frame = captured(&mut bytes, Header::default(), Some(TAG));
+            let mut tag = [0; 4];
+            let found: Vec<_> =
+                pieces(&frame, &mut tag).into_iter().flatten().map(|piece| piece.size()).collect();
+            assert_eq!(found, expected, "{length}");
+            assert_eq!(tag == TAG, length >= 12);
+        }
+        let mut bytes = vec![9; 60];
+        let frame = captured(&mut bytes, Header::default(), None);
+        assert_eq!(pieces(&frame, &mut [0; 4]).into_iter().flatten().count(), 1);
+    }
+}

@@ -3,17 +3,23 @@
 mod common;
 
 use std::net::UdpSocket;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use common::{IGNORED, Wire};
-use ringway_nic_setup::{Source, open_packet_port};
-use ringway_packet::PacketPort;
-use ringway_switch_port::{Drops, PacketIo, Wake};
-use ringway_testkit::skip_without_root;
+use common::{IGNORED, Port, Wire};
+use ringway_nic_setup::{Source, TxSocket, open_packet_port};
+use ringway_packet::{KernelWay, PacketPort, socket};
+use ringway_switch_port::{Burst, Configure, Drops, PacketIo, Source as From, Wake};
+use ringway_testkit::{frame, skip_without_root, tagged};
+use ringway_vnet::checksum::{finish, sum};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+fn ifindex(wire: &Wire) -> u32 {
+    wire.b.run("cat /sys/class/net/b0/ifindex").trim().parse().unwrap()
+}
+
 fn open(wire: &Wire) -> PacketPort {
-    let ifindex = wire.b.run("cat /sys/class/net/b0/ifindex").trim().parse().unwrap();
+    let ifindex = ifindex(wire);
     let source = Source {
         interface: "b0",
         ifindex,
@@ -23,6 +29,252 @@ fn open(wire: &Wire) -> PacketPort {
         hardware_time: false,
     };
     wire.b.enter(|| open_packet_port(&source, 1514).unwrap())
+}
+
+const WAY: KernelWay = KernelWay::Interface(7);
+
+/// The same by messages, as beside a program.
+fn open_messages(wire: &Wire) -> PacketPort {
+    let ifindex = ifindex(wire);
+    wire.b.enter(|| {
+        let rx = socket::new().unwrap();
+        for option in [libc::PACKET_AUXDATA, libc::PACKET_VNET_HDR, libc::PACKET_IGNORE_OUTGOING] {
+            socket::set_option(rx.as_fd(), libc::SOL_PACKET, option, &1).unwrap();
+        }
+        socket::bind(rx.as_fd(), ifindex, (libc::ETH_P_ALL as u16).to_be()).unwrap();
+        let tx = TxSocket::open("b0", ifindex).unwrap();
+        PacketPort::beside_program(rx, tx.fd, 1514, WAY).unwrap()
+    })
+}
+
+/// Frames of one look, and how much was looked at. What they leave of it is released.
+fn look(port: &mut PacketPort, limit: u32, drops: &mut Drops) -> (Vec<Vec<u8>>, u32) {
+    let mut burst = Burst::default().recycle(From::default());
+    burst.limit = limit;
+    let looked = port.collect(0, &mut burst, drops);
+    let bytes = |frame| {
+        let mut bytes = Vec::new();
+        for (buf, len) in burst.pieces(frame) {
+            assert!(*len <= 2048, "a piece fits each buffer");
+            let mut piece = vec![0; *len as usize];
+            buf.copy_to(piece.len(), &mut piece);
+            bytes.extend(piece);
+        }
+        bytes
+    };
+    let frames = burst.frames.iter().map(bytes).collect();
+    drop(burst);
+    port.release(0);
+    (frames, looked)
+}
+
+/// Looks until there are that many; panics after ten seconds, which only a bug takes.
+fn collect_all(port: &mut PacketPort, count: usize, limit: u32, drops: &mut Drops) -> Vec<Vec<u8>> {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let mut frames = Vec::new();
+    while frames.len() < count {
+        assert!(Instant::now() < deadline, "only {} frames arrive", frames.len());
+        let (found, looked) = look(port, limit, drops);
+        frames.extend(found);
+        if looked == 0 {
+            port.arm();
+            let limit = Timespec { tv_sec: 10, tv_nsec: 0 };
+            let doorbell = PollFd::from_borrowed_fd(port.doorbell(), PollFlags::IN);
+            poll(&mut [doorbell], Some(&limit)).unwrap();
+            port.drain();
+        }
+    }
+    frames
+}
+
+/// Has the port send frames; packets and bytes that it has taken.
+fn deliver(port: &mut PacketPort, frames: &[Vec<u8>], drops: &mut Drops) -> (u64, u64) {
+    let mut frames = frames.to_vec();
+    let mut burst = Burst::default().recycle(From::default());
+    for frame in &mut frames {
+        // In two pieces, where the second begins behind what is looked at.
+        let cut = frame.len().min(20);
+        let (first, second) = frame.split_at_mut(cut);
+        burst.push_private(first);
+        if !second.is_empty() {
+            burst.push_private(second);
+        }
+        burst.end_frame();
+    }
+    burst.read_headers();
+    // Also of what is too short for Ethernet, whose length is not looked at otherwise.
+    let lengths = lengths(&burst);
+    burst.frames.iter_mut().zip(lengths).for_each(|(frame, length)| frame.len = length);
+    let delivered = port.deliver(0, &burst.frames, &burst, drops);
+    port.flush(true);
+    (delivered.packets, delivered.bytes)
+}
+
+/// Bytes of each frame.
+fn lengths(burst: &Burst<'_>) -> Vec<u32> {
+    let length = |frame| burst.pieces(frame).iter().map(|(_, len)| *len).sum();
+    burst.frames.iter().map(length).collect()
+}
+
+/// Frames of all lengths, and with tags, come as they are on the wire, whether in blocks or as messages.
+#[test]
+fn what_is_on_the_wire_is_collected() {
+    if skip_without_root("what_is_on_the_wire_is_collected") {
+        return;
+    }
+    let wire = Wire::new(1, 4000);
+    let a = Port::new(&wire.a, "a0", 0, 1);
+    let lengths = (14..100).chain((100..=1514).step_by(101)).chain([1514, 2048, 2049, 4014]);
+    let mut frames: Vec<_> = (0..).zip(lengths).map(|(i, length)| frame(i, length)).collect();
+    frames.push(tagged(&frame(1000, 1514), 0x8100, 0x6007));
+    frames.push(tagged(&frame(1001, 60), 0x88a8, 9));
+    frames.push(tagged(&tagged(&frame(1002, 60), 0x8100, 3), 0x8100, 4));
+    for open in [open, open_messages] {
+        let mut port = open(&wire);
+        let mut drops = Drops::default();
+        for limit in [u32::MAX, 3000] {
+            frames.iter().for_each(|frame| a.send(frame));
+            assert!(collect_all(&mut port, frames.len(), limit, &mut drops) == frames);
+        }
+        assert_eq!(drops, Drops::default());
+        port.count_lost(&mut drops);
+        assert_eq!(drops, Drops::default());
+    }
+}
+
+/// A look has so many frames at most, and so many bytes but for the last frame; the others stay.
+#[test]
+fn a_look_is_bounded() {
+    if skip_without_root("a_look_is_bounded") {
+        return;
+    }
+    let wire = Wire::new(1, 1500);
+    let a = Port::new(&wire.a, "a0", 0, 1);
+    for open in [open, open_messages] {
+        let mut port = open(&wire);
+        let mut drops = Drops::default();
+        let sent: Vec<_> = (0..200).map(|i| frame(i, 100)).collect();
+        for (limit, most) in [(u32::MAX, 128), (1000, 10), (1001, 11), (1, 1)] {
+            sent.iter().for_each(|frame| a.send(frame));
+            let mut found = Vec::new();
+            let mut largest = 0;
+            while found.len() < sent.len() {
+                let (frames, looked) = look(&mut port, limit, &mut drops);
+                assert!(frames.len() <= most, "{} of {most}", frames.len());
+                assert!(looked as usize >= frames.len());
+                largest = largest.max(frames.len());
+                if looked == 0 {
+                    port.arm();
+                    let limit = Timespec { tv_sec: 10, tv_nsec: 0 };
+                    let doorbell = PollFd::from_borrowed_fd(port.doorbell(), PollFlags::IN);
+                    assert_eq!(poll(&mut [doorbell], Some(&limit)), Ok(1));
+                    port.drain();
+                }
+                found.extend(frames);
+            }
+            assert!(found == sent);
+            // The kernel may hand over less at once, but so few always.
+            assert!(most > 11 || largest == most, "{largest} of {most}");
+        }
+        assert_eq!(drops, Drops::default());
+    }
+}
+
+/// A stack leaves checksums to the interface, which a veth pair does not compute.
+#[test]
+fn checksums_are_completed() {
+    if skip_without_root("checksums_are_completed") {
+        return;
+    }
+    let wire = Wire::new(1, 1500);
+    wire.a.run("ip addr add 10.5.0.1/24 dev a0");
+    wire.a.run("ip neigh add 10.5.0.2 lladdr 02:00:00:00:00:02 dev a0");
+    let socket = wire.a.enter(|| UdpSocket::bind("10.5.0.1:9").unwrap());
+    for open in [open, open_messages] {
+        let mut port = open(&wire);
+        let mut drops = Drops::default();
+        for length in [1usize, 2, 777, 1472] {
+            let payload: Vec<u8> = (0..length).map(|i| (i * 3) as u8).collect();
+            assert_eq!(socket.send_to(&payload, "10.5.0.2:9").unwrap(), length);
+            let frames = collect_all(&mut port, 1, u32::MAX, &mut drops);
+            let udp = &frames[0][34..42 + length];
+            assert_eq!(udp[8..], payload);
+            let pseudo = sum(&frames[0][26..34]) + sum(&[0, 17]) + sum(&udp[4..6]);
+            assert_eq!(finish(pseudo + sum(udp)), [0; 2], "{length} bytes: {udp:02x?}");
+        }
+        assert_eq!(drops, Drops::default());
+    }
+}
+
+/// What is delivered is sent, but for what an interface cannot send, which is counted.
+#[test]
+fn what_is_delivered_is_on_the_wire() {
+    if skip_without_root("what_is_delivered_is_on_the_wire") {
+        return;
+    }
+    let wire = Wire::new(1, 1500);
+    let a = Port::new(&wire.a, "a0", 0, 1);
+    let mut port = open(&wire);
+    let mut drops = Drops::default();
+    let long = tagged(&frame(900, 1514), 0x8100, 7);
+    let frames: Vec<_> = [14, 15, 20, 21, 60, 1514]
+        .into_iter()
+        .map(|length| frame(length as u32, length))
+        .chain([long.clone()])
+        .collect();
+    let bytes = frames.iter().map(|frame| frame.len() as u64).sum();
+    assert_eq!(deliver(&mut port, &frames, &mut drops), (7, bytes));
+    assert!(a.receive_all(7) == frames);
+    assert_eq!(drops, Drops::default());
+
+    let odd = [frame(1, 13), frame(2, 1519), frame(3, 60)];
+    assert_eq!(deliver(&mut port, &odd, &mut drops), (1, 60));
+    assert!(a.receive_all(1) == odd[2..]);
+    assert_eq!(drops, Drops { too_long: 2, ..Drops::default() });
+
+    // A frame of that length without a tag is refused by the kernel.
+    assert_eq!(deliver(&mut port, &[frame(4, 1518), frame(5, 60)], &mut drops), (2, 1578));
+    assert!(a.receive_all(1) == [frame(5, 60)]);
+    port.count_lost(&mut drops);
+    assert_eq!(drops, Drops { too_long: 2, ring_full: 1, ..Drops::default() });
+
+    port.set_max_frame(100);
+    assert_eq!(deliver(&mut port, &[frame(6, 104), frame(7, 105)], &mut drops), (1, 104));
+    assert!(a.receive_all(1) == [frame(6, 104)]);
+    assert_eq!(drops, Drops { too_long: 3, ring_full: 1, ..Drops::default() });
+    assert_eq!((port.tx_rings(), port.rx_rings(), port.receives()), (1, 1, true));
+    assert_eq!((port.kernel_way(), open_messages(&wire).kernel_way()), (None, Some(WAY)));
+}
+
+/// More than wait at once go out all the same; without a link, as many as wait, and no more.
+#[test]
+fn frames_wait_for_the_link() {
+    if skip_without_root("frames_wait_for_the_link") {
+        return;
+    }
+    let wire = Wire::new(1, 1500);
+    let a = Port::new(&wire.a, "a0", 0, 1);
+    let mut port = open(&wire);
+    let mut drops = Drops::default();
+    let frames: Vec<_> = (0..600).map(|i| frame(i, 60)).collect();
+    assert_eq!(deliver(&mut port, &frames, &mut drops), (600, 600 * 60));
+    assert!(a.receive_all(600) == frames);
+    assert_eq!(drops, Drops::default());
+
+    wire.b.run("ip link set b0 down");
+    assert_eq!(deliver(&mut port, &frames, &mut drops), (256, 256 * 60));
+    assert_eq!(drops, Drops { ring_full: 344, ..Drops::default() });
+    assert_eq!(deliver(&mut port, &frames[..1], &mut drops), (0, 0));
+    wire.b.run("ip link set b0 up");
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let mut arrived = Vec::new();
+    while arrived.len() < 256 {
+        assert!(Instant::now() < deadline, "only {} arrive", arrived.len());
+        port.flush(true);
+        arrived.extend(a.receive());
+    }
+    assert!(arrived == frames[..256]);
+    assert_eq!(drops, Drops { ring_full: 345, ..Drops::default() });
 }
 
 /// An interface that goes down, and comes up again, wakes its worker, and does not keep it awake.
