@@ -153,3 +153,135 @@ impl Budget {
 fn cost(Delivered { packets, bytes }: Delivered, copies: u64) -> u64 {
     (bytes + packets * PACKET) * copies
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    thread_local! {
+        static NOW: Cell<Micros> = const { Cell::new(0) };
+        static LOOKS: Cell<u32> = const { Cell::new(0) };
+    }
+
+    /// What the test has set, and how often it was asked.
+    fn hand() -> Micros {
+        LOOKS.set(LOOKS.get() + 1);
+        NOW.get()
+    }
+
+    /// Of more work than is charged here, without a look at the clock.
+    fn budget(work: u64) -> Budget {
+        Budget::new(Turn { work, time: 1000 }, || 0)
+    }
+
+    /// What is left of it, unit by unit.
+    fn left(mut budget: Budget) -> u64 {
+        let mut units = 0;
+        while !budget.is_spent() {
+            budget.charge_units(1);
+            units += 1;
+        }
+        units
+    }
+
+    #[test]
+    fn many_ports_have_less_each() {
+        for (ports, work, time) in [
+            (0, 1 << 20, 1000),
+            (1, 1 << 20, 1000),
+            (16, 1 << 20, 1000),
+            (20, 1 << 20, 800),
+            (32, 1 << 20, 500),
+            (64, 512 << 10, 250),
+            (160, 209_715, 100),
+            (256, 128 << 10, 100),
+            (512, 64 << 10, 100),
+            (1024, 64 << 10, 100),
+        ] {
+            let turn = Turn::of_one(ports);
+            assert_eq!((turn.work, turn.time), (work, time), "{ports} ports");
+        }
+        assert_eq!((Turn::LAST.work, Turn::LAST.time), (2 << 20, 2000));
+    }
+
+    #[test]
+    fn each_kind_of_work_has_its_price() {
+        type Charge = fn(&mut Budget);
+        let cases: [(Charge, u64); 8] = [
+            (|b| b.charge_look(0), 64),
+            (|b| b.charge_look(1), 1024 + 128),
+            (|b| b.charge_look(3), 1024 + 3 * 128),
+            (|b| b.charge_ports(5), 5 * 16),
+            (|b| b.charge_offer(3, Delivered::default(), 2), 128 + 3 * 32),
+            (
+                |b| b.charge_offer(3, Delivered { packets: 2, bytes: 100 }, 3),
+                128 + 3 * 32 + (100 + 2 * 256) * 3,
+            ),
+            (|b| b.charge(Delivered { packets: 1, bytes: 10 }, 3), (10 + 256) * 3),
+            (|b| b.charge(Delivered { packets: 1, bytes: 10 }, 0), 0),
+        ];
+        for (n, (charge, price)) in cases.into_iter().enumerate() {
+            let mut budget = budget(5000);
+            charge(&mut budget);
+            assert_eq!(left(budget), 5000 - price, "case {n}");
+        }
+    }
+
+    #[test]
+    fn a_turn_is_spent_to_the_last_unit_and_no_further() {
+        let mut turn = budget(64 + 80);
+        turn.charge_look(0);
+        assert!(!turn.is_spent());
+        assert_eq!(turn.burst_bytes(), 80);
+        turn.charge_ports(5);
+        assert!(turn.is_spent());
+        turn.charge_look(9);
+        assert!(turn.is_spent());
+        assert_eq!(turn.burst_bytes(), 0);
+        assert_eq!(budget(2 << 20).burst_bytes(), 1 << 20);
+    }
+
+    #[test]
+    fn what_is_afforded_is_what_can_be_paid() {
+        let price = (100 + 256) * 3;
+        for (work, expected) in
+            [(0, 0), (price - 1, 0), (price, 1), (2 * price - 1, 1), (3 * price, 3), (9 * price, 4)]
+        {
+            assert_eq!(budget(work).affords([100; 4].into_iter(), 3), expected, "{work}");
+        }
+        // The first packet that is too long is the end, although a shorter one comes behind it.
+        assert_eq!(budget(1000).affords([100, 5000, 100].into_iter(), 1), 1);
+    }
+
+    /// A turn ends when its time is over, counted from the first look, one look after each stride.
+    #[test]
+    fn the_clock_is_looked_at_after_each_stride() {
+        let mut turn = Budget::new(Turn { work: 1 << 20, time: 1000 }, hand);
+        let mut stride = |units, now, looks, is_spent| {
+            NOW.set(now);
+            LOOKS.set(0);
+            turn.charge_units(units);
+            assert_eq!((LOOKS.get(), turn.is_spent()), (looks, is_spent), "at {now}");
+        };
+        stride(128 << 10, 0, 0, false);
+        stride(1, 7000, 1, false);
+        stride(128 << 10, 7500, 0, false);
+        stride(1, 7999, 1, false);
+        stride(100, 9000, 0, false);
+        stride(128 << 10, 8000, 1, true);
+    }
+
+    /// A turn of less than a stride is not looked after: it is over before.
+    #[test]
+    fn a_short_turn_needs_no_clock() {
+        LOOKS.set(0);
+        let mut turn = Budget::new(Turn { work: 128 << 10, time: 0 }, hand);
+        turn.charge_units((128 << 10) - 1);
+        assert!(!turn.is_spent());
+        turn.charge_units(1);
+        assert!(turn.is_spent());
+        assert_eq!(LOOKS.get(), 0);
+    }
+}

@@ -168,4 +168,19 @@ mod tests {
         counters.store(&totals);
         assert_eq!(counters.totals(), totals);
     }
+
+    #[test]
+    fn counters_keep_the_state() {
+        let counters = PortCounters::default();
+        assert_eq!(counters.state(), PortState::default());
+        let ports = [None, Some(0), Some(1), Some(253), Some(PortIndex::MAX)];
+        for (n, waits_for) in ports.into_iter().enumerate() {
+            let loops_with = ports[(n + 1) % ports.len()];
+            for by_worker in ByWorker::ALL.into_iter().map(Some).chain([None]) {
+                let state = PortState { waits_for, loops_with, by_worker };
+                counters.store_state(state);
+                assert_eq!(counters.state(), state);
+            }
+        }
+    }
 }

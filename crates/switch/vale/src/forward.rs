@@ -722,3 +722,78 @@ pub(crate) fn account(frames: &[Frame], totals: &mut Totals) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_tells_each_way_from_the_others() {
+        let ports = [0, 1, 253].map(Verdict::Port);
+        let rings = [(0, 0), (0, 1), (253, 0), (253, 255), (1, u16::MAX)]
+            .map(|(port, ring)| Verdict::Ring(port, ring));
+        let ways: Vec<_> =
+            ports.into_iter().chain(rings).chain([Verdict::Flood, Verdict::Drop]).collect();
+        let mut keys = Vec::new();
+        for vid in [0, 1, 4094] {
+            for way in &ways {
+                let key = RouteKey::new(*way, vid);
+                assert_eq!(key.way(), Some(*way));
+                assert!(!key.is_kept_to_link());
+                let kept = key.kept_to_link();
+                assert_eq!(kept.way(), Some(*way));
+                assert_eq!(kept.is_kept_to_link(), *way == Verdict::Flood, "{way:?}");
+                assert!(kept.0 == key.0 || kept.is_kept_to_link());
+                keys.extend([key.0, kept.0]);
+            }
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), 3 * (ways.len() + 1), "a flood has two");
+        assert_eq!(RouteKey::NONE.way(), None);
+        assert!(!keys.contains(&RouteKey::NONE.0));
+    }
+
+    /// What is counted of frames of each status, alone and behind fine ones.
+    #[test]
+    fn each_frame_is_counted_once() {
+        let frame = |status, len, bad_slots| {
+            let mut burst = Burst::default();
+            burst.close(0, 0, bad_slots, status);
+            Frame { len, ..burst.frames[0] }
+        };
+        let fine = frame(FrameStatus::Fine, 60, 0);
+        let drops = Drops::default();
+        let cases = [
+            (fine, 1, 60, drops),
+            (frame(FrameStatus::Fine, 60, 2), 1, 60, Drops { bad_slot: 2, ..drops }),
+            (frame(FrameStatus::TooShort, 0, 0), 1, 0, Drops { too_short: 1, ..drops }),
+            (
+                frame(FrameStatus::TooShort, 0, 3),
+                1,
+                0,
+                Drops { too_short: 1, bad_slot: 3, ..drops },
+            ),
+            (frame(FrameStatus::Vlan, 0, 0), 1, 0, Drops { vlan: 1, ..drops }),
+            (frame(FrameStatus::Spoofed, 0, 0), 1, 0, Drops { spoofed: 1, ..drops }),
+            (frame(FrameStatus::BadSlot, 0, 0), 0, 0, Drops { bad_slot: 1, ..drops }),
+            (frame(FrameStatus::TooLong, 0, 0), 0, 0, Drops { too_long: 1, ..drops }),
+        ];
+        for (frame, packets, bytes, drops) in cases {
+            let mut totals = Totals { sent_packets: 10, sent_bytes: 1000, ..Totals::default() };
+            account(&[fine, frame, frame], &mut totals);
+            let twice = |count: u64| 2 * count;
+            assert_eq!(totals.sent_packets, 11 + twice(packets), "{:?}", frame.status);
+            assert_eq!(totals.sent_bytes, 1060 + twice(bytes), "{:?}", frame.status);
+            let expected = Drops {
+                bad_slot: twice(drops.bad_slot),
+                too_short: twice(drops.too_short),
+                too_long: twice(drops.too_long),
+                vlan: twice(drops.vlan),
+                spoofed: twice(drops.spoofed),
+                ..drops
+            };
+            assert_eq!(totals.drops, expected, "{:?}", frame.status);
+        }
+    }
+}

@@ -168,4 +168,110 @@ mod tests {
         probe.begin();
         assert!(probe.end(), "no other looks");
     }
+
+    fn with_limit(limit: u64) -> LoopProbe {
+        LoopProbe { limit, ..LoopProbe::new() }
+    }
+
+    /// It looks when more than so many frames were flooded in a second, and once.
+    #[test]
+    fn it_looks_once_a_second_at_most() {
+        let mut probe = with_limit(600);
+        probe.note_flooded(300, 5);
+        probe.note_flooded(300, 6);
+        assert!(!probe.is_due());
+        probe.note_flooded(0, 9);
+        assert_eq!(probe.vlan(), 6, "that of the last frame");
+        probe.note_flooded(1, 7);
+        assert!(probe.is_due());
+        assert_eq!(probe.vlan(), 7);
+        probe.begin();
+        assert!(!probe.is_due(), "it has");
+        probe.tick();
+        assert!(!probe.is_due(), "another second, in which none was flooded");
+        probe.note_flooded(600, 5);
+        assert!(!probe.is_due());
+        probe.note_flooded(1, 5);
+        assert!(probe.is_due());
+    }
+
+    #[test]
+    fn switches_look_at_different_moments() {
+        let limits: Vec<u64> = (0..64).map(|_| LoopProbe::new().limit).collect();
+        assert!(limits.iter().all(|limit| (500..1000).contains(limit)), "{limits:?}");
+        assert!(limits.iter().any(|limit| *limit != limits[0]));
+    }
+
+    /// What was sent is known when it comes back, in this second and the next.
+    #[test]
+    fn what_was_sent_is_recognised_until_the_second_after_the_next_begins() {
+        let mut probe = with_limit(600);
+        assert_eq!(probe.secret(), None);
+        probe.begin();
+        let secret = probe.secret();
+        assert!(secret.is_some());
+        probe.tick();
+        assert_eq!(probe.secret(), secret);
+        probe.tick();
+        assert_eq!(probe.secret(), None);
+        probe.begin();
+        assert!(probe.end());
+        assert_eq!(probe.secret(), None, "the loop was found");
+    }
+
+    fn number(mac: &[u8]) -> u64 {
+        let mut bytes = [0; 8];
+        bytes[..6].copy_from_slice(mac);
+        u64::from_le_bytes(bytes)
+    }
+
+    #[test]
+    fn a_frame_says_by_which_port_it_has_left() {
+        let mut probe = with_limit(600);
+        probe.note_flooded(1, 0x123);
+        for port in [0, 1, 253] {
+            probe.begin();
+            let secret = probe.secret().unwrap();
+            let (plain, tagged) = (probe.frame(port, false), probe.frame(port, true));
+            assert_eq!((plain.len(), tagged.len()), (60, 64));
+            assert_eq!(plain[..6], GROUP);
+            assert_eq!(plain[12..], [&[0x90, 0][..], &[0; 46]].concat());
+            assert_eq!(tagged[..12], plain[..12]);
+            assert_eq!(tagged[12..18], [0x81, 0, 0x01, 0x23, 0x90, 0]);
+            assert!(tagged[18..].iter().all(|byte| *byte == 0));
+
+            let (to, from) = (number(&plain[..6]), number(&plain[6..12]));
+            assert!(is_probe(to, from));
+            assert_eq!(from & 3, 2, "one machine's, given by no maker");
+            assert_eq!(left_by(from, secret), Some(port));
+            assert_eq!(left_by(from ^ 4, secret), None);
+            assert_eq!(left_by(from ^ 1 << 39, secret), None);
+            assert_eq!(probe_source(from), secret);
+        }
+    }
+
+    #[test]
+    fn other_frames_are_no_probes() {
+        let group = number(&GROUP);
+        for (to, from, expected) in [
+            (group, 0x02, true),
+            (group, 0xff_ffff_ff06, true),
+            (group, 0x00, false),
+            (group, 0x01, false),
+            (group, 0x03, false),
+            (group + 0x100, 0x02, false),
+            (0xffff_ffff_ffff, 0x02, false),
+        ] {
+            assert_eq!(is_probe(to, from), expected, "{from:x} to {to:x}");
+        }
+    }
+
+    /// A frame of another switch says nothing to a switch that does not look itself.
+    #[test]
+    fn there_is_no_rival_before_it_looks() {
+        let mut probe = with_limit(600);
+        probe.note_probe(0);
+        probe.begin();
+        assert!(probe.end());
+    }
 }

@@ -257,4 +257,81 @@ mod tests {
         lossless.forget(A.0);
         assert!(!lossless.holds(B, 1, room(1), 1));
     }
+
+    /// Against a set of the standard library, with ports in each of its words and at their ends.
+    #[test]
+    fn a_set_of_ports_holds_each_port_by_itself() {
+        let some = [0u8, 1, 62, 63, 64, 65, 127, 128, 191, 192, 254, 255];
+        let mut set = PortSet::default();
+        let mut model = std::collections::BTreeSet::new();
+        let check = |set: &PortSet, model: &std::collections::BTreeSet<u8>| {
+            assert!((0..=255).all(|port| set.contains(port) == model.contains(&port)), "{model:?}");
+            assert_eq!(set.is_empty(), model.is_empty());
+        };
+        for port in some.into_iter().chain(some) {
+            set.insert(port);
+            model.insert(port);
+            check(&set, &model);
+        }
+        for port in some.into_iter().chain(some) {
+            set.remove(port);
+            model.remove(&port);
+            check(&set, &model);
+        }
+    }
+
+    #[test]
+    fn rings_of_one_port_wait_by_themselves() {
+        let mut lossless = LosslessQueue::new(1000);
+        let senders: [Sender; 4] = [(1, 2), (1, 0), (2, 2), (1, 5)];
+        for sender in senders {
+            assert!(!lossless.has(sender));
+            assert_eq!(lossless.admit(sender, &frames(&[2]), slots, room(0), 7, true), 0);
+            assert!(lossless.has(sender));
+        }
+        assert!(!lossless.has((1, 1)) && !lossless.has((2, 0)) && !lossless.has((1, 6)));
+        lossless.leave((2, 2));
+        lossless.leave((2, 2));
+        assert!(!lossless.has((2, 2)));
+        assert_eq!(lossless.queue, [(1, 2), (1, 0), (1, 5)]);
+        lossless.leave((1, 2));
+        assert_eq!(lossless.queue, [(1, 0), (1, 5)]);
+        assert!(lossless.holds((1, 5), 1, room(2), 8) && !lossless.holds((1, 0), 2, room(2), 8));
+        lossless.forget(1);
+        assert!(senders.iter().all(|sender| !lossless.has(*sender)));
+        assert_eq!(lossless.deadline(), None);
+    }
+
+    /// A sender that does not want to wait is not queued, and no sender is queued twice.
+    #[test]
+    fn a_sender_has_one_place_if_it_wants_one() {
+        let mut lossless = LosslessQueue::new(1000);
+        assert_eq!(lossless.admit(A, &frames(&[2]), slots, room(1), 5, false), 0);
+        assert_eq!(lossless.deadline(), None);
+        for _ in 0..2 {
+            assert_eq!(lossless.admit(A, &frames(&[2]), slots, room(1), 5, true), 0);
+            assert_eq!(lossless.queue, [A]);
+        }
+        assert_eq!(lossless.admit(A, &frames(&[1, 2]), slots, room(2), 6, true), 1);
+        assert_eq!(lossless.admit(B, &frames(&[2]), slots, room(1), 6, true), 0);
+        assert_eq!(lossless.queue, [A, B]);
+        assert_eq!(lossless.admit(A, &frames(&[2, 1]), slots, room(2), 6, true), 1);
+        assert_eq!(lossless.queue, [B, A], "it had its turn");
+        assert_eq!(lossless.admit(B, &frames(&[2]), slots, room(2), 6, true), 1);
+        assert_eq!(lossless.queue, [A], "it has nothing more");
+    }
+
+    /// Patience is that of the first in the queue, and begins anew with what is freed.
+    #[test]
+    fn patience_begins_with_the_first_that_waits() {
+        let mut lossless = LosslessQueue::new(1000);
+        lossless.admit(A, &frames(&[2]), slots, room(1), 100, true);
+        assert_eq!(lossless.deadline(), Some(1100));
+        lossless.admit(B, &frames(&[2]), slots, room(1), 500, true);
+        assert_eq!(lossless.deadline(), Some(1100));
+        assert!(lossless.holds(A, 2, room(1), 1099));
+        assert!(!lossless.holds(A, 2, room(1), 1100));
+        assert_eq!(lossless.deadline(), None, "the queue was given up");
+        assert!(!lossless.has(A) && !lossless.has(B));
+    }
 }

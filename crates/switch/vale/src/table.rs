@@ -418,6 +418,95 @@ mod tests {
         }
     }
 
+    /// A port has so many addresses and no more, but for those that come to it from others.
+    #[test]
+    fn a_port_has_a_quarter_of_the_places() {
+        let mut table = Table::new(0);
+        let address = |n: u64| n << 8 | 2;
+        for n in 0..20_000 {
+            table.learn(address(n), 1);
+            assert!(table.known(1) <= 1024);
+        }
+        assert_eq!(table.known(1), 1024);
+        let other = address(1 << 30);
+        table.learn(other, 2);
+        assert_eq!(table.learn(other, 1), Learned::Moved(2));
+        assert_eq!((table.known(1), table.known(2)), (1025, 0));
+        table.purge(1);
+        assert_eq!(table.known(1), 0);
+    }
+
+    /// What of its own a port loses for the next address, when it has no more places: the oldest of that set.
+    #[test]
+    fn of_its_own_a_port_loses_the_oldest() {
+        let mut table = Table::new(0);
+        let mut number = 0;
+        let mut next = |table: &Table, set: usize| loop {
+            number += 1;
+            let key = number << 8 | 2;
+            if table.set_of(key) == set {
+                return key;
+            }
+        };
+        let keys: Vec<Key> = (0..WAYS).map(|_| next(&table, 5)).collect();
+        // Not in the order of their places.
+        for (second, way) in [2, 0, 3, 1].into_iter().enumerate() {
+            table.tick(second as u32);
+            table.learn(keys[way], 1);
+        }
+        table.tick(9);
+        let new = next(&table, 5);
+        assert_eq!(table.learn(new, 1), Learned::Instead(keys[2], 1));
+        assert_eq!(table.lookup(keys[2]), None);
+        assert_eq!(table.lookup(new), Some(1));
+    }
+
+    /// What the program in the kernel has seen does not age, and is not told as older than it is.
+    #[test]
+    fn what_was_seen_elsewhere_is_known() {
+        let fast = Arc::new(FastPath::unshared(random_secret()).unwrap());
+        let mut table = Table::new(10);
+        table.tick(100);
+        table.share(fast.clone());
+        let [here, there] = [0x11_0002, 0x22_0002];
+        table.learn(here, 1);
+        table.learn(there, 2);
+        let set = table.set_of(there);
+        let way = (0..WAYS).find(|way| fast.entry(set, *way) == Some((there, 2))).unwrap();
+        fast.learn(set, way, there, 2, 107);
+        table.now = 109;
+        let mut ages: Vec<_> =
+            table.list(0, 10).0.iter().map(|it| (it.port, it.age_seconds)).collect();
+        ages.sort_unstable();
+        assert_eq!(ages, [(1, 9), (2, 2)]);
+        table.tick(111);
+        assert_eq!((table.lookup(here), table.lookup(there)), (None, Some(2)));
+        table.tick(117);
+        assert_eq!(table.lookup(there), Some(2));
+        table.tick(118);
+        assert_eq!((table.lookup(there), table.known(2)), (None, 0));
+    }
+
+    #[test]
+    fn a_list_has_whole_sets_up_to_so_many() {
+        let mut table = Table::new(0);
+        for n in 0..200 {
+            table.learn(n << 8 | 2, 7);
+        }
+        let (all, end) = table.list(0, usize::MAX);
+        assert_eq!((all.len(), end), (200, None));
+        let (mut seen, mut from) = (Vec::new(), Some(0));
+        while let Some(at) = from {
+            let (page, next) = table.list(at, 10);
+            assert!(next.is_none() || (10..10 + WAYS).contains(&page.len()), "{}", page.len());
+            assert!(next.is_none_or(|next| next > at));
+            seen.extend(page);
+            from = next;
+        }
+        assert_eq!(seen, all);
+        assert_eq!(table.list(0, 0), (Vec::new(), Some(0)));
+    }
+
     #[test]
     fn an_empty_table_knows_no_address() {
         assert_eq!(Table::new(0).lookup(0), None);
