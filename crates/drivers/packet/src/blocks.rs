@@ -463,6 +463,17 @@ mod tests {
         }
     }
 
+    /// What is looked at of a header has to be in the block: 60 bytes.
+    #[test]
+    fn a_header_lies_in_its_block() {
+        let blocks = private();
+        let start = blocks.place(0);
+        for (offset, is_there) in [(48, true), (4032, true), (4040, false), (NOWHERE, false)] {
+            let place = BlockCursor { offset, ..start };
+            assert_eq!(blocks.block(place).header(place).is_some(), is_there, "{offset}");
+        }
+    }
+
     #[test]
     fn a_tag_comes_back_behind_the_addresses() {
         let blocks = private();

@@ -287,3 +287,54 @@ fn copy_range<'p>(
         from = from.saturating_sub(piece.size());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ringway_vnet::Header;
+
+    #[test]
+    fn times_are_those_of_tai_or_of_the_hardware() {
+        let of = |kind, by_hardware| {
+            let (data, header) = (Buf::of(&mut []), Header::default());
+            let frame =
+                Captured { data, header, tag: None, whole: true, time: 5, by_hardware, next: 0 };
+            Clock { kind, ahead: 37_000_000_000 }.time(&frame)
+        };
+        assert_eq!([true, false].map(|by| of(Timestamps::Software, by)), [37_000_000_005; 2]);
+        assert_eq!([true, false].map(|by| of(Timestamps::Hardware, by)), [5, 0]);
+    }
+
+    /// A moment of CLOCK_REALTIME before one of CLOCK_TAI is so many whole seconds earlier, and one behind it
+    /// later.
+    #[test]
+    fn tai_is_ahead_by_whole_seconds() {
+        let nanoseconds = |now: Timespec| now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+        let utc = || nanoseconds(clock_gettime(ClockId::Realtime));
+        let ahead = tai_ahead();
+        let before = utc();
+        let tai = nanoseconds(clock_gettime_dynamic(DynamicClockId::Tai).unwrap());
+        assert!((before + ahead..=utc() + ahead).contains(&tai), "{ahead}");
+        assert_eq!(ahead % 1_000_000_000, 0);
+    }
+
+    /// Against slices: what is between two places of all pieces together, wherever they begin and end.
+    #[test]
+    fn a_range_of_pieces_is_copied() {
+        let bytes: Vec<u8> = (1..=40).collect();
+        for cuts in [[0, 0], [0, 40], [5, 5], [12, 16], [40, 40], [1, 39]] {
+            let mut all = bytes.clone();
+            let (first, rest) = all.split_at_mut(cuts[0]);
+            let (second, third) = rest.split_at_mut(cuts[1] - cuts[0]);
+            let pieces = [Buf::of(first), Buf::of(second), Buf::of(third)];
+            for from in 0..=40 {
+                for length in 0..=40 - from {
+                    let mut to = [0; 42];
+                    copy_range(pieces.iter(), from as u32, length as u32, &Buf::of(&mut to));
+                    assert_eq!(to[..length], bytes[from..from + length], "{cuts:?} {from}");
+                    assert!(to[length..].iter().all(|byte| *byte == 0), "{cuts:?} {from} {length}");
+                }
+            }
+        }
+    }
+}

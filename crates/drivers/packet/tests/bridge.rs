@@ -189,6 +189,49 @@ fn a_look_is_bounded() {
     }
 }
 
+/// Messages are asked for until there are fewer than there may be, and then when there is word of more.
+#[test]
+fn messages_are_asked_for_when_there_may_be_some() {
+    if skip_without_root("messages_are_asked_for_when_there_may_be_some") {
+        return;
+    }
+    let wire = Wire::new(1, 1500);
+    let a = Port::new(&wire.a, "a0", 0, 1);
+    let mut port = open_messages(&wire);
+    let received = || {
+        let packets = wire.b.run("cat /sys/class/net/b0/statistics/rx_packets");
+        packets.trim().parse::<usize>().unwrap()
+    };
+    let before = received();
+    let send = |numbers: std::ops::Range<u32>| {
+        let end = before + numbers.end as usize;
+        numbers.for_each(|i| a.send(&frame(i, 60)));
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while received() < end {
+            assert!(Instant::now() < deadline, "frames are on their way for ever");
+        }
+    };
+    let mut drops = Drops::default();
+    let mut all = |port: &mut PacketPort| {
+        let (mut count, mut looked) = (0, 1);
+        while looked > 0 {
+            let frames;
+            (frames, looked) = look(port, u32::MAX, &mut drops);
+            count += frames.len();
+        }
+        count
+    };
+    send(0..100);
+    assert_eq!(all(&mut port), 100);
+    send(100..101);
+    assert_eq!(all(&mut port), 0, "it has no word of that");
+    port.expect();
+    assert_eq!(all(&mut port), 1);
+    send(101..103);
+    port.drain();
+    assert_eq!(all(&mut port), 2);
+}
+
 /// A stack leaves checksums to the interface, which a veth pair does not compute.
 #[test]
 fn checksums_are_completed() {
@@ -244,13 +287,16 @@ fn what_is_delivered_is_on_the_wire() {
     // A frame of that length without a tag is refused by the kernel.
     assert_eq!(deliver(&mut port, &[frame(4, 1518), frame(5, 60)], &mut drops), (2, 1578));
     assert!(a.receive_all(1) == [frame(5, 60)]);
-    port.count_lost(&mut drops);
+    look(&mut port, u32::MAX, &mut drops);
     assert_eq!(drops, Drops { too_long: 2, ring_full: 1, ..Drops::default() });
+    assert_eq!(deliver(&mut port, &[frame(4, 1518)], &mut drops), (1, 1518));
+    (0..2).for_each(|_| port.count_lost(&mut drops));
+    assert_eq!(drops, Drops { too_long: 2, ring_full: 2, ..Drops::default() });
 
     port.set_max_frame(100);
     assert_eq!(deliver(&mut port, &[frame(6, 104), frame(7, 105)], &mut drops), (1, 104));
     assert!(a.receive_all(1) == [frame(6, 104)]);
-    assert_eq!(drops, Drops { too_long: 3, ring_full: 1, ..Drops::default() });
+    assert_eq!(drops, Drops { too_long: 3, ring_full: 2, ..Drops::default() });
     assert_eq!((port.tx_rings(), port.rx_rings(), port.receives()), (1, 1, true));
     assert_eq!((port.kernel_way(), open_messages(&wire).kernel_way()), (None, Some(WAY)));
 }

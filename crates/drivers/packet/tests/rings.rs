@@ -4,7 +4,9 @@ mod common;
 
 use common::{Port, ROOM, SLOTS, Wire};
 use ringway_abi::NS_MOREFRAG;
+use ringway_region::Timestamps;
 use ringway_testkit::{dropped, frame, skip_without_root, tagged};
+use rustix::time::{DynamicClockId, clock_gettime_dynamic};
 
 #[test]
 fn frames_of_all_lengths_arrive_as_they_were_sent() {
@@ -193,6 +195,42 @@ fn queues_share_the_frames() {
     frames.sort();
     frames.dedup();
     assert_eq!(frames.len(), 200);
+}
+
+/// When a frame has come stands in front of it, in nanoseconds of CLOCK_TAI; of an interface without such hardware,
+/// not when the hardware says.
+#[test]
+fn frames_have_their_times() {
+    if skip_without_root("frames_have_their_times") {
+        return;
+    }
+    let now = || {
+        let now = clock_gettime_dynamic(DynamicClockId::Tai).unwrap();
+        now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    };
+    for kind in [Timestamps::Software, Timestamps::Hardware] {
+        let wire = Wire::new(1, 9000);
+        let [a, b] = wire.ports();
+        let b = b.with_timestamps(Some(kind));
+        let ring = b.rx.ring();
+        let before = now();
+        (0..5).for_each(|i| a.send(&frame(i, if i == 3 { 5000 } else { 60 })));
+        let first = ring.head();
+        assert_eq!(b.receive_all(5).len(), 5);
+        let after = now();
+        // That of several slots has it in front of its first.
+        let times = [0, 1, 2, 3, 6].map(|i| {
+            let slot = ring.slot(ring.advance(first, i));
+            ring.timestamp(slot.buf_idx).unwrap()
+        });
+        match kind {
+            Timestamps::Software => {
+                assert!(times.is_sorted() && (before..=after).contains(&times[0]));
+                assert!(times[4] <= after, "{times:?}");
+            }
+            Timestamps::Hardware => assert_eq!(times, [0; 5]),
+        }
+    }
 }
 
 /// What the stack sends is not heard, but by the other end.

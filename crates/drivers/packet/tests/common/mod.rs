@@ -9,7 +9,7 @@ use ringway_abi::{Dir, NS_MOREFRAG};
 use ringway_kring::{Kring, Outcome};
 use ringway_nic_setup::{RxSocket, Source, TxSocket};
 use ringway_packet::{PacketRx, PacketTx};
-use ringway_region::{Layout, Region, RingInit, Sizes};
+use ringway_region::{Layout, Region, RingInit, Sizes, Timestamps};
 use ringway_testkit::{Netns, VethPair, take_frames};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -86,6 +86,11 @@ impl Port {
         let rx_driver = PacketRx::new(fd, socket.geometry, &layout).unwrap();
         let tx_driver = PacketTx::new(Arc::new(sender.fd), &layout);
         Port { tx: make(Dir::Tx), rx: make(Dir::Rx), tx_driver, rx_driver, socket }
+    }
+
+    /// With times in front of frames.
+    pub fn with_timestamps(self, timestamps: Option<Timestamps>) -> Port {
+        Port { rx_driver: self.rx_driver.with_timestamps(timestamps), ..self }
     }
 
     pub fn sync_tx(&self) {
