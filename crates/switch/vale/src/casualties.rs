@@ -65,3 +65,29 @@ impl Casualties {
         self.0.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_lost_is_told_once() {
+        let (casualties, doorbell) = (Casualties::default(), Arc::new(Doorbell::new().unwrap()));
+        casualties.add([3], false);
+        casualties.tell();
+        casualties.report_to(doorbell.clone());
+        assert!(!doorbell.drain(), "from then on");
+        casualties.add([5, 7], false);
+        assert!(doorbell.drain());
+        let lost = casualties.take();
+        assert_eq!(lost, Lost { ports: vec![3, 5, 7], all: false });
+        assert!(!lost.is_nothing() && casualties.take().is_nothing());
+        casualties.tell();
+        assert!(doorbell.drain() && casualties.take().is_nothing());
+        casualties.add([], true);
+        casualties.add([1], false);
+        let lost = casualties.take();
+        assert!(doorbell.drain() && lost.all && lost.ports == [1]);
+        assert!(!Lost { ports: vec![], all: true }.is_nothing());
+    }
+}

@@ -52,3 +52,31 @@ impl Default for Clock {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn by_default_it_is_as_late_as_the_kernel_says() {
+        let (coarse, fine) = (Clock::default(), Clock::default().fine());
+        let nanoseconds = |clock| {
+            let now = clock_gettime(clock);
+            now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+        };
+        let is_between = |clock, unit: u64, now: &dyn Fn() -> u64| {
+            let before = nanoseconds(clock) / unit;
+            let now = now();
+            (before..=nanoseconds(clock) / unit).contains(&now)
+        };
+        assert!(is_between(ClockId::MonotonicCoarse, 1_000_000, &|| coarse.now()));
+        assert!(is_between(ClockId::Monotonic, 1000, &fine));
+    }
+
+    #[test]
+    fn it_shows_what_it_is_given() {
+        let clock = Clock::new(|| 7).with_fine(|| 9);
+        assert_eq!((clock.now(), clock.fine()()), (7, 9));
+        assert_eq!(Clock::new(|| 7).fine()(), 0, "no turn takes long");
+    }
+}

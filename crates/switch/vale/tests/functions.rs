@@ -86,6 +86,32 @@ fn without_ageing_addresses_stay() {
     assert_eq!(world.send(0, &header(mac(1), mac(0))), [1]);
 }
 
+/// What was learned can be asked for, with its age; a function that learns nothing has nothing.
+#[test]
+fn learned_addresses_are_told_with_their_age() {
+    let world = World::new(learning(300), 2);
+    let learned = || {
+        let (list, next) = world.bridge.learned(0, 100)().unwrap();
+        assert_eq!(next, None);
+        let mut told: Vec<_> =
+            list.iter().map(|it| (it.port, it.mac, it.vlan, it.age_seconds)).collect();
+        told.sort();
+        told
+    };
+    assert_eq!(learned(), []);
+    world.send(0, &header(BROADCAST, mac(1)));
+    world.pass(7);
+    world.send(1, &header(BROADCAST, mac(2)));
+    world.pass(2);
+    assert_eq!(learned(), [(0, mac(1), 0, 9), (1, mac(2), 0, 2)]);
+    world.bridge.begin_count().recv().unwrap();
+    assert_eq!([0, 1].map(|port| world.counters[port].totals().known), [1, 1]);
+    world.bridge.set_forwarding(&Forwarding::Flood);
+    assert_eq!(learned(), []);
+    world.bridge.count();
+    assert_eq!([0, 1].map(|port| world.counters[port].totals().known), [0, 0]);
+}
+
 /// S-VALE-6 has it otherwise: netmap does not notice that an address came back.
 #[test]
 fn an_address_that_moves_away_and_back_is_found() {
