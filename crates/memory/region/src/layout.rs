@@ -309,6 +309,18 @@ mod tests {
         assert!(matches!(Layout::within(asked, &odd, 0), Err(LayoutError::Alignment { .. })));
     }
 
+    /// A UMEM begins with a page; other buffers right behind the rings.
+    #[test]
+    fn buffers_begin_where_the_kernel_takes_them() {
+        let memory = 10 << 20;
+        for (headroom, offset) in [(0, 83_968), (1, 86_016), (256, 86_016)] {
+            let layout = Layout::within(memory, &Sizes::PRIVATE, headroom).unwrap();
+            assert_eq!(layout.rings.end(), 83_968);
+            assert_eq!(layout.bufs.offset, offset, "headroom {headroom}");
+            assert_eq!(u64::from(layout.bufs.total), (memory - offset) / 2048);
+        }
+    }
+
     /// Pools are whole groups of pages, unless a group would be more than there is use for.
     #[test]
     fn pools_are_groups_of_pages() {

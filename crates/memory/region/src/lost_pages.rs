@@ -195,3 +195,31 @@ fn replace(base: usize, len: usize, address: usize) -> bool {
     let at = base + (address - base) / SINK * SINK;
     map(at, SINK.min(base + len - at), libc::MAP_SHARED, SINK_FD.load(Relaxed))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The handler knows a range as long as that is there, to its last byte; the next one has not lost pages
+    /// because the last one had.
+    #[test]
+    fn a_range_is_known_while_it_is_there() {
+        // No mapping is that low.
+        const BASE: usize = 0x1000;
+        const LEN: usize = 0x2000;
+        for _ in 0..2 {
+            let range = GuardedRange::new(BASE, LEN);
+            assert!(!range.has_lost_pages());
+            range.0.lost.store(true, Relaxed);
+            assert!(range.has_lost_pages());
+            for (address, is_known) in
+                [(BASE - 1, false), (BASE, true), (BASE + LEN - 1, true), (BASE + LEN, false)]
+            {
+                let found = find(address).map(|(_, base, len)| (base, len));
+                assert_eq!(found, is_known.then_some((BASE, LEN)), "{address:#x}");
+            }
+            drop(range);
+            assert!(find(BASE).is_none(), "it has gone");
+        }
+    }
+}
