@@ -64,7 +64,7 @@ fn run(from: &str, to: &str) {
     let live = Live::new(open(to).unwrap(), &settings, None).unwrap();
     let signals = Signals::default();
     let filter = FILTER.map(|(code, jt, jf, k)| Insn { code, jt, jf, k });
-    live.set_filter(&filter, &signals);
+    live.set_filter(&filter, &signals).unwrap();
     let frame = frame();
     let reading = Reading { signals: &signals, most: None, nonblocking: true, keeps: false };
     for turn in 0..WARM_UP + PACKETS / BATCH {

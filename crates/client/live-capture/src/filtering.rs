@@ -34,6 +34,19 @@ impl Filtering {
     }
 }
 
+impl Filtering {
+    /// The same of a packet in memory of ours. It is apart from [`run`](Self::run), which is inlined only where
+    /// it is called once.
+    #[cold]
+    pub fn run_copied(&self, packet: &[u8]) -> u32 {
+        let length = packet.len() as u32;
+        match self {
+            Filtering::Steps(steps) => steps.run(&packet, length),
+            Filtering::Foreign(foreign) => foreign.run(packet, length),
+        }
+    }
+}
+
 /// Where a frame's VLAN tag is, and how long it is.
 const TAG: usize = 12;
 const TAG_SIZE: usize = 4;

@@ -114,6 +114,8 @@ pub struct Live {
     nanoseconds: bool,
     timeout: Option<Duration>,
     buffer_size: c_int,
+    /// There are packets of a port that has been closed.
+    has_early: AtomicBool,
     /// The process that has opened it: after a fork, another may have the port as well.
     opened_by: u32,
     /// Why there is no port any more.
@@ -192,6 +194,7 @@ impl Live {
                 _ => None,
             },
             buffer_size: if settings.buffer_size > 0 { settings.buffer_size } else { 2 << 20 },
+            has_early: AtomicBool::new(false),
             opened_by: std::process::id(),
             failed: OnceLock::new(),
             _promiscuous: promiscuous,
@@ -294,6 +297,12 @@ impl Live {
         pcap_stat { ps_recv, ps_drop, ps_ifdrop }
     }
 
+    /// Whether [`read_early`](Self::read_early) has packets, which come before all others.
+    #[inline]
+    pub(crate) fn has_early(&self) -> bool {
+        self.has_early.load(Relaxed)
+    }
+
     /// Reads once: gives `sink` packets, each with which way it went, and returns how many; 0 after the timeout,
     /// or at once where the program does not want to wait.
     pub fn read(
@@ -314,8 +323,7 @@ impl Live {
             }
             let packets = self.deliver(&mut reader, &reading, &mut sink)?;
             if packets > 0 {
-                // With packets left of another port, the descriptor is readable as it is.
-                if self.watched.load(Relaxed) && !reading.keeps && reader.early.is_empty() {
+                if self.watched.load(Relaxed) && !reading.keeps {
                     reader.found = None;
                     self.prepare_watched()?;
                 }
@@ -414,12 +422,6 @@ impl Live {
         reading: &Reading<'_>,
         sink: &mut impl FnMut(&pcap_pkthdr, *const u8, Metadata),
     ) -> Result<u32, End> {
-        if !reader.early.is_empty() {
-            let packets = self.deliver_early(reader, reading, sink);
-            if packets > 0 {
-                return Ok(packets);
-            }
-        }
         let port = self.port();
         let rings = port.binding().rings(Dir::Rx);
         let (mut packets, mut slots, mut empty) = (0, 0, 0);

@@ -67,6 +67,11 @@ impl Opened {
         }
     }
 
+    /// Whether the next read gives packets of a port that was closed since they came, and no others.
+    pub fn has_early(&self) -> bool {
+        matches!(self, Opened::Port(live) if live.has_early())
+    }
+
     /// The program is going to watch the descriptor.
     pub fn watch(&self) -> RawFd {
         match self {
@@ -82,6 +87,7 @@ impl Opened {
         sink: impl FnMut(&pcap_pkthdr, *const u8, Metadata),
     ) -> Result<u32, End> {
         match self {
+            Opened::Port(live) if live.has_early() => live.read_early(reading, sink),
             Opened::Port(live) => live.read(reading, sink),
             Opened::Tap(tap) => tap.read(reading, sink),
         }

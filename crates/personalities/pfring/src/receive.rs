@@ -280,7 +280,9 @@ impl Ring {
                 Reading { signals: &source.signals, most: None, nonblocking: true, keeps: false };
             // A file is there to be read.
             if !source.is_file() {
-                let _ = source.opened.read(reading, |_, _, _| {});
+                let read = || source.opened.read(reading, |_, _, _| {});
+                while source.opened.has_early() && read().is_ok() {}
+                let _ = read();
             }
             source.forget_lost();
         }

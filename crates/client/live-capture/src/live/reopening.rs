@@ -21,10 +21,9 @@ use ringway::{
 use ringway_abi::Dir;
 use ringway_filter::Insn;
 use ringway_packet::socket::driver;
-use ringway_region::Buf;
 
-use super::{Live, Reader, Reading, gather, held};
-use crate::{abi::*, filtering::Packet, metadata::Metadata};
+use super::{End, Live, Reader, Reading, gather, held};
+use crate::{abi::*, metadata::Metadata};
 
 /// The driver of veth pairs, as ethtool names it.
 const VETH: &str = "veth";
@@ -69,6 +68,7 @@ impl Live {
             return Ok(false);
         };
         self.keep(&mut reader);
+        self.has_early.store(!reader.early.is_empty(), Relaxed);
         let Some(old) = self.replace_at(&mut reader, placeholder) else { return Ok(false) };
         drop(old);
         let filter = Filter::classic("libpcap", insns.to_vec());
@@ -162,14 +162,23 @@ impl Live {
         }
     }
 
-    /// Hands on packets that came before the port was opened anew.
+    /// Hands on packets that came before the port was opened anew; returns how many. None, though there were
+    /// some, is as after a timeout: another filter has been set since. As long as there are more, the descriptor
+    /// is readable, as it is with a new port.
+    ///
+    /// It is apart from [`read`](Self::read), which would take more instructions for each packet with it.
     #[cold]
-    pub(super) fn deliver_early(
+    pub(crate) fn read_early(
         &self,
-        reader: &mut Reader,
-        reading: &Reading<'_>,
-        sink: &mut impl FnMut(&pcap_pkthdr, *const u8, Metadata),
-    ) -> u32 {
+        reading: Reading<'_>,
+        mut sink: impl FnMut(&pcap_pkthdr, *const u8, Metadata),
+    ) -> Result<u32, End> {
+        let Ok(mut reader) = self.reader.try_lock() else { return Err(End::nested()) };
+        let reader = &mut *reader;
+        reader.began = true;
+        if reading.signals.take_break() {
+            return Err(End::Broken);
+        }
         let mut packets = 0;
         while reading.most.is_none_or(|most| packets < most)
             && let Some(Early { mut header, bytes }) = reader.early.pop_front()
@@ -177,21 +186,21 @@ impl Live {
             self.take_filter(reader, reading.signals);
             let direction = self.direction.load(Relaxed);
             reader.whole = bytes;
-            let packet = Packet(Buf::of(&mut reader.whole));
             let filter = reader.filter.as_ref();
-            let wanted = filter.map_or(u32::MAX, |filter| filter.run(&packet, header.len));
+            let wanted = filter.map_or(u32::MAX, |filter| filter.run_copied(&reader.whole));
             if wanted == 0 || direction == PCAP_D_OUT {
                 continue;
             }
             header.caplen = header.len.min(wanted).min(self.snaplen);
             packets += 1;
-            sink(&header, packet.0.as_ptr(), Metadata::of(false));
+            sink(&header, reader.whole.as_ptr(), Metadata::of(false));
             if reading.signals.any() {
                 break;
             }
         }
+        self.has_early.store(!reader.early.is_empty(), Relaxed);
         self.passed.fetch_add(packets.into(), Relaxed);
-        packets
+        Ok(packets)
     }
 }
 
