@@ -9,7 +9,7 @@ use common::{Wire, frame_queue, recv, send, wait_readable};
 use ringway_nic_setup::{AttachMode, Interface, Mode, PortAttachment, in_netns, open_nic_port_as};
 use ringway_switch_port::{Burst, Configure, Drops, PacketIo, Source, Wake};
 use ringway_testkit::{Netns, frame, skip_without_root, tagged};
-use ringway_xdp::{FrameQueue, KickOutcome, NicPort};
+use ringway_xdp::{FrameCounters, FrameQueue, KickOutcome, NicPort};
 
 /// Bytes of a chunk, by which a look's limit is reckoned.
 const CHUNK: u32 = 2048;
@@ -175,6 +175,37 @@ fn what_is_delivered_is_on_the_wire() {
     assert_eq!(deliver(&mut port, 0, &[frame(6, 104), frame(7, 105)], &mut drops), (1, 104));
     assert!(recv_all(&mut far, 1) == [frame(6, 104)]);
     assert_eq!(drops, Drops { too_long: 3, ring_full: 1, ..Drops::default() });
+}
+
+/// What a queue has done is counted, and what it refuses by why: also of frames that no chunk holds, on a
+/// socket whose packets have one buffer each.
+#[test]
+fn a_queue_counts_what_it_takes_and_refuses() {
+    if skip_without_root("a_queue_counts_what_it_takes_and_refuses") {
+        return;
+    }
+    let wire = Wire::new();
+    let (_one, mut near) = frame_queue(&wire.a, "a0");
+    let (_other, mut far) = frame_queue(&wire.b, "b0");
+    let chunk = near.max_tx_frame();
+    assert_eq!((chunk, near.max_rx_frame()), (CHUNK, CHUNK - 256));
+    assert!(near.send(13).is_none() && near.send(chunk + 1).is_none());
+    for length in [chunk + 1, 19 * chunk] {
+        assert!(!near.send_parts(length, |_| panic!("there is no room")));
+    }
+    let frames = [frame(1, 14), frame(2, 1514)];
+    send_all(&mut near, &frames);
+    assert!(recv_all(&mut far, 2) == frames);
+    let expected = FrameCounters {
+        tx_packets: 2,
+        tx_bytes: 14 + 1514,
+        tx_too_long: 3,
+        tx_too_short: 1,
+        ..FrameCounters::default()
+    };
+    assert_eq!(near.counters(), expected);
+    let expected = FrameCounters { rx_packets: 2, rx_bytes: 14 + 1514, ..FrameCounters::default() };
+    assert_eq!(far.counters(), expected);
 }
 
 /// Frames wait for the link, and go out when it is there.
