@@ -284,7 +284,7 @@ impl PacketIo for PacketPort {
         if self.stall.as_mut().is_some_and(TxStall::turn) {
             self.stall = self.tx_queue.flush().map(TxStall::new);
         }
-        drops.ring_full += self.tx_queue.take_lost();
+        self.tx_queue.take_lost(drops);
         let times = self.mirrors.times();
         match &mut self.incoming {
             Incoming::Blocks(blocks) => {
@@ -367,7 +367,8 @@ impl PacketIo for PacketPort {
     }
 
     fn count_lost(&mut self, drops: &mut Drops) {
-        drops.ring_full += self.tx_queue.take_lost() + drops_of(&self.rx);
+        self.tx_queue.take_lost(drops);
+        drops.ring_full += drops_of(&self.rx);
     }
 }
 

@@ -42,6 +42,7 @@ mod bridge;
 mod finish;
 mod link_watch;
 mod listener;
+mod patience;
 mod rx;
 mod sys;
 mod tx;

@@ -9,12 +9,17 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, atomic::Ordering::Relaxed};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, Ordering::Relaxed},
+};
+use std::time::Instant;
 
 use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG, NS_REPORT};
 use ringway_kring::{Accepted, Driver, Kring, Offsets};
 use ringway_region::{Buf, Layout, Slot};
 
+use crate::patience::Patience;
 use crate::sys::{BATCH, Pieces};
 use crate::tx_queue::stall_reason;
 use crate::{MAX_FRAGS, SHORTEST, offsets};
@@ -31,17 +36,22 @@ const SLOTS: usize = BATCH + MAX_FRAGS as usize;
 /// (S-SYNC-9).
 ///
 /// A sync makes a system call for every 64 packets, and one for each packet that the kernel will not
-/// have. What the kernel has no room for, or no link, stays in order and goes out with a later sync:
-/// nothing is lost.
+/// have. What the kernel has no room for, or no link, stays in order and goes out with a later sync. What
+/// the device refuses for 50 ms as if it had no room is dropped as `too_long`, so that others behind it go on: the other
+/// end of a veth pair may have a smaller MTU.
 pub struct PacketTx {
     socket: Arc<OwnedFd>,
     data_size: u32,
+    patience: Mutex<Patience>,
+    /// Whether a packet waits, without the lock.
+    is_waiting: AtomicBool,
 }
 
 impl PacketTx {
     /// For a socket that sends, and a region of this layout.
     pub fn new(socket: Arc<OwnedFd>, layout: &Layout) -> PacketTx {
-        PacketTx { socket, data_size: layout.data_size() }
+        let (data_size, patience) = (layout.data_size(), Mutex::default());
+        PacketTx { socket, data_size, patience, is_waiting: AtomicBool::new(false) }
     }
 
     /// The socket. To poll it for POLLOUT is no use where it is the interface that has no room.
@@ -201,21 +211,40 @@ impl PacketTx {
         kring.note(|c| &c.kicks, 1);
         let sent = match sent {
             Ok(sent) => sent,
-            Err(error) => return self.refused(kring, &error, packets[0].next, from),
+            Err(error) => return self.refused(kring, &error, &packets[0], from),
         };
+        if self.is_waiting.load(Relaxed) {
+            self.patience().taken();
+            self.is_waiting.store(false, Relaxed);
+        }
         let sent = &packets[..sent];
         kring.count(sent.len() as u32);
         kring.note(|c| &c.bytes, sent.iter().map(|packet| u64::from(packet.bytes)).sum());
         sent.last().map_or(from, |packet| packet.next)
     }
 
-    /// The kernel does not take the first packet: whether to go on behind it, at `next`.
+    fn patience(&self) -> MutexGuard<'_, Patience> {
+        self.patience.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a packet is given up for which there is no room.
+    fn is_over(&self, packet: &Packet) -> bool {
+        let mut patience = self.patience();
+        let is_over = patience.is_over(packet.bytes, Instant::now());
+        self.is_waiting.store(patience.is_waiting(), Relaxed);
+        is_over
+    }
+
+    /// The kernel does not take the first packet: whether to go on behind it.
     #[cold]
-    fn refused(&self, kring: &Kring, error: &io::Error, next: u32, from: u32) -> u32 {
-        if stall_reason(error).is_some() {
-            return from;
-        }
+    fn refused(&self, kring: &Kring, error: &io::Error, packet: &Packet, from: u32) -> u32 {
+        let next = packet.next;
         match error.raw_os_error() {
+            Some(libc::ENOBUFS) if self.is_over(packet) => {
+                kring.note(|c| &c.too_long, 1);
+                next
+            }
+            _ if stall_reason(error).is_some() => from,
             Some(libc::ENXIO | libc::ENODEV) => {
                 kring.stop();
                 from

@@ -3,9 +3,11 @@
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Instant;
 
-use ringway_switch_port::StallReason;
+use ringway_switch_port::{Drops, StallReason};
 
+use crate::patience::Patience;
 use crate::sys::{BATCH, Pieces};
 
 /// Frames that may wait.
@@ -19,15 +21,18 @@ pub struct TxQueue {
     /// Where in it each frame is, those that are sent already among them.
     frames: Vec<Range<usize>>,
     sent: usize,
-    /// Frames that the kernel would not have, whatever the time.
+    /// Frames that the kernel would not have, whatever the time; and those of them that were too long.
     lost: u64,
+    too_long: u64,
+    patience: Patience,
 }
 
 impl TxQueue {
     /// For frames of up to `max_frame` bytes.
     pub fn new(socket: OwnedFd, max_frame: u32) -> TxQueue {
         let memory = vec![0; FRAMES * max_frame as usize];
-        TxQueue { socket, memory, frames: Vec::with_capacity(FRAMES), sent: 0, lost: 0 }
+        let (frames, patience) = (Vec::with_capacity(FRAMES), Patience::default());
+        TxQueue { socket, memory, frames, sent: 0, lost: 0, too_long: 0, patience }
     }
 
     /// Room for one more frame of `length` bytes; `None` while too many wait.
@@ -40,20 +45,29 @@ impl TxQueue {
         Some(room)
     }
 
-    /// Frames that were lost since the last call.
-    pub fn take_lost(&mut self) -> u64 {
-        std::mem::take(&mut self.lost)
+    /// Adds the frames that were lost since the last call.
+    pub fn take_lost(&mut self, drops: &mut Drops) {
+        drops.too_long += std::mem::take(&mut self.too_long);
+        drops.ring_full += std::mem::take(&mut self.lost);
     }
 
     /// Sends what the kernel takes. Returns what is in the way of the rest, which stays.
     pub fn flush(&mut self) -> Option<StallReason> {
         while self.sent < self.frames.len() {
             match self.send_some() {
-                Ok(sent) => self.sent += sent,
-                Err(error) => match stall_reason(&error) {
+                Ok(sent) => {
+                    self.sent += sent;
+                    self.patience.taken();
+                }
+                Err(error) => match self.in_the_way(&error) {
                     Some(stall_reason) => return Some(stall_reason),
                     None => {
-                        self.lost += 1;
+                        // What the device never had room for is longer than the other end takes.
+                        let too_long = [Some(libc::EMSGSIZE), Some(libc::ENOBUFS)];
+                        match too_long.contains(&error.raw_os_error()) {
+                            true => self.too_long += 1,
+                            false => self.lost += 1,
+                        }
                         self.sent += 1;
                     }
                 },
@@ -62,6 +76,15 @@ impl TxQueue {
         self.frames.clear();
         self.sent = 0;
         None
+    }
+
+    /// What is in the way of the first frame; `None`: it is not waited for.
+    #[cold]
+    fn in_the_way(&mut self, error: &io::Error) -> Option<StallReason> {
+        let length = self.frames.get(self.sent).map_or(0, |frame| frame.len() as u32);
+        let is_no_room = error.raw_os_error() == Some(libc::ENOBUFS);
+        let is_over = is_no_room && self.patience.is_over(length, Instant::now());
+        stall_reason(error).filter(|_| !is_over)
     }
 
     /// One system call; how many frames it has taken.

@@ -288,15 +288,15 @@ fn what_is_delivered_is_on_the_wire() {
     assert_eq!(deliver(&mut port, &[frame(4, 1518), frame(5, 60)], &mut drops), (2, 1578));
     assert!(a.receive_all(1) == [frame(5, 60)]);
     look(&mut port, u32::MAX, &mut drops);
-    assert_eq!(drops, Drops { too_long: 2, ring_full: 1, ..Drops::default() });
+    assert_eq!(drops, Drops { too_long: 3, ..Drops::default() });
     assert_eq!(deliver(&mut port, &[frame(4, 1518)], &mut drops), (1, 1518));
     (0..2).for_each(|_| port.count_lost(&mut drops));
-    assert_eq!(drops, Drops { too_long: 2, ring_full: 2, ..Drops::default() });
+    assert_eq!(drops, Drops { too_long: 4, ..Drops::default() });
 
     port.set_max_frame(100);
     assert_eq!(deliver(&mut port, &[frame(6, 104), frame(7, 105)], &mut drops), (1, 104));
     assert!(a.receive_all(1) == [frame(6, 104)]);
-    assert_eq!(drops, Drops { too_long: 3, ring_full: 2, ..Drops::default() });
+    assert_eq!(drops, Drops { too_long: 5, ..Drops::default() });
     assert_eq!((port.tx_rings(), port.rx_rings(), port.receives()), (1, 1, true));
     assert_eq!((port.kernel_way(), open_messages(&wire).kernel_way()), (None, Some(WAY)));
 }
@@ -330,6 +330,32 @@ fn frames_wait_for_the_link() {
     }
     assert!(arrived == frames[..256]);
     assert_eq!(drops, Drops { ring_full: 345, ..Drops::default() });
+}
+
+/// Frames that the other end is never going to take do not keep those behind them.
+#[test]
+fn frames_longer_than_the_other_end_takes_are_lost() {
+    if skip_without_root("frames_longer_than_the_other_end_takes_are_lost") {
+        return;
+    }
+    let wire = Wire::new(1, 1500);
+    wire.a.run("ip link set a0 mtu 900");
+    let a = Port::new(&wire.a, "a0", 0, 1);
+    let mut port = open(&wire);
+    let mut drops = Drops::default();
+    let long = (0..100).map(|i| frame(i, 1000 + i as usize));
+    let frames: Vec<_> = long.chain((100..200).map(|i| frame(i, 60))).collect();
+    assert_eq!(deliver(&mut port, &frames, &mut drops).0, 200);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let mut arrived = Vec::new();
+    while arrived.len() < 100 {
+        assert!(Instant::now() < deadline, "only {} arrive", arrived.len());
+        port.flush(true);
+        arrived.extend(a.receive());
+    }
+    assert!(arrived == frames[100..]);
+    port.count_lost(&mut drops);
+    assert_eq!(drops, Drops { too_long: 100, ..Drops::default() });
 }
 
 /// An interface that goes down, and comes up again, wakes its worker, and does not keep it awake.

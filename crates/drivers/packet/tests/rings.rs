@@ -174,6 +174,31 @@ fn nothing_is_lost_while_there_is_no_link() {
     assert_eq!((dropped(&a.tx), dropped(&b.rx)), ([0; 3], [0; 3]));
 }
 
+/// A frame that the other end is never going to take does not keep those behind it.
+#[test]
+fn what_the_other_end_does_not_take_is_lost() {
+    if skip_without_root("what_the_other_end_does_not_take_is_lost") {
+        return;
+    }
+    let wire = Wire::new(1, 1500);
+    wire.b.run("ip link set b0 mtu 900");
+    let [a, b] = wire.ports();
+    for i in 0..50 {
+        a.send(&frame(i, 1500 - i as usize));
+        a.send(&frame(100 + i, 900));
+    }
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while a.room() != SLOTS - 1 {
+        assert!(std::time::Instant::now() < deadline, "frames are still waiting");
+        a.sync_tx();
+        std::thread::yield_now();
+    }
+    assert!(b.receive_all(50) == (0..50).map(|i| frame(100 + i, 900)).collect::<Vec<_>>());
+    let lost = [&a.tx.counters().too_long, &a.tx.counters().ring_full]
+        .map(|count| count.load(std::sync::atomic::Ordering::Relaxed));
+    assert_eq!(lost, [50, 0]);
+}
+
 /// Each frame is received by one of the queues' sockets, and by one only.
 #[test]
 fn queues_share_the_frames() {
