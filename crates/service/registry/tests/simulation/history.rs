@@ -225,8 +225,9 @@ impl History {
         while self.registry.is_draining() {
             let events = self.registry.events().expect("it is there");
             let mut fds = [PollFd::from_borrowed_fd(events, PollFlags::IN)];
-            let second = Timespec { tv_sec: 10, tv_nsec: 0 };
-            assert_eq!(poll(&mut fds, Some(&second)), Ok(1), "a switch keeps a port's rings");
+            let patience = Timespec { tv_sec: 10, tv_nsec: 0 };
+            let heard = poll(&mut fds, Some(&patience));
+            assert_eq!(heard, Ok(1), "a switch keeps a port's rings");
             self.registry.handle_events();
         }
         let waiting: Vec<u32> = self.clients.iter().filter_map(Client::waits_for_memory).collect();
@@ -237,7 +238,7 @@ impl History {
     }
 
     fn come(&mut self) {
-        if self.clients.len() == CLIENTS {
+        if self.clients.len() >= CLIENTS {
             return self.die();
         }
         let uid = self.random.of(&USERS);
@@ -333,9 +334,7 @@ impl History {
 
     /// A request that is ready goes on.
     fn go_on(&mut self) {
-        let is_ready =
-            |client: &Client| matches!(client.pending, Some(Pending { state: State::Ready, .. }));
-        if let Some(at) = self.any(is_ready) {
+        if let Some(at) = self.any(Client::is_ready) {
             self.advance(at);
         }
     }
@@ -682,6 +681,7 @@ impl History {
     pub fn end(mut self) -> BTreeSet<String> {
         self.be_unkind(0);
         self.unkind.panics = 0;
+        self.finish_requests();
         while let Some(at) = self.clients.iter().position(|client| client.due.is_none()) {
             self.end_of(at);
             self.settle();
@@ -715,18 +715,45 @@ impl History {
         answered
     }
 
+    /// Each request comes to its end when no others come, and nothing fails any more.
+    fn finish_requests(&mut self) {
+        let mut steps = 0;
+        loop {
+            steps += 1;
+            assert!(steps < 10_000, "requests are begun again for ever after\n{}", self.tail());
+            self.look_around();
+            self.settle();
+            self.check();
+            if let Some(at) = self.any(Client::is_ready) {
+                self.advance(at);
+            } else if !self.finish_one() {
+                break;
+            }
+        }
+        let left = self.clients.iter().filter(|client| client.pending.is_some());
+        let left: Vec<_> = left.map(|client| client.id).collect();
+        assert!(left.is_empty(), "{left:?} are never answered after\n{}", self.tail());
+    }
+
     fn finish_work(&mut self) {
         loop {
-            self.registry.handle_events();
-            self.start_closings(Waiter::Nobody);
+            self.look_around();
             self.settle();
-            let Some((waiter, going)) = self.work.pop() else { return };
-            let done = match going {
-                Going::Begun(work) => self.working(|| work.run()),
-                Going::Ended(done) => done,
-            };
-            self.deliver(waiter, done);
+            if !self.finish_one() {
+                return;
+            }
         }
+    }
+
+    /// Some work ends, and is delivered. False: there is none.
+    fn finish_one(&mut self) -> bool {
+        let Some((waiter, going)) = self.work.pop() else { return false };
+        let done = match going {
+            Going::Begun(work) => self.working(|| work.run()),
+            Going::Ended(done) => done,
+        };
+        self.deliver(waiter, done);
+        true
     }
 
     /// Asks as root, and waits for all that takes time.
@@ -777,6 +804,10 @@ impl History {
 }
 
 impl Client {
+    fn is_ready(&self) -> bool {
+        matches!(self.pending, Some(Pending { state: State::Ready, .. }))
+    }
+
     fn waits_for_memory(&self) -> Option<u32> {
         match self.pending.as_ref().map(|pending| &pending.state) {
             Some(State::Waits(Subject::Memory(account))) => Some(*account),
