@@ -9,7 +9,6 @@ use ringway_proto::{Error, Result};
 use rustix::fd::OwnedFd;
 
 use crate::{
-    deferred::Subject,
     handles::Handle,
     interfaces::nic_error,
     kinds::{nic::Nic, persistent::Persistent},
@@ -18,6 +17,7 @@ use crate::{
     ports::Ports,
     regions::{RegionBook, Regions},
     registry::Registry,
+    subject::Subject,
 };
 
 /// Host rings in each direction at most.

@@ -114,12 +114,13 @@ mod rx_redirect;
 mod selection;
 mod shared_nic;
 mod steering;
+mod subject;
 mod switch_config;
 mod switch_ports;
 mod switches;
 
 pub use accounts::{Accounts, UidRange};
-pub use deferred::{Deferred, Done, Progress, Step, Subject, Work};
+pub use deferred::{Deferred, Done, Progress, Step, Work};
 pub use expected::{Due, Expected};
 pub use handles::Handle;
 pub use lasting::{
@@ -135,3 +136,4 @@ pub use reserved::{NamePattern, Reserved, for_others};
 pub use ringway_kring::{keep_doorbells, slow_doorbells};
 pub use ringway_vale::confine_workers;
 pub use steering::Janitor;
+pub use subject::Subject;

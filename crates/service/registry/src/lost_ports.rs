@@ -10,9 +10,9 @@ use ringway_nic_setup::{Link, LinkState};
 use crate::{
     bridges::BridgePortRef,
     clock,
-    deferred::Subject,
     port::{Port, PortId},
     registry::Registry,
+    subject::Subject,
 };
 
 /// Gives up the ports that workers have lost since the last call.

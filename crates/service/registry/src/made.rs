@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::deferred::Subject;
+use crate::subject::Subject;
 
 /// Something that is to be [taken](Self::take), with the subject of the work that made it.
 pub(crate) struct Made<T: Send + 'static> {

@@ -10,7 +10,7 @@ use crate::{
     accounts::Accounts,
     bridges::Bridges,
     conflicts::NameConflicts,
-    deferred::{Deferred, Progress, Step, Subject},
+    deferred::{Deferred, Progress, Step},
     draining::Leftovers,
     expected::Expected,
     handles::{Binding, Handle, Handles},
@@ -26,6 +26,7 @@ use crate::{
     reserved::Reserved,
     shared_nic::{NicKey, SharedNic},
     steering::Steerings,
+    subject::Subject,
 };
 
 /// What an operator may choose.

@@ -18,8 +18,7 @@ use crate::{
     queues::{Entry, OpenedQueues, Opening, RxAttachment, Socket},
 };
 
-/// Which interface: the number of its network namespace, 0 for this process's, and its own there.
-pub(crate) type NicKey = (u64, u32);
+pub(crate) use crate::subject::NicKey;
 
 /// What the ports of one interface share.
 #[derive(Default)]

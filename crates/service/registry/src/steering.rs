@@ -7,10 +7,11 @@ use ringway_proto::{Cause, Error, Flow, Result, Steered};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{
-    deferred::{Deferred, Subject},
+    deferred::Deferred,
     handles::Handle,
     interfaces::{allowed_all, enter, look_up},
     registry::{Caller, Registry},
+    subject::Subject,
 };
 
 /// Undoes changes when this process ends without having done so: another process, which sees the

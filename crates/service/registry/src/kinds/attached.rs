@@ -16,7 +16,6 @@ use crate::{
     bridged_nic::{BridgedNic, Held, memory_of},
     bridges::{BridgePortRef, Bridges},
     charge::Charge,
-    deferred::Subject,
     descriptors::{BRIDGED, EGRESS_REDIRECT, HOST_END, SWITCHED_STACK, WATCH, tc_filters},
     fast_switch::FastSwitch,
     interfaces::{OpenNetns, allowed_attach, look_up, nic_error, nic_key},
@@ -29,6 +28,7 @@ use crate::{
     ports::Ports,
     registry::{Caller, Registry, Settings},
     shared_nic::NicKey,
+    subject::Subject,
     switch_ports::Attach,
 };
 

@@ -15,13 +15,13 @@ use ringway_proto::{
 use crate::{
     bind_reply::Fds,
     bridges::BridgePortRef,
-    deferred::Subject,
     name::PortName,
     nic_mode::ModeRequest,
     port::{Port, PortId, Shape},
     queues::Socket,
     registry::{Caller, Registry, Settings},
     selection::Selection,
+    subject::Subject,
 };
 
 pub(crate) mod attached;

@@ -11,7 +11,6 @@ use ringway_proto::{
 
 use crate::{
     bind_reply::Fds,
-    deferred::Subject,
     descriptors::{BOUND, EGRESS_REDIRECT, HOST_END, PROGRAM, WATCH, tc_filters},
     host::MAX_HOST_RINGS,
     interfaces::{OpenNetns, allowed, look_up, nic_error, nic_key},
@@ -28,6 +27,7 @@ use crate::{
     registry::{Caller, Registry, Settings},
     selection::Selection,
     shared_nic::{NicKey, SharedNic},
+    subject::Subject,
 };
 
 /// Bytes of a counter in a list, at most: its name, which may not be UTF-8, and numbers.

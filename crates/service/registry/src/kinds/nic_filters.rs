@@ -9,7 +9,7 @@ use ringway_proto::{Cause, Error, Filter, Result, RxSelector};
 
 use crate::{
     actions::{InstalledAction, WantedAction},
-    deferred::{Deferred, Subject},
+    deferred::Deferred,
     handles::Handle,
     interfaces::nic_error,
     kinds::{nic::Nic, nic_stack::NicStack},
@@ -19,6 +19,7 @@ use crate::{
     registry::{Caller, Registry},
     rx_redirect::{Installed, RxRule, Wanted},
     shared_nic::{NicKey, SharedNic},
+    subject::Subject,
 };
 
 /// What the filters and action programs of one user may cost on one interface: those of all users are

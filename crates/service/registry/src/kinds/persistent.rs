@@ -24,7 +24,6 @@ use crate::{
     bind_reply::Fds,
     bridges::{BridgePortRef, HIDDEN_PREFIX},
     charge::Charge,
-    deferred::Subject,
     descriptors::{BRIDGE, BRIDGED, PAIR, WATCH},
     interfaces::{self, OpenNetns, nic_error},
     kinds::{
@@ -40,6 +39,7 @@ use crate::{
     ports::Ports,
     registry::{Caller, Registry, Settings},
     selection::Selection,
+    subject::Subject,
 };
 
 const MTU: u32 = 1500;

@@ -7,7 +7,6 @@ use ringway_vale::{PortConfig, ProgramPort};
 
 use crate::{
     bridges::BridgePortRef,
-    deferred::Subject,
     kinds::{
         monitor::Monitor,
         persistent::{Persistent, Stack, StackPort, hidden_bridge, no_device, stack_name},
@@ -15,6 +14,7 @@ use crate::{
     },
     port::PortId,
     registry::Registry,
+    subject::Subject,
 };
 
 impl Persistent {
