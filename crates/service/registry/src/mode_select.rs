@@ -38,7 +38,8 @@ impl AttachFailure {
 
 /// Why packet mode comes before others, and what those have in front of it.
 const CONVERTS: &str = "XDP would slow down what the stack keeps of this interface";
-const SOONER: &str = "@mode=copy or @mode=generic has a lone frame up to a millisecond sooner";
+const SOONER: &str =
+    "@mode=copy or @mode=generic (Linux 6.4 and newer) has a lone frame up to a millisecond sooner";
 
 /// Adds a refusal; one for the same reason as that before is said once.
 fn add(refusals: &mut Refusals, new: Refusal) {
