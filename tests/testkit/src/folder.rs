@@ -8,7 +8,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 
 use crate::unique_name;
 
-const STEM: &str = "ringway-scratch-";
+pub(crate) const STEM: &str = "ringway-scratch-";
 
 /// A folder that only this user can enter. It goes on drop; and where its owner was killed, when
 /// anybody makes the next.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::folder::STEM;
 use crate::sys::{Kind, next_id};
 
 /// The links, namespaces, BPF programs and links, and shared-memory files that exist at a moment.
@@ -24,7 +25,9 @@ impl Snapshot {
         things.extend(first_words("netns", &["netns", "list"]));
         things.extend(bpf_ids(Kind::Program).map(|id| format!("bpf program {id}")));
         things.extend(bpf_ids(Kind::Link).map(|id| format!("bpf link {id}")));
-        things.extend(entries("/dev/shm"));
+        // Folders of tests, which may be there as long as this.
+        let is_scratch = |path: &String| path.contains(STEM);
+        things.extend(entries("/dev/shm").filter(|path| !is_scratch(path)));
         for run in entries("/run").filter(|path| path.starts_with("/run/ringway")) {
             things.extend(entries(&run));
             things.insert(run);
