@@ -1,5 +1,8 @@
 //! Random histories of clients, interfaces and failures, with a kernel that is simulated: the books agree after
 //! each step, nothing is left at the end, and the same seed gives the same history.
+//!
+//! RINGWAY_SEED is the first seed, RINGWAY_HISTORIES how many there are, at the least, RINGWAY_SECONDS how long
+//! others follow, RINGWAY_STEPS how long each is, and RINGWAY_SHOWN how much of one a failure shows.
 
 mod history;
 mod random;
