@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use ringway_testkit::{Proc, skip_without_root};
+use ringway_testkit::{Folder, Proc, skip_without_root};
 use ringway_tests::{
     GROUP, Home, NOBODY, OnDrop, as_nobody, become_another,
     c::{Language::*, link},
@@ -70,8 +70,10 @@ fn as_another<T: Send>(run: impl FnOnce() -> T + Send) -> T {
     })
 }
 
+/// What is there, but for folders of tests.
 fn names(folder: &str) -> BTreeSet<PathBuf> {
-    fs::read_dir(folder).expect("it is there").flatten().map(|entry| entry.path()).collect()
+    let entries = fs::read_dir(folder).expect("it is there").flatten().map(|entry| entry.path());
+    entries.filter(|path| !Folder::is_one(path)).collect()
 }
 
 /// Another user has what a private daemon's folder could be called, and takes the name that it had,
@@ -129,6 +131,9 @@ fn opened_by_another(folder: &Path) -> Vec<PathBuf> {
     let mut opened = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
+        if Folder::is_one(&path) {
+            continue;
+        }
         let about = entry.metadata().expect("it stays");
         let is_own = about.uid() == geteuid().as_raw();
         if about.is_dir() {

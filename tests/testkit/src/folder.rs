@@ -8,7 +8,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 
 use crate::unique_name;
 
-pub(crate) const STEM: &str = "ringway-scratch-";
+const STEM: &str = "ringway-scratch-";
 
 /// A folder that only this user can enter. It goes on drop; and where its owner was killed, when
 /// anybody makes the next.
@@ -39,6 +39,11 @@ impl Folder {
         Folder { path, _lock: lock }
     }
 
+    /// Whether a path is that of such a folder, this test's or another's.
+    pub fn is_one(path: &Path) -> bool {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(STEM))
+    }
+
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -59,8 +64,7 @@ fn open(folder: &Path) -> std::io::Result<File> {
 fn remove_left(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let path = entry.path();
-        let is_one = entry.file_name().to_string_lossy().starts_with(STEM);
-        if is_one
+        if Folder::is_one(&path)
             && let Ok(folder) = open(&path)
             && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok()
         {

@@ -1,10 +1,11 @@
 //! What a test could leave behind on the machine, listed before and after.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::folder::STEM;
+use crate::folder::Folder;
 use crate::sys::{Kind, next_id};
 
 /// The links, namespaces, BPF programs and links, and shared-memory files that exist at a moment.
@@ -26,8 +27,8 @@ impl Snapshot {
         things.extend(bpf_ids(Kind::Program).map(|id| format!("bpf program {id}")));
         things.extend(bpf_ids(Kind::Link).map(|id| format!("bpf link {id}")));
         // Folders of tests, which may be there as long as this.
-        let is_scratch = |path: &String| path.contains(STEM);
-        things.extend(entries("/dev/shm").filter(|path| !is_scratch(path)));
+        let in_memory = entries("/dev/shm").filter(|path| !Folder::is_one(Path::new(path)));
+        things.extend(in_memory);
         for run in entries("/run").filter(|path| path.starts_with("/run/ringway")) {
             things.extend(entries(&run));
             things.insert(run);
