@@ -133,7 +133,7 @@ mod tests {
         frame[40..42].copy_from_slice(&finish(pseudo).map(|byte| !byte));
     }
 
-    /// IP's length says how far it is summed, and it has to be as far as the checksum at least.
+    /// The checksum covers as many bytes as IP's length field says, which must include the checksum field.
     #[test]
     fn the_checksum_lies_in_what_is_summed() {
         let mut udp = frame(false, false, 0, b"data");

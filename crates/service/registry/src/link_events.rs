@@ -77,7 +77,7 @@ impl Watches {
         self.heard.retain(|event| event.id != id);
     }
 
-    /// Whether the interface of a port is watched: it is there, as far as is known.
+    /// Whether the interface of a port is watched. False: the watch has reported that the interface has gone.
     pub fn has(&self, id: PortId) -> bool {
         self.by_port.contains_key(&id) || self.heard.iter().any(|event| event.id == id)
     }

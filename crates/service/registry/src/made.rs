@@ -1,4 +1,5 @@
-//! What work has made, until it is taken: what is not is closed as it was made, where nobody waits for it.
+//! Objects that work has made for a request. Those that the request does not take are closed off the loop, as
+//! they were made.
 
 use std::{
     any::Any,
