@@ -33,6 +33,7 @@ pub use losses::Losses;
 pub use metadata::{Checksum, Direction, Metadata};
 pub use opened::Opened;
 pub use promiscuous::Promiscuous;
+pub use ringway_packet::socket::driver;
 pub use send::SendError;
 pub use settings::Settings;
 pub use signals::Signals;

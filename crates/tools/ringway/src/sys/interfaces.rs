@@ -1,6 +1,7 @@
 //! Questions to the kernel about interfaces. Nothing is changed by them.
 
 use super::named;
+pub use ringway_live_capture::driver;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::ffi::CStr;
 use std::io;
@@ -53,30 +54,6 @@ fn flags(interface: &str) -> io::Result<libc::c_int> {
     // SAFETY: any bits are a value of the flags' type, and the request was all zeros to begin with.
     let flags = unsafe { request.ifr_ifru.ifru_flags };
     Ok(libc::c_int::from(flags))
-}
-
-/// `struct ethtool_drvinfo`: a command, and then texts of 32 bytes, the first of them the driver's name.
-#[repr(C)]
-struct DriverInfo {
-    command: u32,
-    driver: [u8; 32],
-    rest: [u8; 160],
-}
-
-const _: () = assert!(size_of::<DriverInfo>() == 196);
-
-const ETHTOOL_GDRVINFO: u32 = 3;
-
-/// The name of an interface's driver, as `ethtool -i` shows it.
-pub fn driver(interface: &str) -> io::Result<String> {
-    let mut info = DriverInfo { command: ETHTOOL_GDRVINFO, driver: [0; 32], rest: [0; 160] };
-    let mut request = request(interface)?;
-    request.ifr_ifru.ifru_data = (&raw mut info).cast();
-    // SAFETY: the data is `info`, alive and exclusively ours: of the layout and size that the command in it
-    // stands for.
-    unsafe { ask(libc::SIOCETHTOOL, &mut request)? };
-    let name = info.driver.split(|byte| *byte == 0).next().unwrap_or_default();
-    Ok(String::from_utf8_lossy(name).into_owned())
 }
 
 /// `struct ethtool_channels`: a command, and then numbers: the most there can be, and those there
