@@ -30,7 +30,7 @@ const HANGS: Duration = Duration::from_secs(600);
 
 /// Kilobytes of its own by which the daemon may grow after the first epoch: its allocator keeps some
 /// of what was freed, and more when more was wanted at a time.
-const DAEMON_GROWTH: u64 = 8 << 10;
+const DAEMON_GROWTH: u64 = 2 << 10;
 /// The same for the kernel, of the whole machine, on which others work too.
 const KERNEL_GROWTH: u64 = 1 << 20;
 /// Network namespaces that others may make meanwhile.

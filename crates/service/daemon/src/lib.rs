@@ -86,6 +86,7 @@ struct Args {
 
 /// The program.
 pub fn main() -> ExitCode {
+    sys::return_large_memory();
     let args = Args::parse();
     match run(args) {
         Ok(()) => ExitCode::SUCCESS,

@@ -20,6 +20,17 @@ use rustix::{
 pub use signals::{as_descriptor, ignore};
 pub use sockets::{connected_by, netns_cookie, peer_groups, peer_pidfd};
 
+/// Makes each object of 128 KiB or more a mapping of its own, which the kernel has back when the object is
+/// freed. glibc's default threshold grows with what is freed, to 32 MiB: then the arena of each thread that
+/// has opened an interface keeps megabytes.
+pub fn return_large_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: takes and keeps numbers only.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 128 << 10)
+    };
+}
+
 /// Moves the calling thread into a network namespace of its own.
 pub fn leave_netns() -> rustix::io::Result<()> {
     // SAFETY: what other code could count on is the table of descriptors and the file system of the
