@@ -2,7 +2,8 @@
 //! clients ask for at once is no matter of the others.
 //!
 //! Within an account those who have gone come first: a client that closes one port and then asks for
-//! something finds it closed. The rest come in the order in which they were heard.
+//! something finds it closed. Then come those whose requests have waited: others wait behind them. The rest
+//! come in the order in which they were heard.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -21,12 +22,25 @@ pub enum For {
 #[derive(Default)]
 struct Lane {
     gone: VecDeque<u64>,
+    resumed: VecDeque<u64>,
     others: VecDeque<u64>,
 }
 
 impl Lane {
     fn next(&mut self) -> Option<u64> {
-        self.gone.pop_front().or_else(|| self.others.pop_front())
+        let Lane { gone, resumed, others } = self;
+        gone.pop_front().or_else(|| resumed.pop_front()).or_else(|| others.pop_front())
+    }
+
+    fn forget(&mut self, client: u64) {
+        let Lane { gone, resumed, others } = self;
+        for queue in [gone, resumed, others] {
+            queue.retain(|&other| other != client);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.gone.is_empty() && self.resumed.is_empty() && self.others.is_empty()
     }
 }
 
@@ -48,11 +62,14 @@ impl Ready {
         let lane = self.lanes.entry(account).or_default();
         match what {
             For::End => {
-                lane.others.retain(|&other| other != client);
+                lane.forget(client);
                 lane.gone.push_back(client);
             }
-            _ if before.is_none() => lane.others.push_back(client),
-            _ => {}
+            For::Resumption => {
+                lane.forget(client);
+                lane.resumed.push_back(client);
+            }
+            For::Request => lane.others.push_back(client),
         }
     }
 
@@ -69,7 +86,7 @@ impl Ready {
     pub fn next_of(&mut self, account: u32) -> Option<(u64, For)> {
         let lane = self.lanes.get_mut(&account)?;
         let next = lane.next();
-        if lane.gone.is_empty() && lane.others.is_empty() {
+        if lane.is_empty() {
             self.lanes.remove(&account);
         }
         let client = next?;
@@ -89,9 +106,8 @@ impl Ready {
             return;
         }
         let Some(lane) = self.lanes.get_mut(&account) else { return };
-        lane.gone.retain(|&other| other != client);
-        lane.others.retain(|&other| other != client);
-        if lane.gone.is_empty() && lane.others.is_empty() {
+        lane.forget(client);
+        if lane.is_empty() {
             self.lanes.remove(&account);
         }
     }
@@ -139,13 +155,13 @@ mod tests {
         ready.forget(7, 9);
         assert_eq!(ready.next_of(7), Some((4, For::End)));
         assert_eq!(ready.next_of(7), Some((3, For::End)));
-        assert_eq!(ready.next_of(7), Some((1, For::Request)));
+        assert_eq!(ready.next_of(7), Some((2, For::Resumption)));
         assert_eq!((ready.next_gone(7), ready.next_gone(9)), (None, None));
         ready.add(7, 5, For::Request);
         ready.add(7, 6, For::End);
         assert_eq!(ready.next_gone(7), Some(6));
         ready.forget(7, 5);
-        assert_eq!(ready.next_of(7), Some((2, For::Resumption)));
+        assert_eq!(ready.next_of(7), Some((1, For::Request)));
         assert!(ready.is_empty() && ready.next_of(7).is_none());
     }
 }

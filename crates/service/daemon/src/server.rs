@@ -233,6 +233,7 @@ impl Server {
                 .flatten();
             self.go_on_with_memory();
             self.restore_due();
+            self.go_on_without_others();
             let due = self.registry.expected().next_due(Instant::now());
             let leave = idle_since.map(|since: Instant| LINGER.saturating_sub(since.elapsed()));
             let again = [again, due, self.keep_state(), leave].into_iter().flatten().min();

@@ -12,7 +12,8 @@
 //! ```
 //!
 //! Work on one [`Subject`], such as an interface, is done one at a time: a request that needs more of it
-//! meanwhile is told to [wait](Step::Wait), and begun again when that work is done.
+//! meanwhile is told to [wait](Step::Wait), and begun again when that work is done. Requests that wait have
+//! their turns in the order in which they came.
 
 use std::{any::Any, collections::HashMap};
 
@@ -31,6 +32,7 @@ use crate::{
     rx_redirect::Installed,
     shared_nic::Ending,
     subject::Subject,
+    waiting::{Place, Waiting},
 };
 
 type Outcome = Box<dyn Any + Send>;
@@ -95,6 +97,8 @@ pub struct Progress {
     /// The interfaces that it names.
     found: Found,
     wanted: Option<Wanted>,
+    /// Among the requests that wait for the same.
+    place: Option<Place>,
 }
 
 enum Wanted {
@@ -123,6 +127,7 @@ pub struct Deferred {
     closings: Vec<Work>,
     lent: Vec<LentRings>,
     untaken: Untaken,
+    pub(crate) waiting: Waiting,
 }
 
 impl Progress {
@@ -161,6 +166,12 @@ impl Deferred {
         all
     }
 
+    /// What requests [wait](Step::Wait) for that are to be begun again, although no work about it has ended:
+    /// the first of them has gone.
+    pub fn stirred(&mut self) -> Vec<Subject> {
+        self.waiting.stirred()
+    }
+
     /// Those of it that give the stack its traffic back: a client that has closed a port waits for no others.
     pub fn endings(&mut self) -> Vec<Work> {
         std::mem::take(&mut self.endings)
@@ -182,10 +193,15 @@ impl Deferred {
                 Err(outcome) => self.drop_outcome(Done { subject: about, outcome }),
             }
         }
-        Err(self.wait_for(match self.is_busy(&subject) {
-            true => Wanted::Others(subject),
-            false => Wanted::Work(Work { subject, run: Box::new(move || Box::new(work())) }),
+        Err(self.wait_for(match self.may_begin(&subject) {
+            true => Wanted::Work(Work { subject, run: Box::new(move || Box::new(work())) }),
+            false => Wanted::Others(subject),
         }))
+    }
+
+    /// Whether it is the turn of the request at hand to work on this.
+    fn may_begin(&self, subject: &Subject) -> bool {
+        !self.is_busy(subject) && self.waiting.is_next(self.progress.place.as_ref(), subject)
     }
 
     /// The same of work that makes something. What the request does not take is closed off the loop.
@@ -215,10 +231,20 @@ impl Deferred {
     /// The request is begun again with what has been looked up.
     fn look_up(&mut self, account: u32, look_up: LookUp) {
         let subject = Subject::Names(account);
-        self.progress.wanted = Some(match self.is_busy(&subject) {
-            true => Wanted::Others(subject),
-            false => Wanted::Work(Work { subject, run: Box::new(|| Box::new(look_up.run())) }),
+        self.progress.wanted = Some(match self.may_begin(&subject) {
+            true => Wanted::Work(Work { subject, run: Box::new(|| Box::new(look_up.run())) }),
+            false => Wanted::Others(subject),
         });
+    }
+
+    /// The request waits for others. What is freed is not for one request alone, so memory has no line.
+    fn wait(&mut self, progress: &mut Progress, subject: Subject) -> Step {
+        let before = progress.place.take();
+        match subject {
+            Subject::Memory(_) => before.into_iter().for_each(|place| self.waiting.leave(place)),
+            _ => progress.place = Some(self.waiting.wait(before, &subject)),
+        }
+        Step::Wait(subject)
     }
 
     fn wait_for(&mut self, wanted: Wanted) -> Error {
@@ -384,15 +410,16 @@ impl Registry {
         progress.found = found;
         match (progress.wanted.take(), result) {
             (Some(Wanted::Work(work)), Err(_)) => {
+                self.deferred.waiting.has_turn(progress.place.take(), &work.subject);
                 self.deferred.begun(&work.subject);
                 Step::Do(work)
             }
-            (Some(Wanted::Others(subject)), Err(_)) => Step::Wait(subject),
+            (Some(Wanted::Others(subject)), Err(_)) => self.deferred.wait(progress, subject),
             // There may be enough when all has been freed that was closed before: by now, perhaps.
             (None, Err(Error { cause: Cause::NoRoom, .. }))
                 if was_freeing || self.leftovers.is_freeing(account, &self.regions) =>
             {
-                Step::Wait(Subject::Memory(account))
+                self.deferred.wait(progress, Subject::Memory(account))
             }
             (_, result) => {
                 self.end(std::mem::take(progress));
@@ -405,8 +432,12 @@ impl Registry {
     }
 
     /// A request is not to be begun again: its client has gone, say. Work that it waits for is to be
-    /// [discarded](Self::discard) when it is done.
+    /// [discarded](Self::discard) when it is done. Each request that was begun must be ended: others may wait
+    /// behind it.
     pub fn end(&mut self, progress: Progress) {
+        if let Some(place) = progress.place {
+            self.deferred.waiting.leave(place);
+        }
         if let Some(id) = progress.port {
             self.let_go_of(id);
         }

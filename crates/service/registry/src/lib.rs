@@ -118,6 +118,7 @@ mod subject;
 mod switch_config;
 mod switch_ports;
 mod switches;
+mod waiting;
 
 pub use accounts::{Accounts, UidRange};
 pub use deferred::{Deferred, Done, Progress, Step, Work};

@@ -153,6 +153,7 @@ fn names_of_interfaces_are_looked_up_for_one_request() {
         assert!(matches!(also.begin(&mut world), Step::Wait(Subject::Names(_))), "{name}");
         world.ask(Request::Ports { from: 0 }).unwrap();
         world.register_on(also.handle, "vale1:a", all()).unwrap();
+        world.registry.end(also.progress);
         world.registry.close(also.handle);
         let other = world.registry.open();
         world.register_on(other, "some{1", all()).unwrap();

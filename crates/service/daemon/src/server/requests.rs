@@ -230,6 +230,17 @@ impl Server {
         }
     }
 
+    /// The requests go on that wait for others which have gone without their turn.
+    pub(super) fn go_on_without_others(&mut self) {
+        loop {
+            let stirred = self.registry.deferred().stirred();
+            if stirred.is_empty() {
+                return;
+            }
+            self.resume_queued(|about| stirred.contains(about));
+        }
+    }
+
     /// The requests go on that wait for memory which may have been freed by now.
     pub(super) fn go_on_with_memory(&mut self) {
         let account = |(about, _): &(Subject, u64)| match about {

@@ -30,6 +30,10 @@ use crate::{
 /// Clients at once, at most.
 const CLIENTS: usize = 40;
 
+/// Pieces of work for a request, at most: a registration with a filter, host rings and several queues has 9 where
+/// interfaces come and go.
+const MOST_PIECES: usize = 12;
+
 /// The users; the first is root.
 const USERS: [u32; 4] = [0, 1001, 1002, 1003];
 
@@ -64,6 +68,8 @@ struct Pending {
     caller: Caller,
     progress: Progress,
     state: State,
+    /// Pieces of work that were done for it.
+    pieces: usize,
 }
 
 enum State {
@@ -94,6 +100,8 @@ pub struct History {
     registry: Registry,
     clients: Vec<Client>,
     work: Vec<(Waiter, Going)>,
+    /// Requests that wait, in the order in which they came.
+    waiting: Vec<(Subject, u64)>,
     /// What clients that have gone have given to others.
     inherited: Vec<OwnedFd>,
     last: u64,
@@ -125,6 +133,7 @@ impl History {
             registry,
             clients: Vec::new(),
             work: Vec::new(),
+            waiting: Vec::new(),
             inherited: Vec::new(),
             last: 0,
             log: Vec::new(),
@@ -234,6 +243,9 @@ impl History {
         for account in self.registry.has_freed(&waiting) {
             self.resume(&Subject::Memory(account));
         }
+        for subject in self.registry.deferred().stirred() {
+            self.resume(&subject);
+        }
         while self.registry.housekeeping().is_some_and(|again| again.is_zero()) {}
     }
 
@@ -274,7 +286,7 @@ impl History {
             caller.may_use_nics = true;
             let (request, progress, state) =
                 (due.request.clone(), Progress::default(), State::Ready);
-            let pending = Some(Pending { request, caller, progress, state });
+            let pending = Some(Pending { request, caller, progress, state, pieces: 0 });
             let (handle, kept, name) = (self.own, Vec::new(), None);
             let client = Client {
                 id,
@@ -328,7 +340,7 @@ impl History {
         };
         self.note(format!("{} asks {request:?}", self.clients[at].id));
         let (progress, state) = (Progress::default(), State::Ready);
-        self.clients[at].pending = Some(Pending { request, caller, progress, state });
+        self.clients[at].pending = Some(Pending { request, caller, progress, state, pieces: 0 });
         self.advance(at);
     }
 
@@ -369,15 +381,22 @@ impl History {
             }
             Step::Do(work) => {
                 let what = format!("has {:?} done", work.subject());
+                self.has_turn(id, work.subject());
                 self.work.push((Waiter::Request(id), Going::Begun(work)));
+                pending.pieces += 1;
+                assert!(pending.pieces <= MOST_PIECES, "{what} once more after\n{}", self.tail());
                 (State::Working, what)
             }
             Step::Wait(subject) => {
                 let what = format!("waits for {subject:?}");
+                self.waits(id, &subject);
                 (State::Waits(subject), what)
             }
         };
         let is_answered = matches!(state, State::Answered(_));
+        if is_answered {
+            self.waiting.retain(|(_, other)| *other != id);
+        }
         if matches!(state, State::Answered(Ok(_))) {
             self.answered.insert(kind(&pending.request));
         }
@@ -388,6 +407,25 @@ impl History {
             self.start_closings(Waiter::Answer(id));
             self.answer(id);
         }
+    }
+
+    /// A request waits for the subject, and for no other.
+    fn waits(&mut self, id: u64, about: &Subject) {
+        self.waiting.retain(|(subject, other)| *other != id || subject == about);
+        if !self.waiting.iter().any(|(_, other)| *other == id) {
+            self.waiting.push((about.clone(), id));
+        }
+    }
+
+    /// No other waits longer for the subject.
+    fn has_turn(&mut self, id: u64, about: &Subject) {
+        let is_pending = |id| self.clients.iter().any(|client| client.id == id);
+        let mut line =
+            self.waiting.iter().filter(|(subject, id)| subject == about && is_pending(*id));
+        if let Some((_, first)) = line.next() {
+            assert_eq!(*first, id, "{first} waits longer for {about:?} after\n{}", self.tail());
+        }
+        self.waiting.retain(|(_, other)| *other != id);
     }
 
     fn start_closings(&mut self, waiter: Waiter) {
