@@ -12,6 +12,8 @@ use crate::{FROM, Netns, sys};
 /// Sends through an interface what is given to it, and hears what the stack receives by it.
 pub struct PacketSocket {
     socket: OwnedFd,
+    /// Whether it hears others than [`frame`](crate::frame)s.
+    hears_all: bool,
 }
 
 /// A frame as the stack has it.
@@ -24,10 +26,16 @@ pub struct Heard {
 
 impl PacketSocket {
     pub fn new(netns: &Netns, interface: &str) -> PacketSocket {
+        PacketSocket { hears_all: false, ..PacketSocket::of_all(netns, interface) }
+    }
+
+    /// It hears frames from all addresses.
+    pub fn of_all(netns: &Netns, interface: &str) -> PacketSocket {
         let ifindex = netns.ifindex(interface);
         let open = || sys::hearing(ifindex as i32);
         let socket = netns.enter(open);
-        PacketSocket { socket: socket.unwrap_or_else(|e| panic!("{interface}: {e}")) }
+        let socket = socket.unwrap_or_else(|e| panic!("{interface}: {e}"));
+        PacketSocket { socket, hears_all: true }
     }
 
     pub fn send(&self, frame: &[u8]) {
@@ -71,7 +79,8 @@ impl PacketSocket {
     fn next(&self, flags: i32) -> io::Result<Heard> {
         loop {
             let (way, heard) = sys::receive(&self.socket, flags)?;
-            if way != libc::PACKET_OUTGOING && heard.bytes.get(6..12) == Some(&FROM[..]) {
+            let is_ours = self.hears_all || heard.bytes.get(6..12) == Some(&FROM[..]);
+            if way != libc::PACKET_OUTGOING && is_ours {
                 return Ok(heard);
             }
         }

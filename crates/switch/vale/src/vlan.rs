@@ -3,7 +3,8 @@
 //! On a bridge where no port is told about VLANs, tags are not looked at. Where one is, every frame
 //! belongs to a VLAN as long as it is on the bridge: that of its tag, or that which its port has
 //! for untagged frames. It reaches the ports of that VLAN only, with a tag or without as they
-//! have it. A tag whose VLAN is 0 carries a priority, and nothing else: the frame is untagged.
+//! have it. A tag whose VLAN is 0 carries a priority, and nothing else: the frame is untagged, and leaves by the
+//! ports of a VLAN as other untagged frames do.
 #![expect(
     clippy::indexing_slicing,
     reason = "4096 entries, indexed by VLAN numbers of 12 bits; frames are counted before they are indexed"
@@ -122,7 +123,8 @@ impl PortVlans {
         let retagged = run.iter().filter_map(|frame| match (form, tag(frame)) {
             (Form::Tagged, None) => Some(push(frame)),
             (Form::Tagged, Some(0)) => Some(name(frame)),
-            (Form::Untagged, Some(1..)) => pop(frame, burst),
+            // A switch's unaware ports keep the tags of priorities.
+            (Form::Untagged, Some(_)) if frame.vid != 0 => pop(frame, burst),
             _ => Some(*frame),
         });
         to.extend(retagged);

@@ -9,7 +9,10 @@ use std::sync::{
 
 use common::{BROADCAST, Client, barrier, bytes, header, mac, until_asleep};
 use ringway_abi::NS_NO_LEARN;
-use ringway_vale::{Bridge, Clock, Forward, Forwarding, Packet, PortConfig, PortCounters, Verdict};
+use ringway_vale::{
+    Bridge, Clock, Forward, Forwarding, Packet, PortConfig, PortCounters, SourceAddresses, Verdict,
+    Vlan,
+};
 
 struct World {
     name: String,
@@ -133,11 +136,34 @@ fn addresses_of_a_port_that_has_gone_are_unknown() {
 }
 
 #[test]
-fn configuring_a_port_forgets_what_was_learned_of_it() {
+fn what_was_learned_of_a_port_is_forgotten_when_it_can_be_wrong() {
     let world = World::new(learning(300), 3);
-    world.send(1, &header(BROADCAST, mac(1)));
-    assert!(world.bridge.configure(1, PortConfig::default()));
-    assert_eq!(world.send(0, &header(mac(1), mac(0))), [1, 2]);
+    let learn = || drop(world.send(1, &header(BROADCAST, mac(1))));
+    let reaches = || world.send(0, &header(mac(1), mac(0)));
+    let plain = PortConfig::default;
+    learn();
+    // It is in the same place.
+    for config in [
+        plain(),
+        PortConfig { isolated: true, ..plain() },
+        PortConfig { max_frame: 9000, group_forward: 1, ..plain() },
+    ] {
+        assert!(world.bridge.configure(1, config));
+        assert_eq!(reaches(), [1]);
+    }
+    // Others may be behind it, in other VLANs, or with other addresses.
+    for config in [
+        PortConfig { is_down: true, ..plain() },
+        PortConfig { sources: SourceAddresses::Only(vec![mac(2)]), ..plain() },
+        PortConfig { vlan: Vlan::Access(5), ..plain() },
+    ] {
+        learn();
+        assert_eq!(reaches(), [1]);
+        assert!(world.bridge.configure(1, config.clone()));
+        let reached = reaches();
+        assert!(reached != [1] && reached.contains(&2), "{config:?}: {reached:?}");
+        assert!(world.bridge.configure(1, plain()));
+    }
     assert!(!world.bridge.configure(77, PortConfig::default()), "there is no such port");
 }
 

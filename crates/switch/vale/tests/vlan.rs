@@ -81,7 +81,7 @@ fn dressed(frame: &[u8], vid: u16, tagged: bool) -> Option<Vec<u8>> {
             let named = tci & 0xf000 | vid;
             frame.splice(14..16, named.to_be_bytes());
         }
-        (false, Some(tci)) if tci & 0xfff != 0 => {
+        (false, Some(_)) if vid != 0 => {
             frame.drain(12..16);
             return self::tci(&frame).is_none().then_some(frame);
         }
@@ -114,8 +114,9 @@ impl World {
     fn configure(&mut self, port: usize, vlan: Vlan) {
         let config = PortConfig { vlan: vlan.clone(), ..PortConfig::default() };
         assert!(self.bridge.configure(port as u8, config));
-        self.vlans[port] = vlan;
-        self.table.retain(|_, at| *at != port);
+        if std::mem::replace(&mut self.vlans[port], vlan.clone()) != vlan {
+            self.table.retain(|_, at| *at != port);
+        }
     }
 
     /// Sends a frame, in two slots if it is longer than `cut`; returns who receives what.

@@ -125,8 +125,15 @@ impl Worker {
         if config.max_frame != member.config.max_frame {
             member.newest().set_max_frame(config.max_frame);
         }
+        // Nobody is behind it any more, or not in that VLAN, or not with that address.
+        let before = &member.config;
+        let is_another = before.vlan != config.vlan
+            || before.sources != config.sources
+            || (config.is_down && !before.is_down);
         member.configure(config);
-        self.function.as_dyn().forget(index);
+        if is_another {
+            self.function.as_dyn().forget(index);
+        }
         self.refresh_flags();
         true
     }
