@@ -17,7 +17,9 @@ struct __sk_buff {
 	__u32 not_needed_either[8];
 	__u32 data;
 	__u32 data_end;
-	__u32 nor_these[23];
+	__u32 nor_these[20];
+	__u32 gso_segs;
+	__u32 nor_this[2];
 	__u32 gso_size;
 };
 

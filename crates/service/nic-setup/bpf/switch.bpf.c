@@ -23,8 +23,11 @@ enum { BPF_F_MMAPABLE = 1 << 10 };
 
 enum { SETS = 1024, WAYS = 4, PORTS = 256, PAIRS = 4096 };
 
-/* Of a port: it takes part, is a stack, and has nothing to do with others that are isolated. */
-enum { TAKES_PART = 1, IS_STACK = 2, IS_ISOLATED = 4 };
+/*
+ * Of a port: it takes part, is a stack, has nothing to do with others that are isolated, and may send so much
+ * only.
+ */
+enum { TAKES_PART = 1, IS_STACK = 2, IS_ISOLATED = 4, IS_POLICED = 8 };
 /* Of the switch: it looks at VLAN tags. */
 enum { LOOKS_AT_TAGS = 1 };
 
@@ -36,10 +39,17 @@ enum { LOOKS_AT_TAGS = 1 };
 
 enum { BPF_F_INGRESS = 1 };
 
+/* Bytes of headers that each further segment of a frame has; as in ringway-fastpath. */
+#define SEGMENT_HEADERS 66
+
+/* Bytes that a port may have sent too many, for a frame was longer than its burst. */
+#define DEBT (16 << 20)
+
 /* How long frames wait for the worker to see those before them, in nanoseconds. */
 #define PATIENCE 50000000ULL
 
 static long (*const bpf_redirect)(__u32 ifindex, __u64 flags) = (void *)23;
+static __u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
 static __u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
 static long (*const bpf_clone_redirect)(struct __sk_buff *skb, __u32 ifindex, __u64 flags) = (void *)13;
 static long (*const bpf_redirect_peer)(__u32 ifindex, __u64 flags) = (void *)155;
@@ -97,6 +107,18 @@ struct counts {
 	__u64 isolated;
 };
 
+/* What a port may send; see rate.rs in ringway-fastpath. */
+struct policing {
+	/* Bytes that a nanosecond earns: whole ones, and 2^64ths of one. */
+	__u64 whole;
+	__u64 fraction;
+	__u64 burst;
+	/* Bytes that are spent of what was earned, and frames that were too many: the program's. */
+	__u64 spent;
+	__u64 over;
+	__u64 unused[3];
+};
+
 struct pair {
 	__u64 number;
 	/* When frames of the pair began to wait; 0: they do not. */
@@ -125,6 +147,7 @@ SHARED_ARRAY(settings, struct settings, 1);
 SHARED_ARRAY(begun, struct begun, PORTS);
 /* For each port and each processor; as many as switch.rs says. */
 SHARED_ARRAY(counts, struct counts, PORTS);
+SHARED_ARRAY(policing, struct policing, PORTS);
 
 struct {
 	int (*type)[BPF_MAP_TYPE_ARRAY];
@@ -191,6 +214,47 @@ look_up(const struct settings *settings, __u64 key)
 	return known;
 }
 
+/*
+ * Whether a frame is more than its port may send. It is paid for if it is not. Processors pay into one bucket:
+ * which of them was first is seen by the number.
+ */
+static inline __attribute__((always_inline)) int is_over_rate(struct __sk_buff *skb, __u32 port)
+{
+	struct policing *policing_ = bpf_map_lookup_elem(&policing, &port);
+	const __u32 size = skb->gso_size;
+	__u64 bytes = skb->len, now, earned;
+	__s64 burst;
+
+	if (!policing_)
+		return 0;
+	if (size) {
+		const __u32 known = skb->gso_segs, segments = known ? known : (__u32)bytes / size + 1;
+
+		bytes += (segments - 1) * SEGMENT_HEADERS;
+	}
+	now = bpf_ktime_get_ns();
+	earned = now * policing_->whole + upper_half(now, policing_->fraction);
+	burst = policing_->burst;
+#pragma unroll
+	for (int attempt = 0; attempt < 4; attempt++) {
+		const __u64 spent = *(const volatile __u64 *)&policing_->spent;
+		__s64 left = earned - spent;
+
+		/* What is not to be had by the rate and the burst is of another rate. */
+		if (left > burst || left < -burst - DEBT)
+			left = burst;
+		if (left < (__s64)bytes && left < burst) {
+			__sync_fetch_and_add(&policing_->over, 1);
+			return 1;
+		}
+		if (__sync_val_compare_and_swap(&policing_->spent, spent, earned - left + bytes) == spent)
+			return 0;
+	}
+	/* Others were first each time: they have brought the number up to date. */
+	__sync_fetch_and_add(&policing_->spent, bytes);
+	return 0;
+}
+
 static inline struct counts *counts_of(__u32 port, __u32 cpus)
 {
 	const __u32 at = port * cpus + bpf_get_smp_processor_id();
@@ -253,6 +317,8 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 	key = place->port;
 	from = bpf_map_lookup_elem(&ports, &key);
 	cpus = settings_ ? settings_->cpus : 0;
+	if (from && from->flags & IS_POLICED && is_over_rate(skb, key))
+		return TC_ACT_SHOT;
 	if (!settings_ || !from || data + 14 > end || data[0] & 1)
 		return slow_path(skb, place, from, 0, NONE, cpus, is_stack);
 #pragma unroll

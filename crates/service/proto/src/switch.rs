@@ -115,8 +115,8 @@ impl Default for Lossless {
 }
 
 /// Packets dropped, by reason, since the port was attached. The place is the port itself:
-/// the sender for the first six and `spoofed`, the receiver for the last two but for what an interface could not
-/// take in, and either for `vlan`.
+/// the sender for the first six, `spoofed`, `over_rate` and `storm`, the receiver for the last two but for what an
+/// interface could not take in, and either for `vlan`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortDrops {
     /// The destination is the sender itself, has gone, or there is no other port.
@@ -138,6 +138,10 @@ pub struct PortDrops {
     pub vlan: u64,
     /// Its source address is none that the port may send with.
     pub spoofed: u64,
+    /// More than the port may send.
+    pub over_rate: u64,
+    /// It would have been flooded, and the port may not flood more.
+    pub storm: u64,
     /// The receiver had no free slot; or the kernel none for what a network interface received.
     pub ring_full: u64,
     /// A slot of the packet was longer than its buffer; or the packet did not fit the NIC, or a

@@ -28,7 +28,12 @@
     )
 )]
 
+mod counts;
+mod rate;
 mod sys;
+
+pub use counts::FastCounts;
+pub use rate::{Limit, Rate, SEGMENT_HEADERS};
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -63,10 +68,17 @@ const SETTINGS_AGEING: usize = 20;
 const SETTINGS_CPUS: usize = 24;
 const BEGUN: usize = 64;
 const COUNTS: usize = 64;
+const POLICING: usize = 64;
+const POLICING_WHOLE: usize = 0;
+const POLICING_FRACTION: usize = 8;
+const POLICING_BURST: usize = 16;
+const POLICING_SPENT: usize = 24;
+const POLICING_OVER: usize = 32;
 
 const TAKES_PART: u32 = 1;
 const IS_STACK: u32 = 2;
 const IS_ISOLATED: u32 = 4;
+const IS_POLICED: u32 = 8;
 const LOOKS_AT_TAGS: u32 = 1;
 const NONE: u32 = u32::MAX;
 
@@ -82,6 +94,7 @@ pub struct Maps<'a> {
     pub settings: BorrowedFd<'a>,
     pub begun: BorrowedFd<'a>,
     pub counts: BorrowedFd<'a>,
+    pub policing: BorrowedFd<'a>,
 }
 
 /// How a port takes part.
@@ -102,64 +115,6 @@ pub struct FastPort {
     pub max_frame: u32,
 }
 
-/// What the program has counted of a port.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FastCounts {
-    /// From the port to others.
-    pub sent_packets: u64,
-    pub sent_bytes: u64,
-    /// From others to the port.
-    pub received_packets: u64,
-    pub received_bytes: u64,
-    /// For the port, and longer than it sends.
-    pub too_long: u64,
-    /// From the port: frames that may have overtaken earlier ones, for the worker did not get through
-    /// with those.
-    pub impatient: u64,
-    /// From the port: frames of which the worker did not get the copy that it was to have.
-    pub not_copied: u64,
-    /// From the port, for another that is isolated as it is.
-    pub isolated: u64,
-}
-
-impl FastCounts {
-    const FIELDS: usize = 8;
-
-    fn of(values: [u64; Self::FIELDS]) -> FastCounts {
-        let [sent_packets, sent_bytes, received_packets, received_bytes, rest @ ..] = values;
-        let [too_long, impatient, not_copied, isolated] = rest;
-        FastCounts {
-            sent_packets,
-            sent_bytes,
-            received_packets,
-            received_bytes,
-            too_long,
-            impatient,
-            not_copied,
-            isolated,
-        }
-    }
-
-    fn values(self) -> [u64; Self::FIELDS] {
-        let FastCounts { sent_packets, sent_bytes, received_packets, received_bytes, .. } = self;
-        let FastCounts { too_long, impatient, not_copied, isolated, .. } = self;
-        #[rustfmt::skip]
-        let values = [
-            sent_packets, sent_bytes, received_packets, received_bytes,
-            too_long, impatient, not_copied, isolated,
-        ];
-        values
-    }
-
-    /// What has been counted since `before`.
-    pub fn since(self, before: FastCounts) -> FastCounts {
-        let (now, before) = (self.values(), before.values());
-        let mut grown = now;
-        grown.iter_mut().zip(before).for_each(|(now, before)| *now = now.wrapping_sub(before));
-        FastCounts::of(grown)
-    }
-}
-
 /// The shared memory of one switch. Its methods that write are for the worker alone.
 #[derive(Debug)]
 pub struct FastPath {
@@ -169,6 +124,7 @@ pub struct FastPath {
     settings: Shared,
     begun: Shared,
     counts: Shared,
+    policing: Shared,
     cpus: usize,
     secret: [u64; 2],
 }
@@ -203,6 +159,7 @@ impl FastPath {
             settings: map(SETTINGS, |maps| maps.settings)?,
             begun: map(PORTS * BEGUN, |maps| maps.begun)?,
             counts: map(PORTS * cpus * COUNTS, |maps| maps.counts)?,
+            policing: map(PORTS * POLICING, |maps| maps.policing)?,
             cpus,
             secret,
         };
@@ -221,7 +178,7 @@ impl FastPath {
 
     /// No port takes part, and no address is known.
     pub fn clear(&self) {
-        (0..=u8::MAX).for_each(|port| self.store_port(port, None));
+        (0..=u8::MAX).for_each(|port| self.store_port(port, None, None));
         (0..SETS).for_each(|set| (0..WAYS).for_each(|way| self.forget(set, way)));
     }
 
@@ -234,24 +191,31 @@ impl FastPath {
     }
 
     /// How a port takes part from now on; `None`: not at all. How many frames of the port had gone to the
-    /// worker before that: the later ones have gone to the port beside as well, if there is one.
-    pub fn set_port(&self, port: u8, how: Option<FastPort>) -> u64 {
-        self.store_port(port, how);
+    /// worker before that: the later ones have gone to the port beside as well, if there is one. The program
+    /// drops what the port sends over `limit`, whether it takes part or not.
+    pub fn set_port(&self, port: u8, how: Option<FastPort>, limit: Option<Limit>) -> u64 {
+        self.store_port(port, how, limit);
         // Either the program has seen the port beside, or the frame's number is seen here.
         fence(SeqCst);
         self.begun(port)
     }
 
-    fn store_port(&self, port: u8, how: Option<FastPort>) {
+    fn store_port(&self, port: u8, how: Option<FastPort>, limit: Option<Limit>) {
         let at = usize::from(port) * PORT;
         let word = |offset| self.ports.u32(at + offset);
         let flags = word(PORT_FLAGS);
         let beside = word(PORT_BESIDE);
+        if !self.has_limit(port, limit) {
+            // Meanwhile nothing is reckoned by half of it.
+            flags.fetch_and(!IS_POLICED, SeqCst);
+            self.store_limit(port, limit);
+        }
+        let policed = if limit.is_some() { IS_POLICED } else { 0 };
         let Some(FastPort { ifindex, is_stack, is_isolated, beside: port_beside, vid, max_frame }) =
             how
         else {
             beside.store(NONE, Release);
-            return flags.store(0, Release);
+            return flags.store(policed, Release);
         };
         let new = [
             (PORT_IFINDEX, ifindex),
@@ -259,13 +223,39 @@ impl FastPath {
             (PORT_MAX_FRAME, max_frame),
         ];
         if new.iter().any(|(offset, value)| word(*offset).load(Relaxed) != *value) {
-            flags.store(0, Release);
+            flags.store(policed, Release);
             new.iter().for_each(|(offset, value)| word(*offset).store(*value, Relaxed));
         }
         beside.store(port_beside.map_or(NONE, u32::from), Release);
         let stack = if is_stack { IS_STACK } else { 0 };
         let isolated = if is_isolated { IS_ISOLATED } else { 0 };
-        flags.store(TAKES_PART | stack | isolated, Release);
+        flags.store(TAKES_PART | stack | isolated | policed, Release);
+    }
+
+    /// The words of a limit; all are 0 where there is none.
+    fn limit_words(&self, port: u8, limit: Option<Limit>) -> [(&AtomicU64, u64); 3] {
+        let Limit { rate: Rate { whole, fraction }, burst } =
+            limit.unwrap_or(Limit { rate: Rate::default(), burst: 0 });
+        let words =
+            [(POLICING_WHOLE, whole), (POLICING_FRACTION, fraction), (POLICING_BURST, burst)];
+        words.map(|(offset, value)| (self.policing_word(port, offset), value))
+    }
+
+    fn has_limit(&self, port: u8, limit: Option<Limit>) -> bool {
+        let mut words = self.limit_words(port, limit).into_iter();
+        words.all(|(word, value)| word.load(Relaxed) == value)
+    }
+
+    fn store_limit(&self, port: u8, limit: Option<Limit>) {
+        for (word, value) in self.limit_words(port, limit) {
+            word.store(value, Relaxed);
+        }
+        // The bucket is full: by another rate, another number would be.
+        self.policing_word(port, POLICING_SPENT).store(0, Relaxed);
+    }
+
+    fn policing_word(&self, port: u8, offset: usize) -> &AtomicU64 {
+        self.policing.u64(usize::from(port) * POLICING + offset)
     }
 
     /// An address is behind `port`, and was seen in this second.
@@ -316,11 +306,13 @@ impl FastPath {
         let mut sum = [0u64; FastCounts::FIELDS];
         for cpu in 0..self.cpus {
             let at = (usize::from(port) * self.cpus + cpu) * COUNTS;
-            for (field, sum) in sum.iter_mut().enumerate() {
+            let of_processors = sum.iter_mut().take(FastCounts::OF_PROCESSORS);
+            for (field, sum) in of_processors.enumerate() {
                 *sum = sum.wrapping_add(self.counts.u64(at + 8 * field).load(Relaxed));
             }
         }
-        FastCounts::of(sum)
+        let over_rate = self.policing_word(port, POLICING_OVER).load(Relaxed);
+        FastCounts { over_rate, ..FastCounts::of(sum) }
     }
 
     fn key(&self, set: usize, way: usize) -> &AtomicU64 {
@@ -355,12 +347,15 @@ mod tests {
         let fast = FastPath::with(3, [1, 2], |bytes, _| Shared::anonymous(bytes)).unwrap();
         for cpu in 0..3u64 {
             let at = (5 * 3 + cpu as usize) * COUNTS;
-            (0..FastCounts::FIELDS).for_each(|field| {
+            (0..FastCounts::OF_PROCESSORS).for_each(|field| {
                 fast.counts.u64(at + 8 * field).store(10 * cpu + field as u64, Relaxed);
             });
         }
         let counts = fast.counts(5);
         assert_eq!((counts.sent_packets, counts.impatient), (30, 45));
+        fast.policing_word(5, POLICING_OVER).store(7, Relaxed);
+        assert_eq!(fast.counts(5), FastCounts { over_rate: 7, ..counts });
+        let counts = fast.counts(5);
         assert_eq!([fast.counts(4), fast.counts(6)], [FastCounts::default(); 2]);
         assert_eq!(fast.counts(5).since(counts), FastCounts::default());
     }
@@ -376,19 +371,43 @@ mod tests {
             vid: Some(4),
             max_frame: 1514,
         };
-        fast.set_port(2, Some(port));
+        fast.set_port(2, Some(port), None);
         let words = || {
             [PORT_FLAGS, PORT_IFINDEX, PORT_VID, PORT_MAX_FRAME, PORT_BESIDE]
                 .map(|offset| fast.ports.u32(2 * PORT + offset).load(Relaxed))
         };
         assert_eq!(words(), [1, 9, 4, 1514, NONE]);
-        fast.set_port(2, Some(FastPort { vid: None, ..port }));
+        fast.set_port(2, Some(FastPort { vid: None, ..port }), None);
         assert_eq!(words(), [1, 9, NONE, 1514, NONE]);
-        fast.set_port(2, Some(FastPort { is_stack: true, beside: Some(3), ..port }));
+        fast.set_port(2, Some(FastPort { is_stack: true, beside: Some(3), ..port }), None);
         assert_eq!(words(), [3, 9, 4, 1514, 3]);
-        fast.set_port(2, Some(FastPort { is_isolated: true, ..port }));
+        fast.set_port(2, Some(FastPort { is_isolated: true, ..port }), None);
         assert_eq!(words(), [5, 9, 4, 1514, NONE]);
-        fast.set_port(2, None);
+        fast.set_port(2, None, None);
         assert_eq!([words()[0], words()[4]], [0, NONE]);
+    }
+
+    /// A limit holds whether the port takes part or not, and its bucket is left alone until it is another.
+    #[test]
+    fn a_limit_is_by_itself() {
+        let fast = FastPath::unshared([1, 2]).unwrap();
+        let limit = |bits| Some(Limit { rate: Rate::of_bits(bits), burst: 3000 });
+        let words = || {
+            let flags = fast.ports.u32(2 * PORT + PORT_FLAGS).load(Relaxed);
+            (flags, fast.policing_word(2, POLICING_SPENT).load(Relaxed))
+        };
+        let spend = || fast.policing_word(2, POLICING_SPENT).store(55, Relaxed);
+        fast.set_port(2, None, limit(12_000_000_000));
+        assert_eq!(words(), (IS_POLICED, 0));
+        let values = fast.limit_words(2, None).map(|(word, _)| word.load(Relaxed));
+        assert_eq!(values, [1, 1 << 63, 3000]);
+        spend();
+        fast.set_port(2, None, limit(12_000_000_000));
+        assert_eq!(words(), (IS_POLICED, 55));
+        fast.set_port(2, None, limit(12_000_000_001));
+        assert_eq!(words(), (IS_POLICED, 0));
+        spend();
+        fast.set_port(2, None, None);
+        assert_eq!(words(), (0, 0));
     }
 }

@@ -56,6 +56,7 @@ pub enum FrameStatus {
     TooShort,
     Vlan,
     Spoofed,
+    OverRate,
 }
 
 impl Frame {

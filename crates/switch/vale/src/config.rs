@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{sources::SourceAddresses, vlan::Vlan};
+use crate::{bucket::RateLimit, sources::SourceAddresses, vlan::Vlan};
 
 /// Settings of a port of a bridge, given when it is attached and changed while it runs. The
 /// default is a port as netmap's VALE has it.
@@ -19,6 +19,11 @@ pub struct PortConfig {
     pub vlan: Vlan,
     /// The source addresses that it may send with.
     pub sources: SourceAddresses,
+    /// How much it may send. The default is as much as it likes.
+    pub rate: Option<RateLimit>,
+    /// How many of the frames that it sends may be flooded, a second, and at once: to all, to groups, and to
+    /// addresses that are not known.
+    pub storm: Option<u32>,
     /// Whether those who send to the port wait when its ring is full, in place of the port losing
     /// packets. A NIC cannot make others wait, nor wait itself.
     pub lossless: Option<Lossless>,
@@ -47,6 +52,8 @@ impl Default for PortConfig {
             max_frame: 1514,
             vlan: Vlan::Unaware,
             sources: SourceAddresses::Any,
+            rate: None,
+            storm: None,
             lossless: None,
             is_interface: false,
             leads_on: false,

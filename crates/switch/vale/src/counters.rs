@@ -133,6 +133,8 @@ counters!(
     drops.bad_offload,
     drops.vlan,
     drops.spoofed,
+    drops.over_rate,
+    drops.storm,
     drops.ring_full,
     drops.too_long,
 );
@@ -160,6 +162,8 @@ mod tests {
                 bad_offload: 10,
                 vlan: 13,
                 spoofed: 16,
+                over_rate: 18,
+                storm: 19,
                 ring_full: 11,
                 too_long: 12,
             },

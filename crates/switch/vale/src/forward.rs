@@ -8,8 +8,9 @@ use std::cell::Cell;
 
 use crate::{
     beside::Beside,
+    bucket::{Bucket, RateLimit, storm_limit},
     budget::Budget,
-    clock::Millis,
+    clock::{Fine, Millis},
     config::PortConfig,
     counters::{ByWorker, PortCounters, PortState, Totals},
     function::{Forward, LearningCounters, Packet, Verdict},
@@ -21,7 +22,7 @@ use crate::{
     vnet::{Converter, most_slots},
     worker::leaving::Leaving,
 };
-use ringway_fastpath::{FastCounts, FastPath, FastPort};
+use ringway_fastpath::{FastCounts, FastPath, FastPort, Limit};
 use ringway_mirror::Mirrors;
 use ringway_switch_port::{
     Burst, Delivered, Drops, Frame, FrameStatus, KernelWay, Port, PortIndex, PortMirrors, Room,
@@ -42,6 +43,10 @@ pub(crate) struct BridgePort {
     pub vlans: PortVlans,
     /// If it may not send with any address.
     pub guard: Option<SourceGuard>,
+    /// If it may not send as much as it likes, and no program in the kernel sees to that.
+    pub rate: Option<Bucket>,
+    /// If it may not flood as much as it likes.
+    pub storm: Option<Bucket>,
     /// For each receive ring, if it is lossless.
     pub lossless_queues: Vec<LosslessQueue>,
     /// For each sending ring: what keeps its next packet, if it has gone a part of its way.
@@ -71,12 +76,14 @@ pub(crate) struct BridgePort {
 }
 
 impl BridgePort {
-    pub fn new(port: Box<dyn Port>, config: PortConfig) -> BridgePort {
+    pub fn new(port: Box<dyn Port>, config: PortConfig, clock: Fine) -> BridgePort {
         let mut member = BridgePort {
             held: vec![None; port.tx_rings()],
             lossless_queues: Vec::new(),
             vlans: PortVlans::new(&config.vlan),
             guard: None,
+            rate: None,
+            storm: None,
             is_fast: port.kernel_way().is_some(),
             in_order: InOrder::default(),
             beside: Beside::default(),
@@ -96,7 +103,7 @@ impl BridgePort {
             leaving: None,
             in_hand: false,
         };
-        member.configure(config);
+        member.configure(config, clock);
         member
     }
 
@@ -105,7 +112,7 @@ impl BridgePort {
         (self.totals, self.told) = (totals, [totals.drops.ring_full, totals.drops.too_long]);
     }
 
-    pub fn configure(&mut self, config: PortConfig) {
+    pub fn configure(&mut self, config: PortConfig, clock: Fine) {
         let rings = 0..config.lossless.map_or(0, |_| self.port.rx_rings());
         let patience = config.lossless.unwrap_or_default().patience_ms.into();
         self.lossless_queues = rings.clone().map(|_| LosslessQueue::new(patience)).collect();
@@ -115,6 +122,14 @@ impl BridgePort {
         // What it is bound to stays, whatever else changes.
         if config.sources != self.config.sources {
             self.guard = SourceGuard::new(&config.sources);
+        }
+        // What is spent stays spent.
+        if config.rate != self.config.rate {
+            let rate = config.rate.filter(|_| !self.is_fast);
+            self.rate = rate.map(|rate| Bucket::new(rate.limit(), clock));
+        }
+        if config.storm != self.config.storm {
+            self.storm = config.storm.map(|storm| Bucket::new(storm_limit(storm), clock));
         }
         if config.unblocked != self.config.unblocked {
             self.loops_with = None;
@@ -171,6 +186,11 @@ impl BridgePort {
         Some(Ok(FastPort { ifindex, is_stack, is_isolated, beside: None, vid, max_frame }))
     }
 
+    /// What a program in the kernel lets it send.
+    pub fn fast_limit(&self) -> Option<Limit> {
+        self.config.rate.filter(|_| self.is_fast).map(RateLimit::limit)
+    }
+
     /// Tells others what went through it, past the worker included.
     pub fn publish(&self, index: PortIndex, fast: Option<&FastPath>, counters: &PortCounters) {
         match fast.filter(|_| self.is_fast) {
@@ -189,16 +209,18 @@ impl BridgePort {
             too_long,
             not_copied,
             isolated,
+            over_rate,
             ..
         } = fast.counts(index).since(self.counted_before);
         let mut all = self.totals;
-        all.sent_packets += sent_packets;
+        all.sent_packets += sent_packets + over_rate;
         all.sent_bytes += sent_bytes;
         all.received_packets += received_packets;
         all.received_bytes += received_bytes;
         all.drops.too_long += too_long;
         all.drops.ring_full += not_copied;
         all.drops.filtered += isolated;
+        all.drops.over_rate += over_rate;
         all
     }
 
@@ -330,6 +352,8 @@ pub(crate) struct ForwardCtx<'a> {
     pub interface: Option<FromInterface>,
     /// Whether the source is kept from those that are isolated, too.
     pub isolated: bool,
+    /// If it may not flood as much as it likes.
+    pub storm: Option<&'a mut Bucket>,
     /// The port that has the packets already, where they are for it, too.
     pub beside: Option<PortIndex>,
     /// Frames that were flooded.
@@ -506,33 +530,60 @@ impl ForwardCtx<'_> {
         match way {
             Verdict::Port(port) => self.send_to(port, self.burst.source.ring, run),
             Verdict::Ring(port, ring) => self.send_to(port, ring.into(), run),
-            Verdict::Flood if self.yields => {
-                let now = if self.waits || !self.reached.is_empty() {
-                    0
-                } else {
-                    self.affords(run, self.flood_copies)
-                };
-                let (run, rest) = run.split_at_checked(now).unwrap_or((run, &[]));
-                if !run.is_empty() {
-                    self.flood(run);
-                }
-                for (i, frame) in (run.len()..).zip(rest) {
-                    if i > 0 && self.budget.is_spent() {
-                        return Err((i, Held::default()));
-                    }
-                    self.flood_in_steps(frame).map_err(|held| (i, held))?;
-                }
-                Ok(())
-            }
-            Verdict::Flood => {
-                self.flood(run);
-                Ok(())
-            }
+            Verdict::Flood if self.storm.is_some() => self.flood_within_limit(run),
+            Verdict::Flood => self.flood_as_afforded(run),
             Verdict::Drop => {
                 self.rewrite.drops.filtered += run.len() as u64;
                 Ok(())
             }
         }
+    }
+
+    /// Floods what the port may, and drops the rest.
+    #[inline(never)]
+    fn flood_within_limit(&mut self, run: &[Frame]) -> Result<(), Stop> {
+        // What has gone a part of its way was paid for then.
+        if !self.reached.is_empty() {
+            return self.flood_as_afforded(run);
+        }
+        let most = self.storm.as_mut().map_or(run.len(), |storm| storm.may_flood(run.len()));
+        let (allowed, over) = run.split_at_checked(most).unwrap_or((run, &[]));
+        let outcome = if allowed.is_empty() { Ok(()) } else { self.flood_as_afforded(allowed) };
+        let flooded = match &outcome {
+            Ok(()) => {
+                self.rewrite.drops.storm += over.len() as u64;
+                allowed.len()
+            }
+            Err((done, held)) => done + usize::from(!held.reached.is_empty()),
+        };
+        if let Some(storm) = &mut self.storm {
+            storm.pay_flooded(flooded);
+        }
+        outcome
+    }
+
+    /// Floods a run as far as the turn goes, or, if the source cannot wait, all of it.
+    fn flood_as_afforded(&mut self, run: &[Frame]) -> Result<(), Stop> {
+        if !self.yields {
+            self.flood(run);
+            return Ok(());
+        }
+        let now = if self.waits || !self.reached.is_empty() {
+            0
+        } else {
+            self.affords(run, self.flood_copies)
+        };
+        let (run, rest) = run.split_at_checked(now).unwrap_or((run, &[]));
+        if !run.is_empty() {
+            self.flood(run);
+        }
+        for (i, frame) in (run.len()..).zip(rest) {
+            if i > 0 && self.budget.is_spent() {
+                return Err((i, Held::default()));
+            }
+            self.flood_in_steps(frame).map_err(|held| (i, held))?;
+        }
+        Ok(())
     }
 
     /// How many packets of a run may be delivered to so many ports, or to one and so many monitors.
@@ -710,6 +761,7 @@ pub(crate) fn account(frames: &[Frame], totals: &mut Totals) {
                 FrameStatus::TooShort => totals.drops.too_short += 1,
                 FrameStatus::Vlan => totals.drops.vlan += 1,
                 FrameStatus::Spoofed => totals.drops.spoofed += 1,
+                FrameStatus::OverRate => totals.drops.over_rate += 1,
                 FrameStatus::BadSlot => {
                     totals.drops.bad_slot += 1;
                     totals.sent_packets -= 1;
@@ -776,6 +828,7 @@ mod tests {
             ),
             (frame(FrameStatus::Vlan, 0, 0), 1, 0, Drops { vlan: 1, ..drops }),
             (frame(FrameStatus::Spoofed, 0, 0), 1, 0, Drops { spoofed: 1, ..drops }),
+            (frame(FrameStatus::OverRate, 0, 0), 1, 0, Drops { over_rate: 1, ..drops }),
             (frame(FrameStatus::BadSlot, 0, 0), 0, 0, Drops { bad_slot: 1, ..drops }),
             (frame(FrameStatus::TooLong, 0, 0), 0, 0, Drops { too_long: 1, ..drops }),
         ];
@@ -791,6 +844,7 @@ mod tests {
                 too_long: twice(drops.too_long),
                 vlan: twice(drops.vlan),
                 spoofed: twice(drops.spoofed),
+                over_rate: twice(drops.over_rate),
                 ..drops
             };
             assert_eq!(totals.drops, expected, "{:?}", frame.status);

@@ -20,6 +20,7 @@
 //! | `lossless_queue.rs` | waiting for a lossless port |
 //! | `vlan.rs` | which VLANs a port is in, and tags |
 //! | `sources.rs` | which source addresses a port may send with |
+//! | `bucket.rs` | how much a port may send, and flood |
 //! | `config.rs` | how a port takes part in its bridge |
 //! | `ring_port.rs` | the port whose rings are in a client's region |
 //! | `tx_side.rs`, `rx_side.rs` | such a ring that the bridge reads, and one that it fills |
@@ -50,6 +51,7 @@
 
 mod beside;
 mod bridge;
+mod bucket;
 mod budget;
 mod casualties;
 mod clock;
@@ -77,6 +79,7 @@ mod vnet;
 mod worker;
 
 pub use bridge::{Bridge, confine_workers};
+pub use bucket::RateLimit;
 pub use casualties::Lost;
 pub use clock::{Clock, Fine, Micros, Millis};
 pub use config::{Lossless, PortConfig};

@@ -150,6 +150,15 @@ fn header_of(frame: &Frame, burst: &Burst<'_>) -> Option<Header> {
     start.read::<{ Header::SHORT }>(0).and_then(|raw| Header::parse(&raw))
 }
 
+/// Into how many more frames than one a frame of `burst` is to be cut, about.
+pub(crate) fn further_segments(frame: &Frame, burst: &Burst<'_>) -> u32 {
+    let size = match header_of(frame, burst) {
+        Some(header) if !header.is_plain() => u32::from(header.gso_size),
+        _ => return 0,
+    };
+    frame.len.checked_div(size).unwrap_or(0)
+}
+
 /// How many slots a frame of `burst` takes at a port with these settings, at least.
 fn least_slots(to: &PortConfig, frame: &Frame, burst: &Burst<'_>) -> Result<u32, Error> {
     if to.header_len != 0 || burst.source.header_len == 0 {

@@ -283,6 +283,8 @@ impl Worker {
             held,
             vlans,
             guard,
+            rate,
+            storm,
             shown,
             floods,
             loops_with,
@@ -342,6 +344,9 @@ impl Worker {
         if self.any_vlan {
             vlans.classify(&mut burst);
         }
+        if let Some(rate) = rate {
+            rate.check(&mut burst, held[ring].is_some_and(|held| !held.reached.is_empty()));
+        }
         let mut ctx = ForwardCtx {
             burst: &burst,
             others: &mut self.members,
@@ -361,6 +366,7 @@ impl Worker {
                 secret: self.probe.secret(),
             }),
             isolated: config.isolated,
+            storm: storm.as_mut(),
             beside: has_it,
             flooded: 0,
             flooded_in: 0,
@@ -390,6 +396,9 @@ impl Worker {
         }
         let before = totals.sent_bytes;
         account(&burst.frames[..sent], totals);
+        if let Some(rate) = rate {
+            rate.pay(&burst, sent);
+        }
         let taken = Delivered { packets: sent as u64, bytes: totals.sent_bytes - before };
         budget.charge(taken, *shown);
         let held_from = now_held.map(|_| u32::from(burst.frames[sent].start));

@@ -109,7 +109,7 @@ impl Worker {
             self.members.push(None);
             self.counters.push(None);
         }
-        let mut member = BridgePort::new(port, config);
+        let mut member = BridgePort::new(port, config, self.clock.fine());
         if let Some(fast) = &self.fast {
             member.counted_before = fast.counts(free as PortIndex);
             member.in_order = InOrder::new(fast.begun(free as PortIndex));
@@ -130,7 +130,7 @@ impl Worker {
         let is_another = before.vlan != config.vlan
             || before.sources != config.sources
             || (config.is_down && !before.is_down);
-        member.configure(config);
+        member.configure(config, self.clock.fine());
         if is_another {
             self.function.as_dyn().forget(index);
         }
@@ -200,7 +200,8 @@ impl Worker {
         let ports = self.fast_ports(ageing.is_some());
         for (index, how) in ports.into_iter().enumerate() {
             let port = how.and_then(Result::ok);
-            let begun = fast.set_port(index as PortIndex, port);
+            let limit = self.members[index].as_deref().and_then(BridgePort::fast_limit);
+            let begun = fast.set_port(index as PortIndex, port, limit);
             if let (Some(member), Some(counters)) =
                 (&mut self.members[index], &self.counters[index])
             {
@@ -220,7 +221,8 @@ impl Worker {
             self.members.iter().map(|place| place.as_deref().and_then(of)).collect();
         // Between an interface and its stack all passes, where the worker would let all pass.
         let passes = |index: usize| {
-            let is_guarded = self.members[index].as_ref().is_some_and(|m| m.guard.is_some());
+            let member = self.members[index].as_ref();
+            let is_guarded = member.is_some_and(|m| m.guard.is_some() || m.storm.is_some());
             !self.any_vlan && !is_guarded
         };
         for index in 0..ports.len() {

@@ -115,8 +115,10 @@ impl Worker {
         let successor = member.leaving.as_mut().and_then(|leaving| leaving.successor.take());
         match successor {
             Some(port) => {
-                let mut new = BridgePort::new(port, member.config.clone());
+                let mut new = BridgePort::new(port, member.config.clone(), self.clock.fine());
                 new.go_on_from(member.totals);
+                // Another port does not begin with another burst.
+                (new.rate, new.storm) = (member.rate.take(), member.storm.take());
                 (new.copies, new.shown) = (member.copies, member.shown);
                 self.members[usize::from(index)] = Some(Box::new(new));
             }

@@ -1,0 +1,64 @@
+//! What the program counts.
+
+/// What the program has counted of a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FastCounts {
+    /// From the port to others.
+    pub sent_packets: u64,
+    pub sent_bytes: u64,
+    /// From others to the port.
+    pub received_packets: u64,
+    pub received_bytes: u64,
+    /// For the port, and longer than it sends.
+    pub too_long: u64,
+    /// From the port: frames that may have overtaken earlier ones, for the worker did not get through
+    /// with those.
+    pub impatient: u64,
+    /// From the port: frames of which the worker did not get the copy that it was to have.
+    pub not_copied: u64,
+    /// From the port, for another that is isolated as it is.
+    pub isolated: u64,
+    /// From the port: more than it may send.
+    pub over_rate: u64,
+}
+
+impl FastCounts {
+    pub(crate) const FIELDS: usize = 9;
+    /// Those that each processor counts by itself: all but the last.
+    pub(crate) const OF_PROCESSORS: usize = 8;
+
+    pub(crate) fn of(values: [u64; Self::FIELDS]) -> FastCounts {
+        let [sent_packets, sent_bytes, received_packets, received_bytes, rest @ ..] = values;
+        let [too_long, impatient, not_copied, isolated, over_rate] = rest;
+        FastCounts {
+            sent_packets,
+            sent_bytes,
+            received_packets,
+            received_bytes,
+            too_long,
+            impatient,
+            not_copied,
+            isolated,
+            over_rate,
+        }
+    }
+
+    fn values(self) -> [u64; Self::FIELDS] {
+        let FastCounts { sent_packets, sent_bytes, received_packets, received_bytes, .. } = self;
+        let FastCounts { too_long, impatient, not_copied, isolated, over_rate, .. } = self;
+        #[rustfmt::skip]
+        let values = [
+            sent_packets, sent_bytes, received_packets, received_bytes,
+            too_long, impatient, not_copied, isolated, over_rate,
+        ];
+        values
+    }
+
+    /// What has been counted since `before`.
+    pub fn since(self, before: FastCounts) -> FastCounts {
+        let (now, before) = (self.values(), before.values());
+        let mut grown = now;
+        grown.iter_mut().zip(before).for_each(|(now, before)| *now = now.wrapping_sub(before));
+        FastCounts::of(grown)
+    }
+}
