@@ -24,7 +24,7 @@ use std::sync::{
 use libfuzzer_sys::fuzz_target;
 use ringway_abi::Dir;
 use ringway_kring::Offsets;
-use ringway_vale::{Clock, Forwarding, Lossless, PortConfig, SourceAddresses, SteppedBridge, Vlan};
+use ringway_vale::{Clock, Forwarding, Lossless, PortConfig, RateLimit, SourceAddresses, SteppedBridge, Vlan};
 
 use crate::{honest::Honest, program::Program};
 
@@ -89,6 +89,11 @@ impl Record {
             unblocked: (self.word >> 56) as u32,
             is_down: self.ring & 32 != 0,
             isolated: self.ring & 64 != 0,
+            rate: (self.ring & 128 != 0).then_some(RateLimit {
+                bits_per_second: self.word >> 20,
+                burst_bytes: self.number.into(),
+            }),
+            storm: (self.at & 4 != 0).then_some(self.number >> 8),
         }
     }
 

@@ -156,7 +156,8 @@ impl Control {
         self.call(Request::SwitchForward { bridge: bridge.into(), forwarding })
     }
 
-    /// Changes how a port of a bridge takes part: VLANs, source addresses, whether it is lossless.
+    /// Changes how a port of a bridge takes part: VLANs, source addresses, how much it
+    /// may send and flood, whether it is lossless.
     /// `name` is its full name, `vale0:a`.
     pub fn switch_port(&self, name: &str, settings: PortSettings) -> Result<(), Error> {
         self.call(Request::SwitchPort { name: name.into(), settings })

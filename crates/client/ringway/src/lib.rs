@@ -112,8 +112,8 @@ pub use ringway_kring::{Armed, Prepared, Sleeper, Sources, Waiter, Woken, prepar
 pub use ringway_proto::{
     ActionInfo, AddressInfo, BridgeInfo, BridgePortInfo, Cause, Connector, DeviceCounter, Ebpf,
     FilterInfo, Forwarding, KernelCounters, Lossless, NameConflict, NicMode, Polling, PortInfo,
-    PortKind, PortSettings, PortShape, RegionInfo, Registration, RingInfo, RingSelection,
-    SourceAddresses, Steered, Timestamps, Transport, Vlan, is_printable, printable,
+    PortKind, PortSettings, PortShape, RateLimit, RegionInfo, Registration, RingInfo,
+    RingSelection, SourceAddresses, Steered, Timestamps, Transport, Vlan, is_printable, printable,
 };
 pub use ringway_region::{Recorded, Slot};
 pub use rx::{Forwarded, RxBatch, RxFrame, RxRing};

@@ -216,7 +216,9 @@ fn parse(text: &str) -> Result<Contents, Error> {
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    use ringway_proto::{Forwarding, Lossless, NicMode, PortShape, SourceAddresses, Vlan};
+    use ringway_proto::{
+        Forwarding, Lossless, NicMode, PortShape, RateLimit, SourceAddresses, Vlan,
+    };
     use ringway_registry::{
         LastingAttachment, LastingDevice, LastingNetns, LastingPort, LastingSettings, LastingSwitch,
     };
@@ -234,6 +236,8 @@ mod tests {
             lossless,
             group_forward: 0x4000,
             isolated: true,
+            rate: Some(RateLimit { bits_per_second: 1_000_000, burst_bytes: 2000 }),
+            storm: Some(77),
         };
         let trunk = Vlan::Trunk { allowed: [1, 4094].into(), native: Some(1) };
         let no_native = Vlan::Trunk { allowed: [5].into(), native: None };
@@ -357,7 +361,10 @@ mod tests {
         write(WRITTEN_BY_1);
         let mut second = lasting();
         let settings = second.switches.iter_mut().flat_map(|switch| &mut switch.settings);
-        settings.for_each(|settings| (settings.group_forward, settings.isolated) = (0, false));
+        settings.for_each(|settings| {
+            (settings.group_forward, settings.isolated) = (0, false);
+            (settings.rate, settings.storm) = (None, None);
+        });
         let mut first = second.clone();
         first.ports[0].device = None;
         assert_eq!(at(&folder).take_over(), Some(first));

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     grant::PortKind,
-    switch::{Forwarding, Lossless, PortTotals, SourceAddresses, Vlan},
+    switch::{Forwarding, Lossless, PortTotals, RateLimit, SourceAddresses, Vlan},
 };
 
 /// A region, for display.
@@ -65,6 +65,10 @@ pub struct BridgePortInfo {
     pub group_forward: u16,
     /// Nothing passes between it and other isolated ports.
     pub isolated: bool,
+    /// How much it may send, if not as much as it likes.
+    pub rate: Option<RateLimit>,
+    /// How many frames it may send in a second that are flooded, if not as many as it likes.
+    pub storm: Option<u32>,
     /// The lossless port that what it has sent waits for.
     pub waits_for: Option<String>,
     /// It is blocked: what had left the switch by this port came back by it.

@@ -43,7 +43,7 @@ pub use ringway_region::{Layout, PoolShape, Sizes, Span, Timestamps};
 pub use steering::Steered;
 pub use switch::{
     AddressInfo, Forwarding, Lossless, Mac, Polling, PortDrops, PortSettings, PortTotals,
-    SourceAddresses, SwitchPosition, Vlan,
+    RateLimit, SourceAddresses, SwitchPosition, Vlan,
 };
 pub use transport::{Connector, Transport};
 

@@ -57,6 +57,12 @@ pub struct PortSettings {
     /// Whether nothing is to pass between it and other ports that are isolated: all of them reach the ports
     /// that are not, such as a router's.
     pub isolated: Option<bool>,
+    /// How much it may send; `Some(None)`: as much as it likes. What is more is dropped. Not for a port that is
+    /// lossless.
+    pub rate: Option<Option<RateLimit>>,
+    /// How many frames that it sends may be flooded in a second, and at once: to all, to groups, and to addresses that
+    /// the switch does not know; `Some(None)`: as many as it likes. What is more is dropped.
+    pub storm: Option<Option<u32>>,
     /// The port takes part again, if it was blocked because it is one end of a loop.
     pub unblock: bool,
 }
@@ -111,6 +117,25 @@ pub struct Lossless {
 impl Default for Lossless {
     fn default() -> Self {
         Lossless { patience_ms: 1000 }
+    }
+}
+
+/// How much a port may send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RateLimit {
+    /// Bits of frames, without CRC. A frame that is to be cut up counts with the headers of its segments.
+    pub bits_per_second: u64,
+    /// Bytes that it may send at once after it was silent. A longer frame passes when all of it is left.
+    pub burst_bytes: u64,
+}
+
+impl RateLimit {
+    /// The least burst where nothing is said of it: about the longest frame of a stack.
+    const LEAST_BURST: u64 = 64 << 10;
+
+    /// With a burst of a tenth of a second, and of 64 KiB at least.
+    pub fn new(bits_per_second: u64) -> RateLimit {
+        RateLimit { bits_per_second, burst_bytes: (bits_per_second / 80).max(Self::LEAST_BURST) }
     }
 }
 

@@ -600,6 +600,11 @@ impl Bridges {
         port.is_some_and(|port| port.config.is_interface)
     }
 
+    /// How a port takes part.
+    pub fn config(&mut self, bridge: &str, index: PortIndex) -> Option<&PortConfig> {
+        self.find(bridge).and_then(|entry| entry.port(index)).map(|port| &port.config)
+    }
+
     /// Whether ports of user `uid` may have others wait.
     fn may_be_lossless(&self, uid: u32) -> bool {
         let Some(users) = &self.lossless_users else { return true };

@@ -4,7 +4,7 @@
 //! asked for, never how far that got: regions, rings and what ports have counted are made anew.
 
 use ringway_nic_setup::DeviceSettings;
-use ringway_proto::{Forwarding, Lossless, NicMode, PortShape, SourceAddresses, Vlan};
+use ringway_proto::{Forwarding, Lossless, NicMode, PortShape, RateLimit, SourceAddresses, Vlan};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -99,6 +99,10 @@ pub struct LastingSettings {
     pub group_forward: u16,
     #[serde(default)]
     pub isolated: bool,
+    #[serde(default)]
+    pub rate: Option<RateLimit>,
+    #[serde(default)]
+    pub storm: Option<u32>,
     #[serde(default)]
     pub vlan: Vlan,
     #[serde(default)]

@@ -1,7 +1,7 @@
 //! What users choose for a port of a switch, and what it has counted, between the words of requests
 //! and those of the switch itself.
 
-use ringway_proto::{Lossless, PortDrops, PortTotals, SourceAddresses, Vlan};
+use ringway_proto::{Lossless, PortDrops, PortTotals, RateLimit, SourceAddresses, Vlan};
 
 /// As the switch has it.
 pub(crate) fn vlan_of(vlan: &Vlan) -> ringway_vale::Vlan {
@@ -53,6 +53,18 @@ pub(crate) fn shown_lossless(lossless: ringway_vale::Lossless) -> Lossless {
     Lossless { patience_ms: lossless.patience_ms }
 }
 
+/// As the switch has it.
+pub(crate) fn rate_of(rate: RateLimit) -> ringway_vale::RateLimit {
+    let RateLimit { bits_per_second, burst_bytes } = rate;
+    ringway_vale::RateLimit { bits_per_second, burst_bytes }
+}
+
+/// As users see it.
+pub(crate) fn shown_rate(rate: ringway_vale::RateLimit) -> RateLimit {
+    let ringway_vale::RateLimit { bits_per_second, burst_bytes } = rate;
+    RateLimit { bits_per_second, burst_bytes }
+}
+
 /// As users see them.
 pub(crate) fn shown_totals(totals: ringway_vale::Totals) -> PortTotals {
     let ringway_vale::Totals {
@@ -73,6 +85,8 @@ pub(crate) fn shown_totals(totals: ringway_vale::Totals) -> PortTotals {
                 bad_offload,
                 vlan,
                 spoofed,
+                over_rate,
+                storm,
                 ring_full,
                 too_long,
             },
@@ -86,6 +100,8 @@ pub(crate) fn shown_totals(totals: ringway_vale::Totals) -> PortTotals {
         bad_offload,
         vlan,
         spoofed,
+        over_rate,
+        storm,
         ring_full,
         too_long,
     };

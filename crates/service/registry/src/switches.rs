@@ -7,7 +7,11 @@
 //! settings of the sole owner of a bridge's ports bind nobody else: from then on the ports of other
 //! users are refused, until the bridge goes with its last port.
 
-use ringway_proto::{Cause, Error, Forwarding, PortSettings, Result, SourceAddresses, Vlan};
+use std::ops::RangeInclusive;
+
+use ringway_proto::{
+    Cause, Error, Forwarding, PortSettings, RateLimit, Result, SourceAddresses, Vlan,
+};
 use ringway_switch_port::PortIndex;
 
 use crate::{
@@ -16,18 +20,22 @@ use crate::{
     name::PortName,
     ports::Ports,
     registry::{Caller, Registry},
-    switch_config::{lossless_of, sources_of, vlan_of},
+    switch_config::{lossless_of, rate_of, shown_lossless, shown_rate, sources_of, vlan_of},
 };
 
 /// A sender waits this long at most for a lossless port of another user.
 const MAX_LOSSLESS_WAIT_MS: u32 = 60_000;
+/// Bits a second, bytes at once, and flooded frames a second that a port can be limited to.
+const RATES: RangeInclusive<u64> = 8_000..=1_000_000_000_000;
+const BURSTS: RangeInclusive<u64> = 1514..=1 << 34;
+const STORMS: RangeInclusive<u32> = 1..=1_000_000_000;
 /// Source addresses of a port at most: a lookup for each packet.
 const MAX_SOURCES: usize = 64;
 /// Addresses of a static forwarding function at most.
 const MAX_ADDRESSES: usize = 512;
 /// Ports of a hashing one at most: as many as a switch has.
 const MAX_OVER: usize = 252;
-const VIDS: std::ops::RangeInclusive<u16> = 1..=4094;
+const VIDS: RangeInclusive<u16> = 1..=4094;
 
 /// Takes interfaces and persistent ports off a bridge, and lets it go. Refused if any of
 /// it is another user's.
@@ -129,6 +137,9 @@ impl Bridges {
         if let Some(Some(_)) = settings.lossless {
             self.check_lossless(caller.uid, bridge, index).map_err(|e| e.at(name))?;
         }
+        if settings.rate.is_some() || settings.lossless.is_some() {
+            self.check_not_both(bridge, index, &settings).map_err(|e| e.at(name))?;
+        }
         if settings.group_forward.is_some() && !self.is_interface(bridge, index) {
             return Err(Error::invalid(
                 "a program's port gets link-local groups, and sends them on",
@@ -149,9 +160,27 @@ impl Bridges {
             }
             config.group_forward = settings.group_forward.unwrap_or(config.group_forward);
             config.isolated = settings.isolated.unwrap_or(config.isolated);
+            if let Some(rate) = settings.rate {
+                config.rate = rate.map(rate_of);
+            }
+            config.storm = settings.storm.unwrap_or(config.storm);
             config.unblocked += u32::from(settings.unblock);
         });
         Ok(())
+    }
+
+    /// Refuses what would make a lossless port of one with a rate, or the other way round.
+    fn check_not_both(
+        &mut self,
+        bridge: &str,
+        index: PortIndex,
+        settings: &PortSettings,
+    ) -> Result<()> {
+        let Some(config) = self.config(bridge, index) else { return Ok(()) };
+        let rate = settings.rate.unwrap_or(config.rate.map(shown_rate));
+        let lossless = settings.lossless.unwrap_or(config.lossless.map(shown_lossless));
+        let both = PortSettings { rate: Some(rate), lossless: Some(lossless), ..<_>::default() };
+        check_lossless_rate(&both)
     }
 
     /// EBUSY if another user has configured the bridge for ports of its own.
@@ -238,7 +267,45 @@ pub(crate) fn check_settings(name: &str, settings: &PortSettings) -> Result<()> 
             .at(name)
             .remedy(format!("{MAX_LOSSLESS_WAIT_MS} is the most")));
     }
+    if let Some(Some(rate)) = settings.rate {
+        check_rate(rate).map_err(|e| e.at(name))?;
+    }
+    check_lossless_rate(settings).map_err(|e| e.at(name))?;
+    if let Some(Some(storm)) = settings.storm
+        && !STORMS.contains(&storm)
+    {
+        let problem = format!("{storm} flooded frames a second");
+        let remedy = format!("limits are from {} to {}", STORMS.start(), STORMS.end());
+        return Err(Error::invalid(problem).at(name).remedy(remedy));
+    }
     Ok(())
+}
+
+fn check_rate(rate: RateLimit) -> Result<()> {
+    let RateLimit { bits_per_second, burst_bytes } = rate;
+    if !RATES.contains(&bits_per_second) {
+        return Err(Error::invalid(format!("a rate of {bits_per_second} bit/s"))
+            .remedy("rates are from 8 kbit/s to 1 Tbit/s"));
+    }
+    if !BURSTS.contains(&burst_bytes) {
+        return Err(Error::invalid(format!("a burst of {burst_bytes} bytes")).remedy(format!(
+            "bursts are from {} bytes, a frame, to {}",
+            BURSTS.start(),
+            BURSTS.end()
+        )));
+    }
+    Ok(())
+}
+
+/// What is sent to a lossless port waits, and what is sent by a port with a rate does not: it is dropped.
+fn check_lossless_rate(settings: &PortSettings) -> Result<()> {
+    match (settings.rate, settings.lossless) {
+        (Some(Some(_)), Some(Some(_))) => {
+            Err(Error::invalid("a rate drops frames of the port, and a lossless port loses none")
+                .remedy("take off one of them, with --no-rate or --lossy"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A forwarding function is told to all who list the switches: it has an end.

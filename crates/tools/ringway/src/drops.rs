@@ -24,6 +24,10 @@ pub struct Drops {
     pub vlan: u64,
     /// Sent, but with a source address that the port may not send with.
     pub spoofed: u64,
+    /// Sent, but more than the port may send.
+    pub over_rate: u64,
+    /// Sent, but more than the port may flood.
+    pub storm: u64,
     /// Not received: no free slot in the ring.
     pub ring_full: u64,
     /// Not received: longer than a buffer.
@@ -43,6 +47,8 @@ impl Drops {
             bad_offload: drops.bad_offload,
             vlan: drops.vlan,
             spoofed: drops.spoofed,
+            over_rate: drops.over_rate,
+            storm: drops.storm,
             ring_full: drops.ring_full,
             too_long: drops.too_long,
         }
@@ -64,7 +70,7 @@ impl Drops {
     fn sending(&self) -> u64 {
         let wrong =
             self.bad_slot + self.too_short + self.bad_index + self.bad_offload + self.spoofed;
-        self.no_destination + self.filtered + wrong
+        self.no_destination + self.filtered + self.over_rate + self.storm + wrong
     }
 
     /// The same: what was lost on its way to the program. A receive ring loses nothing else.
@@ -76,7 +82,7 @@ impl Drops {
         self.sending() + self.receiving() + self.vlan
     }
 
-    fn reasons(&self) -> [(&'static str, u64); 10] {
+    fn reasons(&self) -> [(&'static str, u64); 12] {
         [
             ("no destination", self.no_destination),
             ("bad slot", self.bad_slot),
@@ -86,6 +92,8 @@ impl Drops {
             ("bad offload", self.bad_offload),
             ("vlan", self.vlan),
             ("spoofed", self.spoofed),
+            ("over rate", self.over_rate),
+            ("storm", self.storm),
             ("ring full", self.ring_full),
             ("too long", self.too_long),
         ]
@@ -102,6 +110,8 @@ impl Drops {
             bad_offload: with(self.bad_offload, other.bad_offload),
             vlan: with(self.vlan, other.vlan),
             spoofed: with(self.spoofed, other.spoofed),
+            over_rate: with(self.over_rate, other.over_rate),
+            storm: with(self.storm, other.storm),
             ring_full: with(self.ring_full, other.ring_full),
             too_long: with(self.too_long, other.too_long),
         }
@@ -245,12 +255,14 @@ mod tests {
             filtered: 64,
             vlan: 128,
             spoofed: 512,
+            over_rate: 1024,
+            storm: 2048,
             ring_full: 16,
             too_long: 32,
             bad_offload: 256,
         };
-        assert_eq!(drops.reasons().iter().map(|(_, n)| n).sum::<u64>(), 1023);
-        assert_eq!(drops.total(), 1023);
+        assert_eq!(drops.reasons().iter().map(|(_, n)| n).sum::<u64>(), 4095);
+        assert_eq!(drops.total(), 4095);
         let twice = drops.merge(drops, |a, b| a + b);
         assert_eq!(twice.merge(drops, u64::saturating_sub), drops);
     }

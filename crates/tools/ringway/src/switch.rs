@@ -89,7 +89,8 @@ enum Action {
     },
     /// Choose how a switch forwards
     Forward(choose::Forward),
-    /// Show or choose how a port takes part: VLANs, source addresses, isolation, losslessness; unblock it
+    /// Show or choose how a port takes part: VLANs, source addresses, rate, floods, isolation,
+    /// losslessness; unblock it
     Port(choose::Port),
     /// Show another port copies of what passes ports of a switch
     Mirror(mirror::Args),
@@ -225,7 +226,7 @@ struct SwitchPort<'a> {
     /// How an interface is driven, and why not better.
     #[serde(skip_serializing_if = "Option::is_none")]
     mode: Option<&'a str>,
-    /// VLANs, source addresses and losslessness, where there is something to tell.
+    /// VLANs, source addresses, limits and losslessness, where there is something to tell.
     #[serde(skip_serializing_if = "String::is_empty")]
     part: String,
 }

@@ -34,6 +34,12 @@ pub fn parse_count(text: &str) -> Result<u64> {
     }
 }
 
+/// Reads a number of bytes: `64kB`, `1500`.
+pub fn parse_bytes(text: &str) -> Result<u64> {
+    let wrong = |_| Error::Value(format!("`{text}` is not a size; write 64kB or 1500"));
+    parse_count(text.strip_suffix('B').unwrap_or(text)).map_err(wrong)
+}
+
 /// Seconds of the longest time.
 const LONGEST: f64 = 1e9;
 
@@ -134,6 +140,16 @@ mod tests {
         assert_eq!(parse_count("18446744073709551615").unwrap(), u64::MAX);
         for bad in ["", "k", "-1", "1.5", "1e3", "inf", "1x", "ä"] {
             assert!(parse_count(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!(parse_bytes("1500").unwrap(), 1500);
+        assert_eq!(parse_bytes("64kB").unwrap(), 64_000);
+        assert_eq!(parse_bytes("64KB").unwrap(), 64_000);
+        for bad in ["", "B", "1.5B", "64kb", "64KiB"] {
+            assert!(parse_bytes(bad).unwrap_err().to_string().contains("write 64kB"), "{bad}");
         }
     }
 

@@ -11,7 +11,7 @@ use ringway_vale::{ByWorker, PortState};
 use super::{BridgeEntry, BridgePortRef, Bridges, PortEntry};
 use crate::{
     page::{page, switch_bytes, switch_port_bytes},
-    switch_config::{shown_lossless, shown_sources, shown_totals, shown_vlan},
+    switch_config::{shown_lossless, shown_rate, shown_sources, shown_totals, shown_vlan},
 };
 
 /// The first index that no port has: those that are to come back are shown there.
@@ -132,6 +132,8 @@ impl PortEntry {
             lossless: self.config.lossless.map(shown_lossless),
             group_forward: self.config.group_forward,
             isolated: self.config.isolated,
+            rate: self.config.rate.map(shown_rate),
+            storm: self.config.storm,
             waits_for: waits_for.and_then(name_of),
             loops_with: loops_with.and_then(name_of),
             mode: mode(&self.name).map(|mode| with_path(&mode, by_worker)),
@@ -164,6 +166,8 @@ fn absent_info(name: &str, index: u32, mode: impl Fn(&str) -> Option<String>) ->
         lossless: None,
         group_forward: 0,
         isolated: false,
+        rate: None,
+        storm: None,
         waits_for: None,
         loops_with: None,
         mode: mode(name),

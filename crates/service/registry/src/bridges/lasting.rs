@@ -6,7 +6,10 @@ use ringway_vale::{PortConfig, SourceAddresses};
 use super::{BridgeEntry, Bridges, HIDDEN_PREFIX, MAX_ACTIVE, PortEntry};
 use crate::{
     lasting::{LastingSettings, LastingSwitch},
-    switch_config::{lossless_of, shown_lossless, shown_sources, shown_vlan, sources_of, vlan_of},
+    switch_config::{
+        lossless_of, rate_of, shown_lossless, shown_rate, shown_sources, shown_vlan, sources_of,
+        vlan_of,
+    },
 };
 
 impl PortEntry {
@@ -19,6 +22,8 @@ impl PortEntry {
             lossless: self.config.lossless.map(shown_lossless),
             group_forward: self.config.group_forward,
             isolated: self.config.isolated,
+            rate: self.config.rate.map(shown_rate),
+            storm: self.config.storm,
         }
     }
 }
@@ -31,12 +36,15 @@ impl BridgeEntry {
 
     /// Whether users have chosen something for a port.
     pub(super) fn is_set(&self, config: &PortConfig) -> bool {
-        let PortConfig { vlan, sources, lossless, group_forward, isolated, .. } = config;
+        let PortConfig { vlan, sources, lossless, group_forward, isolated, rate, storm, .. } =
+            config;
         let default = PortConfig::default();
         *vlan != default.vlan
             || *lossless != default.lossless
             || *group_forward != default.group_forward
             || *isolated != default.isolated
+            || *rate != default.rate
+            || *storm != default.storm
             || *sources != self.default_sources()
     }
 
@@ -44,9 +52,13 @@ impl BridgeEntry {
     pub(super) fn settle(&self, name: &str, uid: u32, config: &mut PortConfig) {
         let Some(at) = self.position_of_settings(name, uid) else { return };
         let Some(settings) = self.settings.get(at) else { return };
-        let LastingSettings { vlan, sources, lossless, group_forward, isolated, .. } = settings;
+        let LastingSettings {
+            vlan, sources, lossless, group_forward, isolated, rate, storm, ..
+        } = settings;
         config.group_forward = *group_forward;
         config.isolated = *isolated;
+        config.rate = rate.map(rate_of);
+        config.storm = *storm;
         config.vlan = vlan_of(vlan);
         config.sources = sources_of(sources);
         config.lossless = lossless.map(lossless_of);

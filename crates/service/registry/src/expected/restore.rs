@@ -146,8 +146,17 @@ fn restore_switch(
 ) -> Result<()> {
     check_bridge_name(&switch.name)?;
     check_forwarding(&switch.name, &switch.forwarding)?;
-    for LastingSettings { name, vlan, sources, lossless, group_forward, isolated, .. } in
-        &switch.settings
+    for LastingSettings {
+        name,
+        vlan,
+        sources,
+        lossless,
+        group_forward,
+        isolated,
+        rate,
+        storm,
+        ..
+    } in &switch.settings
     {
         let settings = PortSettings {
             vlan: Some(vlan.clone()),
@@ -155,6 +164,8 @@ fn restore_switch(
             lossless: Some(*lossless),
             group_forward: Some(*group_forward),
             isolated: Some(*isolated),
+            rate: Some(*rate),
+            storm: Some(*storm),
             unblock: false,
         };
         check_name(name).and_then(|()| check_settings(name, &settings))?;

@@ -2,8 +2,8 @@
 
 use ringway_abi::Dir;
 use ringway_proto::{
-    Action, Ebpf, Filter, Forwarding, Monitor, NicMode, Options, Polling, PortSettings, PortShape,
-    Registration, Request, RingSelection, RxSelector, SwitchPosition, Vlan,
+    Action, Ebpf, Filter, Forwarding, Lossless, Monitor, NicMode, Options, Polling, PortSettings,
+    PortShape, RateLimit, Registration, Request, RingSelection, RxSelector, SwitchPosition, Vlan,
 };
 
 use crate::random::Random;
@@ -172,7 +172,12 @@ pub fn request(random: &mut Random) -> Request {
         34 => {
             let vlan = random.of(&[None, Some(Vlan::Unaware), Some(Vlan::Access(7))]);
             let isolated = random.of(&[None, Some(true), Some(false)]);
-            let settings = PortSettings { vlan, isolated, ..PortSettings::default() };
+            let rates = [8_000, 7, 1_000_000].map(|bits| Some(Some(RateLimit::new(bits))));
+            let rate = random.of(&[[None, Some(None)].as_slice(), &rates].concat());
+            let storm = random.of(&[None, Some(None), Some(Some(0)), Some(Some(100))]);
+            let lossless = random.of(&[None, Some(None), Some(Some(Lossless::default()))]);
+            let settings =
+                PortSettings { vlan, isolated, rate, storm, lossless, ..PortSettings::default() };
             Request::SwitchPort { name: name_of_switch_port(random), settings }
         }
         35 => Request::SwitchPoll {

@@ -3,8 +3,10 @@
 
 use crate::endpoint::Mac;
 use crate::error::{Error, Result};
-use crate::units::parse_whole;
-use ringway::{BridgePortInfo, Control, Forwarding, Lossless, PortSettings, SourceAddresses, Vlan};
+use crate::units::{Rate, human, parse_bytes, parse_whole};
+use ringway::{
+    BridgePortInfo, Control, Forwarding, Lossless, PortSettings, RateLimit, SourceAddresses, Vlan,
+};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -64,6 +66,8 @@ Examples:
   ringway switch port vale0:a --mac 02:00:00:00:00:01
   ringway switch port vale0:a --lossless
   ringway switch port vale0:a --isolated
+  ringway switch port vale0:a --rate 100Mbit/s --burst 256kB
+  ringway switch port vale0:a --storm 1000pps
   ringway switch port vale0:eth1 --group-forward 0x4000
   ringway switch port vale0:eth1 --unblock")]
 #[command(group = clap::ArgGroup::new("choice").multiple(true))]
@@ -116,6 +120,23 @@ pub struct Port {
     /// Let it reach isolated ports again
     #[arg(long, group = "choice")]
     no_isolated: bool,
+    /// Drop what the port sends over so many bits a second, 100Mbit/s or 100Mbps; without CRC
+    #[arg(long, value_name = "RATE", value_parser = bits, group = "choice", conflicts_with = "no_rate")]
+    rate: Option<u64>,
+    /// Bytes that it may send at once after it was silent, 64kB; a longer frame passes when it was silent long enough
+    /// [default: a tenth of a second of the rate, and 65536 at least]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, requires = "rate")]
+    burst: Option<u64>,
+    /// Let it send as much as it likes again
+    #[arg(long, group = "choice")]
+    no_rate: bool,
+    /// Drop what the port sends and the switch would flood (broadcast, multicast, unknown addresses) over so many
+    /// frames a second, 1000 or 1000pps; as many may come at once
+    #[arg(long, value_name = "RATE", value_parser = frames, group = "choice", conflicts_with = "no_storm")]
+    storm: Option<u32>,
+    /// Let it flood as much as it likes again
+    #[arg(long, group = "choice")]
+    no_storm: bool,
     /// Let a port take part again that was blocked because frames went round
     #[arg(long, group = "choice")]
     unblock: bool,
@@ -136,6 +157,27 @@ fn seconds(text: &str) -> Result<u32> {
 
 fn milliseconds(text: &str) -> Result<u32> {
     parse_whole(text, Duration::from_millis(1))
+}
+
+/// A rate in bits a second.
+fn bits(text: &str) -> Result<u64> {
+    match text.parse()? {
+        Rate::Bits(bits) => Ok(bits.round() as u64),
+        Rate::Packets(_) => {
+            Err(Error::Value(format!("`{text}` is in packets; write bits a second: 100Mbit/s")))
+        }
+    }
+}
+
+/// A rate in whole frames a second.
+fn frames(text: &str) -> Result<u32> {
+    let wrong = |why| Err(Error::Value(format!("`{text}` {why}; write frames a second: 1000pps")));
+    match text.parse()? {
+        Rate::Packets(frames) if frames.fract() != 0.0 => wrong("is no whole number"),
+        Rate::Packets(frames) if frames > u32::MAX.into() => wrong("is no limit for any port"),
+        Rate::Packets(frames) => Ok(frames as u32),
+        Rate::Bits(_) => wrong("is in bits"),
+    }
 }
 
 #[derive(Clone)]
@@ -236,7 +278,14 @@ pub fn port(control: &Control, args: &Port) -> Result<bool> {
     };
     let (group_forward, unblock) = (args.group_forward, args.unblock);
     let isolated = (args.isolated || args.no_isolated).then_some(args.isolated);
-    let settings = PortSettings { vlan, sources, lossless, group_forward, isolated, unblock };
+    let rate = args.rate.map(|bits_per_second| {
+        let rate = RateLimit::new(bits_per_second);
+        RateLimit { burst_bytes: args.burst.unwrap_or(rate.burst_bytes), ..rate }
+    });
+    let rate = if args.no_rate { Some(None) } else { rate.map(Some) };
+    let storm = if args.no_storm { Some(None) } else { args.storm.map(Some) };
+    let settings =
+        PortSettings { vlan, sources, lossless, group_forward, isolated, rate, storm, unblock };
     if settings == PortSettings::default() {
         return Ok(false);
     }
@@ -286,6 +335,13 @@ pub fn part(port: &BridgePortInfo) -> String {
     if port.isolated {
         words.push("isolated".into());
     }
+    if let Some(RateLimit { bits_per_second, burst_bytes }) = port.rate {
+        let rate = human(bits_per_second as f64);
+        words.push(format!("rate {rate}bit/s, burst {burst_bytes} bytes"));
+    }
+    if let Some(frames) = port.storm {
+        words.push(format!("floods {frames} pps"));
+    }
     if port.group_forward != 0 {
         words.push(format!("link-local groups {:#06x}", port.group_forward));
     }
@@ -318,6 +374,17 @@ fn ranges(vids: &BTreeSet<u16>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_are_read_with_their_units() {
+        assert_eq!(bits("100Mbit/s").unwrap(), 100_000_000);
+        assert_eq!(bits("1.5Gbps").unwrap(), 1_500_000_000);
+        assert!(bits("100M").unwrap_err().to_string().contains("100Mbit/s"));
+        assert_eq!([frames("1000pps"), frames("2k")].map(Result::unwrap), [1000, 2000]);
+        for wrong in ["0.5", "1Mbps", "5G", "0"] {
+            assert!(frames(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn lists_of_vlans_are_written_as_they_are_read() {

@@ -3,7 +3,7 @@
 use crate::endpoint::Mac;
 use crate::error::{Error, Result};
 use crate::output::Output;
-use ringway::{BridgePortInfo, Control, Lossless, SourceAddresses, Vlan};
+use ringway::{BridgePortInfo, Control, Lossless, RateLimit, SourceAddresses, Vlan};
 use serde::Serialize;
 use std::fmt;
 
@@ -25,6 +25,11 @@ struct Settings<'a> {
     addresses: Option<Vec<String>>,
     one_address: bool,
     isolated: bool,
+    /// How much it may send, if not as much as it likes.
+    rate_bits_per_second: Option<u64>,
+    burst_bytes: Option<u64>,
+    /// How much of that may be flooded.
+    storm_frames_per_second: Option<u32>,
     lossless_ms: Option<u32>,
     group_forward: u16,
     waits_for: Option<&'a str>,
@@ -76,6 +81,9 @@ fn settings(port: &BridgePortInfo) -> Settings<'_> {
         addresses,
         one_address,
         isolated: port.isolated,
+        rate_bits_per_second: port.rate.map(|RateLimit { bits_per_second, .. }| bits_per_second),
+        burst_bytes: port.rate.map(|RateLimit { burst_bytes, .. }| burst_bytes),
+        storm_frames_per_second: port.storm,
         lossless_ms: port.lossless.map(|Lossless { patience_ms }| patience_ms),
         group_forward: port.group_forward,
         waits_for: port.waits_for.as_deref(),
