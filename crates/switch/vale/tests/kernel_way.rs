@@ -19,7 +19,8 @@ use ringway_switch_port::{
     PortMirrors, Wake,
 };
 use ringway_vale::{
-    Bridge, ByWorker, Forwarding, PortConfig, PortCounters, RingPort, SourceAddresses, Totals, Vlan,
+    Bridge, ByWorker, Forwarding, PortConfig, PortCounters, RateLimit, RingPort, SourceAddresses,
+    Totals, Vlan,
 };
 use rustix::{
     fs::{MemfdFlags, ftruncate, memfd_create},
@@ -109,6 +110,7 @@ struct World {
     ports: OwnedFd,
     settings: OwnedFd,
     counts: OwnedFd,
+    policing: OwnedFd,
 }
 
 impl World {
@@ -121,6 +123,7 @@ impl World {
         };
         let [table, seen, begun] = [SETS * 64, SETS * 16, PORTS * 64].map(map);
         let [ports, settings, counts] = [PORTS * 64, 64, PORTS * CPUS * 64].map(map);
+        let policing = map(PORTS * 64);
         let maps = Maps {
             table: table.as_fd(),
             seen: seen.as_fd(),
@@ -128,6 +131,7 @@ impl World {
             settings: settings.as_fd(),
             begun: begun.as_fd(),
             counts: counts.as_fd(),
+            policing: policing.as_fd(),
         };
         let fast = FastPath::new(maps, CPUS, [1, 2]).unwrap();
         let mut world = World {
@@ -137,6 +141,7 @@ impl World {
             ports,
             settings,
             counts,
+            policing,
         };
         world.bridge.share_table(Arc::new(fast));
         ways.iter().for_each(|way| world.attach(*way));
@@ -187,6 +192,14 @@ impl World {
         assert_eq!(pwrite(&self.counts, &bytes, at), Ok(bytes.len()));
     }
 
+    /// What the program is told of a port's limit, and what it has counted and spent.
+    fn policing(&self, port: u64) -> [u64; 5] {
+        barrier(&self.bridge);
+        let mut words = [0; 40];
+        assert_eq!(pread(&self.policing, &mut words, 64 * port), Ok(40));
+        std::array::from_fn(|i| u64::from_ne_bytes(words[8 * i..][..8].try_into().unwrap()))
+    }
+
     /// Which ports receive a frame that port `from` sends.
     fn send(&self, from: usize, dst: [u8; 6]) -> Vec<usize> {
         let frame = [&header(dst, mac(from as u8 + 1))[..], &[0; 46]].concat();
@@ -206,6 +219,7 @@ const NONE: u32 = u32::MAX;
 const TAKES_PART: u32 = 1;
 const IS_STACK: u32 = 2;
 const IS_ISOLATED: u32 = 4;
+const IS_POLICED: u32 = 8;
 
 const NIC: Option<KernelWay> = Some(KernelWay::Interface(3));
 const STACK: Option<KernelWay> = Some(KernelWay::Stack(3));
@@ -347,4 +361,42 @@ fn what_the_program_counts_is_added() {
     world.count(1, 1, [11, 20, 30, 40, 50, 60, 70, 80]);
     world.bridge.detach(1);
     assert_eq!(world.counters[1].totals().sent_packets, 13);
+}
+
+/// The program sees to the rate of a port that it looks after, and the worker to that of no such port; and to floods.
+#[test]
+fn the_program_polices_its_ports() {
+    let world = World::new("vale-policed", &[NIC, STACK, None]);
+    // A byte and a half each nanosecond.
+    let rate = Some(RateLimit { bits_per_second: 12_000_000_000, burst_bytes: 100 });
+    let limited = |rate, storm| PortConfig { rate, storm, ..config(NIC) };
+    let policed = |port| world.told(port)[0] & IS_POLICED != 0;
+    assert!(world.bridge.configure(0, limited(rate, None)));
+    assert_eq!(world.policing(0), [1, 1 << 63, 100, 0, 0]);
+    assert_eq!([policed(0), policed(1)], [true, false]);
+    assert_eq!(world.by_worker(), [None; 3]);
+    assert_eq!(world.told(0)[4], 1, "frames still pass to its stack");
+    // Past the program all that it sends goes on.
+    for _ in 0..20 {
+        assert_eq!(world.send(0, BROADCAST), [2]);
+    }
+    // Also where the worker forwards: the program drops first.
+    world.bridge.set_forwarding(&Forwarding::Flood);
+    assert!(policed(0) && world.told(0)[0] & TAKES_PART == 0);
+    let over = [0u64, 7].map(u64::to_ne_bytes).concat();
+    assert_eq!(pwrite(&world.policing, &over, 24), Ok(16));
+    world.bridge.count();
+    let totals = world.counters[0].totals();
+    assert_eq!((totals.drops.over_rate, totals.sent_packets), (7, 27));
+    assert!(world.bridge.configure(0, config(NIC)));
+    assert_eq!(world.policing(0)[..3], [0; 3]);
+    assert!(!policed(0));
+    world.bridge.set_forwarding(&Forwarding::default());
+
+    // What may be too many is the worker's to count: also what would pass to the stack.
+    assert!(world.bridge.configure(0, limited(None, Some(1))));
+    assert_eq!(world.told(0)[4], NONE);
+    assert_eq!(world.send(0, BROADCAST), [1, 2]);
+    assert_eq!(world.send(0, BROADCAST), [0usize; 0]);
+    assert_eq!(world.counters[0].totals().drops.storm, 1);
 }
