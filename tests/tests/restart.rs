@@ -13,7 +13,8 @@ use std::{
 };
 
 use ringway::{
-    BridgePortInfo, Cause, Control, Forwarding, Lossless, Port, PortSettings, SourceAddresses, Vlan,
+    BridgePortInfo, Cause, Control, Forwarding, Lossless, Port, PortSettings, RateLimit,
+    SourceAddresses, Vlan,
 };
 use ringway_testkit::{Netns, Proc, VethPair, skip_without_root};
 use ringway_tests::{
@@ -113,8 +114,8 @@ fn shown(control: &Control) -> Vec<(String, Forwarding, Vec<BridgePortInfo>)> {
 /// The same without what is counted and numbered.
 fn settings(control: &Control) -> Vec<String> {
     let port = |port: BridgePortInfo| {
-        let BridgePortInfo { name, vlan, sources, lossless, mode, .. } = port;
-        format!("{name} {vlan:?} {sources:?} {lossless:?} {mode:?}")
+        let BridgePortInfo { name, vlan, sources, lossless, rate, storm, mode, .. } = port;
+        format!("{name} {vlan:?} {sources:?} {lossless:?} {rate:?} {storm:?} {mode:?}")
     };
     let lines = shown(control).into_iter().flat_map(|(name, forwarding, ports)| {
         let ports = ports.into_iter().map(port);
@@ -169,7 +170,9 @@ fn what_was_set_up_is_there_again() {
         let change = |name: &str, settings| control.switch_port(name, settings).unwrap();
         for name in ["vale0:a0", "vale0:b0"] {
             let vlan = Some(Vlan::Access(7));
-            change(name, PortSettings { vlan, ..PortSettings::default() });
+            let rate = Some(Some(RateLimit::new(1_000_000_000)));
+            let storm = Some(Some(100_000));
+            change(name, PortSettings { vlan, rate, storm, ..PortSettings::default() });
         }
         let only = Some(SourceAddresses::Only(vec![MAC]));
         let lossless = Some(Some(Lossless { patience_ms: 77 }));

@@ -7,8 +7,8 @@ use libc::{EBUSY, EEXIST, EINVAL, ENOENT, ENOMEM, ENXIO};
 use ringway_abi::Dir;
 use ringway_errno::errno;
 use ringway_proto::{
-    Extmem, Flow, Forwarding, Grant, Lossless, Options, PortSettings, PortShape, Registration,
-    Reply, Request, RingBackend, RingSelection,
+    Extmem, Flow, Forwarding, Grant, Lossless, Options, PortSettings, PortShape, RateLimit,
+    Registration, Reply, Request, RingBackend, RingSelection,
 };
 use ringway_region::Sizes;
 use ringway_registry::{Caller, Registry, Settings};
@@ -832,6 +832,22 @@ fn switch_ports_take_what_can_be() {
     assert_eq!(set("vale0:a", lossless(1000)), Ok(()));
     assert_eq!(set("vale0:a", vlan(Vlan::Access(4095))), Err(EINVAL));
     assert_eq!(set("vale0:a", lossless(u32::MAX)), Err(EINVAL));
+    let rate = |bits_per_second, burst_bytes| PortSettings {
+        rate: Some(Some(RateLimit { bits_per_second, burst_bytes })),
+        ..Default::default()
+    };
+    let storm = |frames| PortSettings { storm: Some(Some(frames)), ..Default::default() };
+    assert_eq!(set("vale0:a", rate(8_000, 1514)), Err(EINVAL), "it is lossless");
+    let lossy = PortSettings { lossless: Some(None), ..rate(8_000, 1514) };
+    assert_eq!(set("vale0:a", lossy), Ok(()), "and not any more");
+    assert_eq!(set("vale0:a", lossless(1000)), Err(EINVAL), "it has a rate");
+    for (bits, burst) in [(7_999, 1514), (u64::MAX, 1514), (8_000, 1513), (8_000, u64::MAX)] {
+        assert_eq!(set("vale0:a", rate(bits, burst)), Err(EINVAL), "{bits} {burst}");
+    }
+    assert_eq!(set("vale0:a", storm(0)), Err(EINVAL));
+    assert_eq!(set("vale0:a", storm(1)), Ok(()));
+    let neither = PortSettings { rate: Some(None), storm: Some(None), ..lossless(1000) };
+    assert_eq!(set("vale0:a", neither), Ok(()));
     assert_eq!(set("vale0:b", lossless(1000)), Err(ENXIO));
     assert_eq!(set("vale1:a", lossless(1000)), Err(ENOENT));
     let hash = |over: &str| Forwarding::Hash { over: vec![over.into()], back: None };

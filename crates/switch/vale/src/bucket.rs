@@ -181,7 +181,7 @@ mod tests {
             |burst: &Burst<'_>| burst.frames.iter().map(|f| f.status).collect::<Vec<_>>();
         let (fine, over) = (FrameStatus::Fine, FrameStatus::OverRate);
         assert_eq!(statuses(&burst), [fine, over, over]);
-        // One that has gone a part of its way goes on.
+        // A frame that has gone a part of its way goes on.
         burst.frames.iter_mut().for_each(|f| (f.status, f.len) = (fine, 600));
         bucket.check(&mut burst, true);
         assert_eq!(statuses(&burst), [fine, over, over]);

@@ -43,6 +43,26 @@ fn stats_tell_what_each_port_has_sent_and_received() {
     assert_eq!(shown["trunk"], serde_json::json!([10, 20, 21, 22]));
     assert_eq!([&shown["isolated"], &shown["native"]], [&true.into(), &serde_json::Value::from(1)]);
     choose(&["switch", "port", "vale0:b", "--no-isolated"]);
+    let limits = ["--rate", "100Mbit/s", "--storm", "1000pps"];
+    let said = home.failure(&[&["switch", "port", "vale0:b"][..], &limits].concat());
+    assert!(said.contains("--no-rate or --lossy"), "{said}");
+    choose(&[&["switch", "port", "vale0:b", "--lossy"][..], &limits].concat());
+    let shown = home.json(&["switch", "port", "vale0:b"]);
+    let shown = find(&shown, "switch_port_settings");
+    let limits =
+        ["rate_bits_per_second", "burst_bytes", "storm_frames_per_second"].map(|name| &shown[name]);
+    assert_eq!(limits, [100_000_000, 1_250_000, 1000]);
+    choose(&["switch", "port", "vale0:b", "--rate", "1Mbps", "--burst", "9kB"]);
+    let listed = home.json(&["switch", "list"]);
+    let part = &find(&listed, "switch")["ports"][0]["part"];
+    let limits = "rate 1.000 Mbit/s, burst 9000 bytes; floods 1000 pps";
+    assert_eq!(*part, *format!("trunk 10,20-22, native 1; {limits}"));
+    choose(&["switch", "port", "vale0:b", "--no-rate", "--no-storm"]);
+    for (wrong, remedy) in [("--rate=100", "100Mbit/s"), ("--storm=5Mbps", "1000pps")] {
+        let output = home.run(&["switch", "port", "vale0:b", wrong]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(remedy), "{said}");
+    }
     assert!(home.failure(&["switch", "port", "vale0:none"]).contains("switch list"));
     choose(&["switch", "port", "vale0:b", "--no-vlan", "--lossy"]);
     assert!(home.failure(&["switch", "port", "vale0:b", "--access", "5000"]).contains("4094"));
