@@ -250,6 +250,47 @@ fn vlans_are_kept_apart() {
     });
 }
 
+/// Between an access port and trunks, with a tag at one end, at both, and at none.
+#[test]
+fn tagged_frames_take_the_kernels_path() {
+    if skip_without_root("tagged_frames_take_the_kernels_path") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("tagged_frames_take_the_kernels_path", |home| {
+        let control = Control::connect().unwrap();
+        let containers = Containers::new(4);
+        containers.attach(&control);
+        let trunk = |native| Vlan::Trunk { allowed: [5, 6].into(), native };
+        let vlans = [Vlan::Access(5), trunk(None), trunk(Some(7)), trunk(Some(5))];
+        for (number, vlan) in vlans.into_iter().enumerate() {
+            let settings = PortSettings { vlan: Some(vlan), ..PortSettings::default() };
+            control.switch_port(&format!("vale0:c{number}"), settings).unwrap();
+            let mode = port(&control, &format!("vale0:c{number}")).mode;
+            assert_eq!(mode.as_deref(), Some("kernel"));
+        }
+        let [access, trunk, other, native] = &containers.there[..] else { panic!("four") };
+        // As 802.1Q devices, which not all kernels have.
+        let _tags = [trunk, other].map(|netns| [netns.tag("eth0", 0x8100, 5), netns.untag("eth0")]);
+        for (from, to, address) in [
+            (access, trunk, "10.8.0.2"),
+            (trunk, access, "10.8.0.1"),
+            (trunk, other, "10.8.0.3"),
+            (native, other, "10.8.0.3"),
+            (access, native, "10.8.0.4"),
+        ] {
+            let number = containers.there.iter().position(|netns| std::ptr::eq(netns, from));
+            let name = format!("vale0:c{}", number.unwrap());
+            from.ping(&format!("-c 1 -W 5 {address}"));
+            let whole = bytes_of_a_frame(&control, &name, || tcp(from, to, address, 32));
+            assert!(whole > 3 * 1514, "{name} to {address}: {whole} bytes a frame");
+        }
+        control.switch_delete("vale0").unwrap();
+        drop((control, containers));
+        home.assert_left();
+    });
+}
+
 /// A frame that its receiver's interface does not send is dropped, and counted there; one for a program
 /// comes up; an address that moves is found where it is.
 #[test]

@@ -10,7 +10,7 @@ use crate::{
     sys::{Tagger, detach},
 };
 
-/// A program at an interface's egress that gives frames a tag; dropping it ends that.
+/// A program at an interface that gives frames a tag, or takes it; dropping it ends that.
 pub struct Tagging {
     link: OwnedFd,
 }
@@ -35,6 +35,14 @@ impl Netns {
         let attach = || Tagger::load(kind, value)?.attach(ifindex);
         let link = self.enter(attach);
         Tagging { link: link.unwrap_or_else(|e| panic!("{interface}: no tags: {e}")) }
+    }
+
+    /// Takes the tag off every frame that comes by `interface` from now on.
+    pub fn untag(&self, interface: &str) -> Tagging {
+        let ifindex = self.ifindex(interface);
+        let attach = || Tagger::untagger()?.attach(ifindex);
+        let link = self.enter(attach);
+        Tagging { link: link.unwrap_or_else(|e| panic!("{interface}: tags stay: {e}")) }
     }
 
     /// The number of an interface here.

@@ -12,7 +12,9 @@ struct __sk_buff {
 	__u32 queue_mapping;
 	__u32 protocol;
 	__u32 vlan_present;
-	__u32 not_needed[4];
+	__u32 vlan_tci;
+	__u32 vlan_proto;
+	__u32 not_needed[2];
 	__u32 ifindex;
 	__u32 not_needed_either[8];
 	__u32 data;

@@ -3,8 +3,9 @@
  * comes to user space. A port is an attached interface, at its ingress, or the host's stack behind one, at
  * the interface's egress.
  *
- * Sure is: one machine sends to another, the switch knows both, each behind a port that takes part, and the
- * source is the one by which the frame came. All else goes to the worker, by a pair of interfaces.
+ * Sure is: one machine sends to another, the switch knows both, each behind a port that takes part and has the
+ * frame's VLAN, and the source is the one by which the frame came. All else goes to the worker, by a pair of
+ * interfaces: of tags, those that are in the frame's bytes, that name no VLAN, or that have another behind them.
  *
  * An interface and its stack are on one wire: what is for all, or perhaps for the other of the two, goes
  * on as it would without a switch, and the worker, which has a copy, gives it to the others alone. So a
@@ -14,7 +15,7 @@
  * goes to the worker has a number, and the last one of each pair of addresses is noted: frames of that
  * pair go to the worker, too, until it has seen that one.
  *
- * The worker writes `table`, `ports` and `settings`, the program the others; see the crate
+ * The worker writes `table`, `ports`, `vlans` and `settings`, the program the others; see the crate
  * ringway-fastpath, which has the same layouts.
  */
 #include "classifier.h"
@@ -53,6 +54,8 @@ static __u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
 static __u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
 static long (*const bpf_clone_redirect)(struct __sk_buff *skb, __u32 ifindex, __u64 flags) = (void *)13;
 static long (*const bpf_redirect_peer)(__u32 ifindex, __u64 flags) = (void *)155;
+static long (*const bpf_skb_vlan_push)(struct __sk_buff *skb, __u16 kind, __u16 tag) = (void *)18;
+static long (*const bpf_skb_vlan_pop)(struct __sk_buff *skb) = (void *)19;
 static __u64 (*const bpf_ktime_get_coarse_ns)(void) = (void *)160;
 
 struct set {
@@ -77,6 +80,11 @@ struct port {
 	/* The interface's stack, or the stack's interface, if frames pass between the two; or NONE. */
 	__u32 beside;
 	__u32 unused[9];
+};
+
+/* A bit for each VLAN in which a port's frames are tagged. */
+struct vlans {
+	__u64 tagged[64];
 };
 
 struct settings {
@@ -143,6 +151,7 @@ struct place {
 SHARED_ARRAY(table, struct set, SETS);
 SHARED_ARRAY(seen, struct seen, SETS);
 SHARED_ARRAY(ports, struct port, PORTS);
+SHARED_ARRAY(vlans, struct vlans, PORTS);
 SHARED_ARRAY(settings, struct settings, 1);
 SHARED_ARRAY(begun, struct begun, PORTS);
 /* For each port and each processor; as many as switch.rs says. */
@@ -255,6 +264,20 @@ static inline __attribute__((always_inline)) int is_over_rate(struct __sk_buff *
 	return 0;
 }
 
+/* The type of a tagged frame, in the order of the wire. */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define TAG 0x0081
+#else
+#define TAG 0x8100
+#endif
+
+static inline int is_tagged_in(__u32 port, __u32 vid)
+{
+	const struct vlans *of_port = bpf_map_lookup_elem(&vlans, &port);
+
+	return of_port && *(const volatile __u64 *)&of_port->tagged[vid >> 6 & 63] >> (vid & 63) & 1;
+}
+
 static inline struct counts *counts_of(__u32 port, __u32 cpus)
 {
 	const __u32 at = port * cpus + bpf_get_smp_processor_id();
@@ -307,8 +330,9 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 	struct known source, destination;
 	struct counts *sent, *received;
 	struct pair *pair;
+	const __u32 tag = skb->vlan_present ? 4 : 0;
 	__u64 dst = 0, src = 0, vlan;
-	__u32 second, cpus, hash, key, known = NONE;
+	__u32 second, cpus, hash, key, vid, leaves_with = tag, known = NONE;
 
 	place = bpf_map_lookup_elem(&places, &index);
 	if (!place)
@@ -332,12 +356,19 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 		return slow_path(skb, place, 0, 0, NONE, cpus, is_stack);
 	if (!(from->flags & TAKES_PART))
 		goto unsure;
-	if (settings_->flags & LOOKS_AT_TAGS &&
-	    (skb->vlan_present || (data[12] == 0x81 && data[13] == 0)))
+	vid = from->vid;
+	if (settings_->flags & LOOKS_AT_TAGS) {
+		if (data[12] == 0x81 && data[13] == 0)
+			goto unsure;
+		if (tag) {
+			vid = skb->vlan_tci & 0xfff;
+			if ((__u16)skb->vlan_proto != TAG || !vid || !is_tagged_in(place->port, vid))
+				goto unsure;
+		}
+	}
+	if (vid == NONE)
 		goto unsure;
-	vlan = (__u64)from->vid << 48;
-	if (from->vid == NONE)
-		goto unsure;
+	vlan = (__u64)vid << 48;
 	destination = look_up(settings_, dst | vlan);
 	second = bpf_ktime_get_coarse_ns() / 1000000000;
 	if (!destination.second ||
@@ -348,7 +379,11 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 	if (source.port != place->port || !source.second || key == place->port)
 		goto unsure;
 	to = bpf_map_lookup_elem(&ports, &key);
-	if (!to || !(to->flags & TAKES_PART) || to->vid != from->vid)
+	if (!to || !(to->flags & TAKES_PART))
+		goto unsure;
+	if (settings_->flags & LOOKS_AT_TAGS)
+		leaves_with = to->vid == vid ? 0 : 4;
+	if (to->vid != vid && !is_tagged_in(key, vid))
 		goto unsure;
 	if (*source.second != second)
 		*source.second = second;
@@ -374,14 +409,19 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 	}
 	pair->since = 0;
 	sent->sent_packets++;
-	sent->sent_bytes += skb->len;
+	sent->sent_bytes += skb->len + tag;
 	/* A tag is not counted. */
 	if (!skb->gso_size && skb->len > to->max_frame + 4) {
 		received->too_long++;
 		return TC_ACT_SHOT;
 	}
+	/* It fails for want of memory. */
+	if (leaves_with != tag && (tag ? bpf_skb_vlan_pop(skb) : bpf_skb_vlan_push(skb, TAG, vid))) {
+		sent->not_copied++;
+		return TC_ACT_SHOT;
+	}
 	received->received_packets++;
-	received->received_bytes += skb->len;
+	received->received_bytes += skb->len + leaves_with;
 	if (to->ifindex == from->ifindex)
 		return TC_ACT_UNSPEC;
 	set_mark(skb, to->flags & IS_STACK ? INJECTED : FORWARDED);

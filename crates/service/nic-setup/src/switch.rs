@@ -62,12 +62,13 @@ pub(crate) struct SwitchParts {
     stack_program: Fd,
     places: Fd,
     /// Of [`Maps`].
-    maps: [Fd; 7],
+    maps: [Fd; 8],
     cpus: usize,
 }
 
 /// The names of those.
-const MAPS: [&str; 7] = ["table", "seen", "ports", "settings", "begun", "counts", "policing"];
+const MAPS: [&str; 8] =
+    ["table", "seen", "ports", "vlans", "settings", "begun", "counts", "policing"];
 
 /// A port whose frames a program looks at, as long as this is there or another holds its link. `W`: the way
 /// from the program to the worker.
@@ -112,9 +113,9 @@ impl SwitchProgram {
     pub fn new(secret: [u64; 2]) -> Result<(SwitchProgram, FastPath), Error> {
         let SwitchParts { program, stack_program, places, maps, cpus } =
             helper::run(MakeSwitchProgram)?;
-        let [table, seen, ports, settings, begun, counts, policing] =
+        let [table, seen, ports, vlans, settings, begun, counts, policing] =
             maps.each_ref().map(Fd::as_fd);
-        let maps = Maps { table, seen, ports, settings, begun, counts, policing };
+        let maps = Maps { table, seen, ports, vlans, settings, begun, counts, policing };
         let table = FastPath::new(maps, cpus, secret).map_err(refused(""))?;
         Ok((SwitchProgram { program, stack_program, places }, table))
     }

@@ -66,6 +66,7 @@ const SETTINGS: usize = 64;
 const SETTINGS_FLAGS: usize = 16;
 const SETTINGS_AGEING: usize = 20;
 const SETTINGS_CPUS: usize = 24;
+const VLANS: usize = 8 * VLAN_WORDS;
 const BEGUN: usize = 64;
 const COUNTS: usize = 64;
 const POLICING: usize = 64;
@@ -85,12 +86,16 @@ const NONE: u32 = u32::MAX;
 /// A key that no address has.
 const EMPTY: u64 = u64::MAX;
 
+/// Words of a bit for each VLAN.
+pub const VLAN_WORDS: usize = 64;
+
 /// The maps, by the names that they have in `switch.bpf.c`.
 #[derive(Clone, Copy, Debug)]
 pub struct Maps<'a> {
     pub table: BorrowedFd<'a>,
     pub seen: BorrowedFd<'a>,
     pub ports: BorrowedFd<'a>,
+    pub vlans: BorrowedFd<'a>,
     pub settings: BorrowedFd<'a>,
     pub begun: BorrowedFd<'a>,
     pub counts: BorrowedFd<'a>,
@@ -109,7 +114,7 @@ pub struct FastPort {
     /// The stack behind an interface, or the interface before a stack, if frames for all pass between the
     /// two, so that the worker has nothing to do about it.
     pub beside: Option<u8>,
-    /// The VLAN of its untagged frames; 0 where the switch looks at no tags. `None`: it has none.
+    /// The VLAN of its untagged frames; 0 where they are in none. `None`: it has no such frames.
     pub vid: Option<u16>,
     /// Bytes of the longest frame that it sends, without a tag.
     pub max_frame: u32,
@@ -121,6 +126,7 @@ pub struct FastPath {
     table: Shared,
     seen: Shared,
     ports: Shared,
+    vlans: Shared,
     settings: Shared,
     begun: Shared,
     counts: Shared,
@@ -156,6 +162,7 @@ impl FastPath {
             table: map(SETS * SET, |maps| maps.table)?,
             seen: map(SETS * SEEN, |maps| maps.seen)?,
             ports: map(PORTS * PORT, |maps| maps.ports)?,
+            vlans: map(PORTS * VLANS, |maps| maps.vlans)?,
             settings: map(SETTINGS, |maps| maps.settings)?,
             begun: map(PORTS * BEGUN, |maps| maps.begun)?,
             counts: map(PORTS * cpus * COUNTS, |maps| maps.counts)?,
@@ -230,6 +237,17 @@ impl FastPath {
         let stack = if is_stack { IS_STACK } else { 0 };
         let isolated = if is_isolated { IS_ISOLATED } else { 0 };
         flags.store(TAKES_PART | stack | isolated | policed, Release);
+    }
+
+    /// The VLANs in which the port's frames are tagged, a bit for each. It takes part in others by
+    /// [its untagged frames](FastPort::vid) alone.
+    pub fn set_tagged(&self, port: u8, tagged: &[u64; VLAN_WORDS]) {
+        for (at, bits) in tagged.iter().enumerate() {
+            let word = self.vlans.u64(usize::from(port) * VLANS + 8 * at);
+            if word.load(Relaxed) != *bits {
+                word.store(*bits, Relaxed);
+            }
+        }
     }
 
     /// The words of a limit; all are 0 where there is none.

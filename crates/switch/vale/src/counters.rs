@@ -35,18 +35,15 @@ pub enum ByWorker {
     NoLink,
     /// The switch does not forward by what it has learned.
     Forwarding,
-    /// The port has no VLAN for untagged frames.
-    Tagged,
 }
 
 impl ByWorker {
-    const ALL: [ByWorker; 6] = [
+    const ALL: [ByWorker; 5] = [
         ByWorker::Monitored,
         ByWorker::Lossless,
         ByWorker::Blocked,
         ByWorker::NoLink,
         ByWorker::Forwarding,
-        ByWorker::Tagged,
     ];
 }
 

@@ -172,7 +172,6 @@ impl BridgePort {
             (self.config.is_down, ByWorker::NoLink),
             (self.shown > 0 || self.copies > 1, ByWorker::Monitored),
             (!self.lossless_queues.is_empty(), ByWorker::Lossless),
-            (self.vlans.untagged().is_none(), ByWorker::Tagged),
         ];
         if let Some((_, why)) = why.into_iter().find(|(is_so, _)| *is_so) {
             return Some(Err(why));

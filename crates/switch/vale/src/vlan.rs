@@ -7,11 +7,12 @@
 //! ports of a VLAN as other untagged frames do.
 #![expect(
     clippy::indexing_slicing,
-    reason = "4096 entries, indexed by VLAN numbers of 12 bits; frames are counted before they are indexed"
+    reason = "VLAN numbers have 12 bits, of which six say the word; frames are counted before they are indexed"
 )]
 
 use std::collections::BTreeSet;
 
+use ringway_fastpath::VLAN_WORDS;
 use ringway_switch_port::{Burst, Drops, Frame, FrameStatus, HEADER};
 use serde::{Deserialize, Serialize};
 
@@ -37,8 +38,8 @@ const LAST: u16 = 4094;
 pub(crate) struct PortVlans {
     /// That of untagged frames.
     untagged: Option<u16>,
-    /// Those of tagged frames; there is no 0.
-    tagged: Box<[bool; 4096]>,
+    /// Those of tagged frames, a bit for each; there is no 0.
+    tagged: Box<[u64; VLAN_WORDS]>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,20 +50,30 @@ enum Form {
 
 impl PortVlans {
     pub fn new(vlan: &Vlan) -> PortVlans {
-        let mut tagged = Box::new([false; 4096]);
+        let mut tagged = Box::new([0; VLAN_WORDS]);
+        let mut add = |vid: u16| tagged[usize::from(vid >> 6)] |= 1 << (vid & 63);
         let untagged = match vlan {
             Vlan::Unaware => {
-                tagged[1..=usize::from(LAST)].fill(true);
+                (1..=LAST).for_each(add);
                 Some(0)
             }
             Vlan::Access(vid) => Some(*vid),
             Vlan::Trunk { allowed, native } => {
-                let valid = allowed.iter().filter(|vid| (1..=LAST).contains(vid));
-                valid.for_each(|vid| tagged[usize::from(*vid)] = true);
+                allowed.iter().copied().filter(|vid| (1..=LAST).contains(vid)).for_each(&mut add);
                 *native
             }
         };
         PortVlans { untagged, tagged }
+    }
+
+    /// Those in which its frames are tagged, a bit for each.
+    pub fn tagged(&self) -> &[u64; VLAN_WORDS] {
+        &self.tagged
+    }
+
+    /// Whether its frames of this VLAN, of 12 bits, are tagged, if they are not those without a tag.
+    fn has_tagged(&self, vid: u16) -> bool {
+        self.tagged[usize::from(vid >> 6 & 63)] >> (vid & 63) & 1 != 0
     }
 
     /// Notes for each frame that the port has sent where it belongs; those that the port may not
@@ -79,7 +90,7 @@ impl PortVlans {
                 _ if length == 0 => None,
                 Some(_) if length < 18 => None,
                 Some(0) | None => self.untagged,
-                Some(vid) => self.tagged[usize::from(vid)].then_some(vid),
+                Some(vid) => self.has_tagged(vid).then_some(vid),
             };
             let frame = &mut burst.frames[i];
             match vid {
@@ -98,7 +109,7 @@ impl PortVlans {
         if self.untagged == Some(vid) {
             Some(Form::Untagged)
         } else {
-            self.tagged[usize::from(vid & 0xfff)].then_some(Form::Tagged)
+            self.has_tagged(vid).then_some(Form::Tagged)
         }
     }
 

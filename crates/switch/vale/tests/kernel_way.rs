@@ -10,7 +10,7 @@ use std::{
 
 use common::{BROADCAST, Client, barrier, bytes, header, mac};
 use ringway_abi::Dir;
-use ringway_fastpath::{FastPath, Maps, PORTS, SETS};
+use ringway_fastpath::{FastPath, Maps, PORTS, SETS, VLAN_WORDS};
 use ringway_kring::{Doorbell, Kring};
 use ringway_mirror::{Mirror, MirrorMode, Mirrors};
 use ringway_region::RingInit;
@@ -108,6 +108,7 @@ struct World {
     clients: Vec<Client>,
     counters: Vec<Arc<PortCounters>>,
     ports: OwnedFd,
+    vlans: OwnedFd,
     settings: OwnedFd,
     counts: OwnedFd,
     policing: OwnedFd,
@@ -123,11 +124,12 @@ impl World {
         };
         let [table, seen, begun] = [SETS * 64, SETS * 16, PORTS * 64].map(map);
         let [ports, settings, counts] = [PORTS * 64, 64, PORTS * CPUS * 64].map(map);
-        let policing = map(PORTS * 64);
+        let [policing, vlans] = [64, 8 * VLAN_WORDS].map(|bytes| map(PORTS * bytes));
         let maps = Maps {
             table: table.as_fd(),
             seen: seen.as_fd(),
             ports: ports.as_fd(),
+            vlans: vlans.as_fd(),
             settings: settings.as_fd(),
             begun: begun.as_fd(),
             counts: counts.as_fd(),
@@ -139,6 +141,7 @@ impl World {
             clients: Vec::new(),
             counters: Vec::new(),
             ports,
+            vlans,
             settings,
             counts,
             policing,
@@ -174,6 +177,16 @@ impl World {
         let mut words = [0; 20];
         assert_eq!(pread(&self.ports, &mut words, 64 * port + 8), Ok(20));
         std::array::from_fn(|i| u32::from_ne_bytes(words[4 * i..][..4].try_into().unwrap()))
+    }
+
+    /// The VLANs in which a port's frames are tagged, as the program reads them.
+    fn tagged(&self, port: u64) -> Vec<u16> {
+        barrier(&self.bridge);
+        let mut words = [0; 8 * VLAN_WORDS];
+        assert_eq!(pread(&self.vlans, &mut words, 512 * port), Ok(512));
+        let word = |at: usize| u64::from_ne_bytes(words[8 * at..][..8].try_into().unwrap());
+        let bit = |vid: &u16| word(usize::from(*vid) / 64) >> (vid % 64) & 1 != 0;
+        (0..4096).filter(bit).collect()
     }
 
     /// Ageing, and whether tags are looked at.
@@ -232,6 +245,22 @@ fn monitor(mode: MirrorMode, client: &Client) -> Vec<Mirrors> {
     vec![std::iter::once(Mirror::new(ring, Arc::new(Doorbell::new().unwrap()), mode)).collect()]
 }
 
+/// A trunk's VLANs are a bit each, and gone when they are another's.
+#[test]
+fn a_port_takes_part_in_its_vlans() {
+    let world = World::new("vale-trunk", &[NIC, OTHER]);
+    let with = |vlan| PortConfig { vlan, ..config(NIC) };
+    let all: Vec<u16> = (1..=4094).collect();
+    assert_eq!(world.tagged(0), all, "an unaware port passes all on");
+    let allowed = [1, 63, 64, 100, 4094, 4095, 0];
+    let trunk = Vlan::Trunk { allowed: allowed.into(), native: Some(7) };
+    assert!(world.bridge.configure(0, with(trunk)));
+    assert_eq!(world.tagged(0), [1, 63, 64, 100, 4094]);
+    assert_eq!((world.tagged(1), world.told(0)[2]), (all, 7));
+    assert!(world.bridge.configure(0, with(Vlan::Access(5))));
+    assert_eq!((world.tagged(0), world.told(0)[2]), (vec![], 5));
+}
+
 /// Each reason why the worker forwards for a port, alone, and gone again.
 #[test]
 fn a_port_says_why_the_worker_forwards() {
@@ -245,7 +274,7 @@ fn a_port_says_why_the_worker_forwards() {
             PortConfig { lossless: Some(Default::default()), ..plain.clone() },
             Some(ByWorker::Lossless),
         ),
-        (PortConfig { vlan: trunk(None), ..plain.clone() }, Some(ByWorker::Tagged)),
+        (PortConfig { vlan: trunk(None), ..plain.clone() }, None),
         (PortConfig { vlan: trunk(Some(7)), ..plain.clone() }, None),
         (PortConfig { isolated: true, ..plain.clone() }, None),
     ] {

@@ -11,6 +11,7 @@ const BPF_LINK_GET_NEXT_ID: libc::c_long = 31;
 const BPF_LINK_DETACH: libc::c_long = 34;
 
 const BPF_PROG_TYPE_SCHED_CLS: u32 = 3;
+const BPF_TCX_INGRESS: u32 = 46;
 const BPF_TCX_EGRESS: u32 = 47;
 /// Before all others.
 const BPF_F_BEFORE: u32 = 1 << 3;
@@ -74,38 +75,51 @@ pub fn programs_at(ifindex: u32, hook: u32) -> Vec<u32> {
     ids.into_iter().take(count as usize).collect()
 }
 
-/// A program for the traffic control that gives frames a VLAN tag.
-pub struct Tagger(OwnedFd);
+/// A program for the traffic control that gives frames a VLAN tag, or takes it.
+pub struct Tagger {
+    program: OwnedFd,
+    hook: u32,
+}
+
+/// An instruction: its code and registers, and what they work with.
+type Instruction = (u32, i32);
 
 impl Tagger {
     /// `bpf_skb_vlan_push(skb, kind, value); return TCX_NEXT;`
     pub fn load(kind: u16, value: u16) -> io::Result<Tagger> {
         const VLAN_PUSH: i32 = 18;
+        let push = [(0x02b7, i32::from(kind.to_be())), (0x03b7, i32::from(value))];
+        Tagger::of(BPF_TCX_EGRESS, &[&push[..], &[(0x0085, VLAN_PUSH)]].concat())
+    }
+
+    /// `bpf_skb_vlan_pop(skb); return TCX_NEXT;`
+    pub fn untagger() -> io::Result<Tagger> {
+        const VLAN_POP: i32 = 19;
+        Tagger::of(BPF_TCX_INGRESS, &[(0x0085, VLAN_POP)])
+    }
+
+    /// What is done at a hook, before other programs.
+    fn of(hook: u32, what: &[Instruction]) -> io::Result<Tagger> {
         const TCX_NEXT: i32 = -1;
-        // Code and registers, and what they work with.
-        let program = [
-            (0x02b7, i32::from(kind.to_be())),
-            (0x03b7, i32::from(value)),
-            (0x0085, VLAN_PUSH),
-            (0x00b7, TCX_NEXT),
-            (0x0095, 0),
-        ]
-        .map(|(insn, immediate): (u32, i32)| [insn, immediate as u32]);
+        let all = [what, &[(0x00b7, TCX_NEXT), (0x0095, 0)]].concat();
+        let program: Vec<[u32; 2]> =
+            all.into_iter().map(|(insn, immediate)| [insn, immediate as u32]).collect();
         let mut attr = [0; 18];
         (attr[0], attr[1]) = (BPF_PROG_TYPE_SCHED_CLS, program.len() as u32);
         attr[2..4].copy_from_slice(&halves(program.as_ptr() as u64));
         attr[4..6].copy_from_slice(&halves(c"Dual BSD/GPL".as_ptr() as u64));
-        attr[17] = BPF_TCX_EGRESS;
+        attr[17] = hook;
         // SAFETY: the addresses are those of the program, with its length beside it, and of a C string,
         // both alive during the call. The command makes a descriptor.
-        unsafe { make(BPF_PROG_LOAD, &mut attr) }.map(Tagger)
+        let program = unsafe { make(BPF_PROG_LOAD, &mut attr) }?;
+        Ok(Tagger { program, hook })
     }
 
-    /// It sees what leaves by an interface of the calling thread's network namespace, before all other
+    /// It sees what leaves, or comes, by an interface of the calling thread's network namespace, before all other
     /// programs, until the result is dropped.
     pub fn attach(&self, ifindex: u32) -> io::Result<OwnedFd> {
-        let program = self.0.as_raw_fd() as u32;
-        let mut attr = [program, ifindex, BPF_TCX_EGRESS, BPF_F_BEFORE];
+        let program = self.program.as_raw_fd() as u32;
+        let mut attr = [program, ifindex, self.hook, BPF_F_BEFORE];
         // SAFETY: the command takes no addresses, and makes a descriptor.
         unsafe { make(BPF_LINK_CREATE, &mut attr) }
     }

@@ -150,7 +150,6 @@ fn with_path(mode: &str, by_worker: Option<ByWorker>) -> String {
         Some(ByWorker::Blocked) => "it is blocked",
         Some(ByWorker::NoLink) => "it has no link",
         Some(ByWorker::Forwarding) => "the switch does not forward by what it learns",
-        Some(ByWorker::Tagged) => "its frames are tagged",
     };
     format!("{mode}, by the worker: {why}")
 }

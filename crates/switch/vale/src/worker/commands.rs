@@ -201,6 +201,9 @@ impl Worker {
         for (index, how) in ports.into_iter().enumerate() {
             let port = how.and_then(Result::ok);
             let limit = self.members[index].as_deref().and_then(BridgePort::fast_limit);
+            if let Some(member) = &self.members[index] {
+                fast.set_tagged(index as PortIndex, member.vlans.tagged());
+            }
             let begun = fast.set_port(index as PortIndex, port, limit);
             if let (Some(member), Some(counters)) =
                 (&mut self.members[index], &self.counters[index])
