@@ -252,7 +252,7 @@ fn every_port_gets_what_a_bridge_gives_it() {
             for _ in 0..FRAMES {
                 let from = random.below(PORTS as u64) as usize;
                 let sent = any_frame(&mut random, &ports[from], number);
-                // What nobody is to receive is followed by one that others are: then it has passed, too.
+                // A frame that nobody is to receive is followed by a broadcast: then it has passed, too.
                 let own = [2, 0, 0, 0, 2, from as u8];
                 let after = frame([0xff; 6], own, None, number + 1, 60);
                 number += 2;
