@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use ringway::{BridgePortInfo, Control, Port, PortSettings, RateLimit};
-use ringway_proto::PortTotals;
+use ringway_proto::{PortDrops, PortTotals};
 use ringway_testkit::{Netns, PacketSocket, Proc, VethPair, frame, skip_without_root};
 use ringway_tests::{isolated, one_at_a_time, until};
 
@@ -106,15 +106,17 @@ impl World {
         let mut counted = [before, received_before];
         until("all are counted", || {
             let [now, received] = ["vale0:c0", "vale0:c1"].map(|name| self.totals(name));
-            let since = |now: PortTotals, before: PortTotals| {
-                let mut since = PortTotals::default();
-                since.sent_packets = now.sent_packets - before.sent_packets;
-                since.received_packets = now.received_packets - before.received_packets;
-                since.received_bytes = now.received_bytes - before.received_bytes;
-                since.drops.over_rate = now.drops.over_rate - before.drops.over_rate;
-                since.drops.storm = now.drops.storm - before.drops.storm;
-                since.drops.ring_full = now.drops.ring_full - before.drops.ring_full;
-                since
+            let since = |now: PortTotals, before: PortTotals| PortTotals {
+                sent_packets: now.sent_packets - before.sent_packets,
+                received_packets: now.received_packets - before.received_packets,
+                received_bytes: now.received_bytes - before.received_bytes,
+                drops: PortDrops {
+                    over_rate: now.drops.over_rate - before.drops.over_rate,
+                    storm: now.drops.storm - before.drops.storm,
+                    ring_full: now.drops.ring_full - before.drops.ring_full,
+                    ..PortDrops::default()
+                },
+                ..PortTotals::default()
             };
             counted = [since(now, before), since(received, received_before)];
             let [now, received] = &counted;

@@ -61,7 +61,7 @@ pub(crate) fn switch_port_bytes(port: &BridgePortInfo) -> usize {
     };
     let texts = [&port.mode, &port.waits_for, &port.loops_with];
     let texts = texts.into_iter().flatten().map(String::len).sum::<usize>();
-    250 + port.name.len() + texts + vlans + sources
+    300 + port.name.len() + texts + vlans + sources
 }
 
 /// Shortens the texts of filters and action programs, where there are many and long ones.

@@ -47,10 +47,11 @@ impl Bridges {
             let mut ports: Vec<_> = entry.ports.iter().collect();
             ports.sort_by_key(|port| port.index);
             let ports = ports.into_iter().filter(move |port| u32::from(port.index) >= from);
-            let shown = ports.map(|port| (port.index.into(), Shown::Port(port.info(entry, &mode))));
+            let shown = ports
+                .map(|port| (port.index.into(), Shown::Port(Box::new(port.info(entry, &mode)))));
             let absent = (FIRST_ABSENT..).zip(&entry.expected).filter(move |(at, _)| *at >= from);
-            let absent =
-                absent.map(|(at, (name, _))| (at, Shown::Port(absent_info(name, at, &mode))));
+            let absent = absent
+                .map(|(at, (name, _))| (at, Shown::Port(Box::new(absent_info(name, at, &mode)))));
             let shown = shown.chain(absent);
             let begin = (from, Shown::Bridge(entry.info()));
             let position = move |(port, shown)| (SwitchPosition { switch: at, port }, shown);
@@ -62,10 +63,9 @@ impl Bridges {
             match shown {
                 Shown::Bridge(bridge) => bridges.push(bridge),
                 Shown::Port(port) => {
-                    bridges
-                        .last_mut()
-                        .into_iter()
-                        .for_each(|bridge| bridge.ports.push(port.clone()));
+                    if let Some(bridge) = bridges.last_mut() {
+                        bridge.ports.push(*port);
+                    }
                 }
             }
         }
@@ -176,7 +176,7 @@ fn absent_info(name: &str, index: u32, mode: impl Fn(&str) -> Option<String>) ->
 /// What pages are made of.
 enum Shown {
     Bridge(BridgeInfo),
-    Port(BridgePortInfo),
+    Port(Box<BridgePortInfo>),
 }
 
 impl Shown {
