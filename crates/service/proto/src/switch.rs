@@ -133,9 +133,10 @@ impl RateLimit {
     /// The least burst where nothing is said of it: about the longest frame of a stack.
     const LEAST_BURST: u64 = 64 << 10;
 
-    /// With a burst of a tenth of a second, and of 64 KiB at least.
+    /// With a burst of a quarter of a second, which is longer than TCP waits at least before it sends again what was
+    /// lost at once; and of 64 KiB at least.
     pub fn new(bits_per_second: u64) -> RateLimit {
-        RateLimit { bits_per_second, burst_bytes: (bits_per_second / 80).max(Self::LEAST_BURST) }
+        RateLimit { bits_per_second, burst_bytes: (bits_per_second / 32).max(Self::LEAST_BURST) }
     }
 }
 

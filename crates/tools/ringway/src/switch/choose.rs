@@ -124,7 +124,7 @@ pub struct Port {
     #[arg(long, value_name = "RATE", value_parser = bits, group = "choice", conflicts_with = "no_rate")]
     rate: Option<u64>,
     /// Bytes that it may send at once after it was silent, 64kB; a longer frame passes when it was silent long enough
-    /// [default: a tenth of a second of the rate, and 65536 at least]
+    /// [default: a quarter of a second of the rate, and 65536 at least]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, requires = "rate")]
     burst: Option<u64>,
     /// Let it send as much as it likes again

@@ -51,7 +51,7 @@ fn stats_tell_what_each_port_has_sent_and_received() {
     let shown = find(&shown, "switch_port_settings");
     let limits =
         ["rate_bits_per_second", "burst_bytes", "storm_frames_per_second"].map(|name| &shown[name]);
-    assert_eq!(limits, [100_000_000, 1_250_000, 1000]);
+    assert_eq!(limits, [100_000_000, 3_125_000, 1000]);
     choose(&["switch", "port", "vale0:b", "--rate", "1Mbps", "--burst", "9kB"]);
     let listed = home.json(&["switch", "list"]);
     let part = &find(&listed, "switch")["ports"][0]["part"];
