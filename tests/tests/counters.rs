@@ -4,7 +4,7 @@
 use std::{process::Command, time::Duration};
 
 use ringway::{Control, KernelCounters, Port, PortInfo, RingInfo};
-use ringway_testkit::{Netns, VethPair, skip_without_root};
+use ringway_testkit::{Netns, PacketSocket, VethPair, frame, skip_without_root};
 use ringway_tests::{
     isolated, one_at_a_time,
     packet::{numbered, receive, send},
@@ -162,6 +162,53 @@ fn what_the_device_loses() {
             drop(to);
         }
         drop(from);
+        home.assert_left();
+    });
+}
+
+/// An interface on a switch has such counters, too: what the kernel forwards to it waits in its queueing discipline,
+/// which no counter of the switch or the interface knows.
+#[test]
+fn what_an_attached_interface_loses() {
+    const FRAMES: u64 = 500;
+    if skip_without_root("what_an_attached_interface_loses") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("what_an_attached_interface_loses", |home| {
+        let (here, there) = (Netns::quiet("rwd"), Netns::quiet("rwd"));
+        let _wires = ["n0", "n1"].map(|name| here.veth(&there, name, &format!("{name}f")));
+        let control = Control::connect().unwrap();
+        here.enter(|| {
+            for name in ["n0", "n1"] {
+                control.switch_attach("vale0", name, false).unwrap();
+            }
+        });
+        here.run("tc qdisc replace dev n1 root tbf rate 8mbit burst 2kb limit 8kb");
+        let (from, to) = (PacketSocket::new(&there, "n0f"), PacketSocket::new(&there, "n1f"));
+        let addressed = |from: u8, to: u8| {
+            let mut bytes = frame(1, 1000);
+            bytes[..6].copy_from_slice(&[2, 0, 0, 0, 0, to]);
+            bytes[11] = from;
+            bytes
+        };
+        to.send(&addressed(2, 1));
+        from.send(&addressed(1, 2));
+        assert_eq!(to.hear().bytes.len(), 1000);
+        (0..FRAMES).for_each(|_| from.send(&addressed(1, 2)));
+        let mut arrived = 0;
+        until("each frame has arrived, or is counted", || {
+            arrived += std::iter::from_fn(|| to.try_hear()).count() as u64;
+            let port = control.ports().unwrap().into_iter().find(|port| port.name == "vale0:n1");
+            let grown = control.device_counters(&port.expect("it is attached")).unwrap();
+            let dropped = grown.iter().find(|counter| counter.name == "qdisc_dropped");
+            match dropped.map_or(0, |counter| counter.count) {
+                dropped if dropped > 0 && dropped + arrived == FRAMES => Ok(()),
+                _ => Err(format!("{arrived} of {FRAMES}; {grown:?}")),
+            }
+        });
+        control.switch_delete("vale0").unwrap();
+        drop(control);
         home.assert_left();
     });
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::operation::ReadLosses;
 use crate::privileges::unprivileged;
-use crate::rtnl::link_by_index;
+use crate::rtnl::{Message, TcHeader, find, link_by_index};
 use crate::sys::ethtool::statistics;
 use crate::{Error, Interface, helper};
 
@@ -37,11 +37,21 @@ const OF_INTERFACE: [(&str, usize); 14] = [
     ("tx_window_errors", 20),
 ];
 
+/// What the interface's queueing discipline drops, which the interface does not count (`tc -s qdisc`).
+const OF_QDISC: &str = "qdisc_dropped";
+
+/// `struct tcmsg`: the discipline through which all goes that is sent.
+const ROOT: u32 = 0xffff_ffff;
+/// Attributes: its counters, and among these `struct gnet_stats_queue`.
+const TCA_STATS2: u16 = 7;
+const TCA_STATS_QUEUE: u16 = 3;
+
 /// One counter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LossCounter {
     pub name: String,
-    /// It is the driver's (`ethtool -S`); else it is among the interface's (`ip -s -s link`).
+    /// It is the driver's (`ethtool -S`); else it is among the interface's (`ip -s -s link`), or its queueing
+    /// discipline's.
     pub driver: bool,
     pub count: u64,
 }
@@ -64,6 +74,11 @@ pub(crate) fn losses_here(name: &str, index: u32) -> Result<Vec<LossCounter>, Er
             Some(LossCounter { name: name.into(), driver: false, count: count(place)? })
         });
         let mut all: Vec<_> = of_interface.collect();
+        all.push(LossCounter {
+            name: OF_QDISC.into(),
+            driver: false,
+            count: dropped_by_qdisc(index),
+        });
         // It may have been renamed.
         let name = link.text(libc::IFLA_IFNAME).unwrap_or(name);
         let socket =
@@ -79,6 +94,19 @@ pub(crate) fn losses_here(name: &str, index: u32) -> Result<Vec<LossCounter>, Er
         "its counters cannot be read",
         "see `ip -s link show`, and the limit of open files",
     ))
+}
+
+/// 0 where there is no queueing discipline.
+fn dropped_by_qdisc(index: u32) -> u64 {
+    let root = TcHeader { index, parent: ROOT, ..TcHeader::default() };
+    let count = || {
+        let answer = Message::tc(libc::RTM_GETQDISC, 0, root).ask().ok()??;
+        let counters = find(answer.get(TcHeader::LEN..)?, TCA_STATS2)?;
+        // Waiting frames, their bytes, and dropped ones.
+        let dropped = find(counters, TCA_STATS_QUEUE)?.get(8..12)?;
+        dropped.try_into().ok().map(u32::from_ne_bytes)
+    };
+    count().map_or(0, u64::from)
 }
 
 /// How each counter has grown from `before` to `now`: those that have, each with its place in `before`, which
@@ -185,6 +213,8 @@ mod tests {
         let lo = Interface::by_name("lo").unwrap();
         let told = losses(&lo).unwrap();
         let names: Vec<_> = told.iter().map(|counter| counter.name.as_str()).collect();
-        assert_eq!(names, OF_INTERFACE.map(|(name, _)| name));
+        let expected: Vec<_> =
+            OF_INTERFACE.iter().map(|(name, _)| *name).chain([OF_QDISC]).collect();
+        assert_eq!(names, expected);
     }
 }

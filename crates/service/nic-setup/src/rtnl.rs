@@ -138,6 +138,18 @@ impl Message {
         LinkAnswer::read(&answer)
     }
 
+    /// Sends a question for one object that is no link: what is behind `struct nlmsghdr` in the answer. Of some
+    /// objects the kernel tells only those who listen to changes, or nobody, without an error: so it is asked to
+    /// tell this socket as well, and to say at least that it is done.
+    pub fn ask(self) -> io::Result<Option<Vec<u8>>> {
+        let answer = self.with_flags(libc::NLM_F_ACK | libc::NLM_F_ECHO).exchange()?;
+        match messages(&answer).next() {
+            Some((ERROR, body)) => failure(body)?.map_or(Ok(None), Err),
+            Some((_, body)) => Ok(Some(body.to_vec())),
+            None => Err(unclear()),
+        }
+    }
+
     /// Sends a question for all of a kind: what is behind `struct nlmsghdr` in each answer.
     pub fn dump(self) -> io::Result<Vec<Vec<u8>>> {
         let socket = route_socket()?;

@@ -174,7 +174,7 @@ impl Registry {
                 plain(Reply::Rings { rings, next })
             }
             Request::DeviceCounters { port, from } => {
-                let (counters, next) = Nic::device_counters(self, caller, port, from)?;
+                let (counters, next) = self.device_counters(caller, port, from)?;
                 plain(Reply::DeviceCounters { counters, next })
             }
             Request::Regions { from } => {

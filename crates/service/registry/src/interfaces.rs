@@ -24,6 +24,11 @@ impl OpenNetns {
         Ok(OpenNetns(netns.map(Arc::new)))
     }
 
+    /// Descriptors that it takes up.
+    pub fn descriptors(&self) -> usize {
+        usize::from(self.0.is_some())
+    }
+
     /// Runs `f` there.
     pub fn inside<T: Send>(&self, f: impl FnOnce() -> T + Send) -> Result<T> {
         enter(self.0.as_ref().map(|ns| ns.as_fd()), f)

@@ -68,6 +68,7 @@ pub mod clock;
 mod conflicts;
 mod deferred;
 mod descriptors;
+mod device_losses;
 mod draining;
 mod expected;
 mod fast_switch;

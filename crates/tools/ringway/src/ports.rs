@@ -32,10 +32,11 @@ other. The program that opens an interface first decides.
 netmap:eth0@buffers=4096, or RINGWAY_NIC_BUFFERS=4096, asks for another size.
 
 `dropped` counts the losses of the rings of an interface's port, including those in the kernel.
-`device` is the growth, since the port was opened, of the interface's own counters of losses (`ip -s
--s link`) and its driver's (`ethtool -S`), under their names. A frame may be in several of these,
-and rx_dropped and tx_dropped may include frames that the kernel's stack has dropped: do not add
-them up. --json also has the counters of AF_XDP sockets (`sockets`).
+`device` is the growth, since the port was opened or attached, of the interface's own counters of
+losses (`ip -s -s link`) and its driver's (`ethtool -S`), under their names, and what its queueing
+discipline has dropped (qdisc_dropped, from `tc -s qdisc`). A frame may be in several of these, and
+rx_dropped and tx_dropped may include frames that the kernel's stack has dropped: do not add them
+up. --json also has the counters of AF_XDP sockets (`sockets`).
 
 With --rings: packets that each ring has sent or received, and dropped, including those that the
 kernel has dropped on an interface's queues; `fill` is the number of slots with packets, sent and

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use ringway_fastpath::FastPath;
 use ringway_nic_setup::{
-    EgressRedirect, HostEnd, Interface, Link, LinkState, LinkWatch, STACK_PORT_MEMORY,
-    SWITCHED_PORT_MEMORY, SwitchedStack, longest_frame, open_nic_port,
+    EgressRedirect, HostEnd, Interface, Link, LinkState, LinkWatch, LossCounter, STACK_PORT_MEMORY,
+    SWITCHED_PORT_MEMORY, SwitchedStack, longest_frame, losses, open_nic_port,
 };
 use ringway_proto::{Cause, Error, NicMode, PortKind, Result, RingBackend};
 use ringway_switch_port::Port as BridgePort;
@@ -17,6 +17,7 @@ use crate::{
     bridges::{BridgePortRef, Bridges},
     charge::Charge,
     descriptors::{BRIDGED, EGRESS_REDIRECT, HOST_END, SWITCHED_STACK, WATCH, tc_filters},
+    device_losses::DeviceLosses,
     fast_switch::FastSwitch,
     interfaces::{OpenNetns, allowed_attach, look_up, nic_error, nic_key},
     kinds::{KindInfo, PortBackend, RingAt, RingUse, monitor::Monitor, persistent::stack_name},
@@ -42,6 +43,7 @@ pub(crate) struct Attached {
     pub link: Link,
     pub rings: u32,
     pub netns: LastingNetns,
+    losses: DeviceLosses,
     /// The mode that its user asked for.
     pub asked_mode: Option<NicMode>,
     /// It had gone, and came back by itself: its user may not know, and attach it by hand.
@@ -69,7 +71,16 @@ impl PortBackend for Attached {
 
     fn descriptors(&self, _registry: &Registry, _port: &Port) -> usize {
         let Attachment { nic, egress, .. } = &self.attachment;
-        WATCH + BRIDGED + nic.descriptors + egress.descriptors() + tc_filters()
+        WATCH
+            + BRIDGED
+            + nic.descriptors
+            + egress.descriptors()
+            + tc_filters()
+            + self.losses.descriptors()
+    }
+
+    fn device_losses(&self) -> Option<&DeviceLosses> {
+        Some(&self.losses)
     }
 
     fn is_watched(&self) -> bool {
@@ -231,18 +242,18 @@ impl Attached {
             registry.regions.check_asked(caller.uid, most).map_err(|e| e.at(full))?;
         }
         let netns = OpenNetns::of(&caller.netns)?;
-        let (wanted, stack) = (interface.clone(), how.stack);
+        let (within, wanted, stack) = (netns.clone(), interface.clone(), how.stack);
         let fast = registry.bridges.fast_switch(bridge, nic_key(caller, &interface).0);
         let open = move || {
             let fast = fast.as_ref().map_err(|why| *why);
-            netns.inside(|| open(&wanted, request, stack, fast)).flatten()
+            within.inside(|| open(&wanted, request, stack, fast)).flatten()
         };
         let opened = registry.deferred.make_off_loop(subject.clone(), open)??;
         let memory = opened.nic.held.memory + opened.egress.memory();
         let charge = registry.regions.charge(caller.uid, memory).map_err(|e| e.at(full))?;
         let region = registry.regions.global(caller.uid)?;
-        let Opened { watch, nic: BridgedNic { port, held, fast, .. }, egress, stack_port } =
-            opened.take();
+        let Opened { watch, losses, nic, egress, stack_port } = opened.take();
+        let BridgedNic { port, held, fast, .. } = nic;
         let table = fast.map(|fast| fast.table.clone());
         let mut attachment = Attachment { stack: None, egress, nic: held, _charge: charge };
         // Who sends longer frames with headers has them cut to what fits the interface.
@@ -265,6 +276,7 @@ impl Attached {
             link: Link { state: LinkState::Up, mtu: interface.mtu },
             rings: interface.queues(),
             netns: LastingNetns::of(&caller.netns),
+            losses: DeviceLosses::new(netns, interface.clone(), losses),
             asked_mode: how.mode,
             returned: false,
             attachment,
@@ -353,6 +365,7 @@ impl Egress {
 /// The NIC, and the stack behind it, as ports of a bridge.
 struct Opened {
     watch: LinkWatch,
+    losses: Option<Vec<LossCounter>>,
     nic: BridgedNic,
     egress: Egress,
     stack_port: Option<Box<dyn BridgePort>>,
@@ -365,10 +378,10 @@ fn open(
     with_stack: bool,
     fast: std::result::Result<&Arc<FastSwitch>, &str>,
 ) -> Result<Opened> {
-    let watch = watch(interface)?;
+    let (watch, losses) = (watch(interface)?, losses(interface).ok());
     let nic = BridgedNic::open(interface, request, with_stack, fast)?;
     let (egress, stack_port) = open_egress(interface, &nic, with_stack).map_err(nic_error)?;
-    Ok(Opened { watch, nic, egress, stack_port })
+    Ok(Opened { watch, losses, nic, egress, stack_port })
 }
 
 fn open_egress(

@@ -15,6 +15,7 @@ use ringway_proto::{
 use crate::{
     bind_reply::Fds,
     bridges::BridgePortRef,
+    device_losses::DeviceLosses,
     name::PortName,
     nic_mode::ModeRequest,
     port::{Port, PortId, Shape},
@@ -129,6 +130,11 @@ pub(crate) trait PortBackend: Acts + Any + Send {
 
     /// What closing the port is about, if the kernel takes its time for that.
     fn closes_slowly(&self, _port: &Port) -> Option<Subject> {
+        None
+    }
+
+    /// What its interface loses.
+    fn device_losses(&self) -> Option<&DeviceLosses> {
         None
     }
 

@@ -4,23 +4,21 @@
 use std::{collections::BTreeSet, sync::atomic::Ordering::Relaxed};
 
 use ringway_abi::Dir;
-use ringway_nic_setup::{Interface, Link, LinkState, LossCounter, growth, losses};
-use ringway_proto::{
-    Cause, DeviceCounter, Error, Offsets, PortKind, Registration, Result, RingBackend,
-};
+use ringway_nic_setup::{Interface, Link, LinkState, losses};
+use ringway_proto::{Cause, Error, Offsets, PortKind, Registration, Result, RingBackend};
 
 use crate::{
     bind_reply::Fds,
     descriptors::{BOUND, EGRESS_REDIRECT, HOST_END, PROGRAM, WATCH, tc_filters},
+    device_losses::DeviceLosses,
     host::MAX_HOST_RINGS,
-    interfaces::{OpenNetns, allowed, look_up, nic_error, nic_key},
+    interfaces::{OpenNetns, allowed, look_up, nic_key},
     kinds::{
         KindInfo, OpenRequest, PortBackend, RingAt, nic_sockets::Sockets, nic_stack::NicStack,
     },
     link_events::watch,
     name::{PortName, plain_key},
     nic_mode::ModeRequest,
-    page::page,
     port::{Port, PortId, Ring, Shape, make_all_rings, make_empty_ring},
     ports::Ports,
     queues::{LinkedRing, Socket},
@@ -30,18 +28,13 @@ use crate::{
     subject::Subject,
 };
 
-/// Bytes of a counter in a list, at most: its name, which may not be UTF-8, and numbers.
-const COUNTER_BYTES: usize = 3 * 32 + 16;
-
 /// A NIC that ports are made of.
 pub(crate) struct Nic {
     pub interface: Interface,
-    /// Held so that the namespace, and the number that it is known by, stay.
     pub(super) netns: OpenNetns,
     /// What it shares with the ports that other users have of the same interface.
     pub key: NicKey,
-    /// What the interface and its driver had lost when the port was opened; `None`: it could not be read.
-    losses: Option<Vec<LossCounter>>,
+    losses: DeviceLosses,
     /// Present while in netmap mode: from the first binding of a ring of the NIC to the last
     /// binding.
     pub sockets: Option<Sockets>,
@@ -64,6 +57,10 @@ impl Nic {
 impl PortBackend for Nic {
     fn display_kind(&self) -> Option<PortKind> {
         Some(PortKind::Nic)
+    }
+
+    fn device_losses(&self) -> Option<&DeviceLosses> {
+        Some(&self.losses)
     }
 
     fn is_watched(&self) -> bool {
@@ -296,35 +293,13 @@ impl Nic {
         };
         // Whatever other name it was asked for by.
         let name = interface.name.clone();
+        let losses = DeviceLosses::new(netns.clone(), interface.clone(), losses);
         let nic = Nic { interface, netns, key: shared, losses, sockets: None, stack: None };
         let id = registry.add_port(&name, Some(key), caller.uid, region, nic);
         registry.watches.add(id, &name, watch).inspect_err(|_| registry.reap(id))?;
         // S-HOST-1.
         registry.port_mut(id).host.counts = [1, 1];
         Ok(id)
-    }
-
-    /// A page of the counters of losses that have grown since the port was opened. They are read each time, for
-    /// which a driver may take its time.
-    pub(crate) fn device_counters(
-        registry: &mut Registry,
-        caller: &Caller,
-        id: PortId,
-        from: u32,
-    ) -> Result<(Vec<DeviceCounter>, Option<u32>)> {
-        let port = registry.ports.get(id).ok_or_else(|| Error::absent("the port has gone"))?;
-        let Some(nic) = port.get::<Nic>().filter(|_| !port.gone) else {
-            return Ok((Vec::new(), None));
-        };
-        let before = nic.losses.as_ref().ok_or_else(|| {
-            Error::new(Cause::Unsupported, "its counters could not be read when it was opened")
-                .at(&port.name)
-        })?;
-        let (netns, interface) = (nic.netns.clone(), nic.interface.clone());
-        let read = move || netns.inside(|| losses(&interface).map_err(nic_error)).flatten();
-        let account = registry.settings.accounts.of(caller.uid);
-        let now = registry.deferred.off_loop(Subject::Counters(account), read)??;
-        Ok(page_of_grown(before, &now, from))
     }
 
     /// Tells what drives a ring how long frames may be by now.
@@ -365,53 +340,5 @@ impl Nic {
             registry.port_mut(id).set_rings(rings);
         }
         Ok(())
-    }
-}
-
-/// Those that have grown of the counters from place `from` of the first look on: a counter that begins to grow
-/// between two pages moves no other.
-fn page_of_grown(
-    before: &[LossCounter],
-    now: &[LossCounter],
-    from: u32,
-) -> (Vec<DeviceCounter>, Option<u32>) {
-    let told = growth(before, now).skip_while(|(place, _)| *place < from).map(|(place, grown)| {
-        let LossCounter { name, driver, count } = grown;
-        (place, DeviceCounter { name, driver, count })
-    });
-    page(told, |_| COUNTER_BYTES)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Whatever begins to grow between two pages, each counter is told once, and those that have grown before
-    /// are all told.
-    #[test]
-    fn a_counter_that_begins_to_grow_moves_no_other() {
-        let counter =
-            |n: u32, count| LossCounter { name: format!("{n}_drops"), driver: true, count };
-        let counters = |grown: &dyn Fn(u32) -> bool| -> Vec<LossCounter> {
-            (0..5000).map(|n| counter(n, u64::from(grown(n)))).collect()
-        };
-        let before = counters(&|_| false);
-        let odd = counters(&|n| n % 2 == 1);
-        let all = counters(&|_| true);
-        for (first, then) in [(&odd, &all), (&all, &odd)] {
-            let (mut told, mut from, mut now) = (Vec::new(), Some(0), first);
-            while let Some(begin) = from {
-                let (page, next) = page_of_grown(&before, now, begin);
-                told.extend(page.into_iter().map(|counter| counter.name));
-                assert!(begin > 0 || next.is_some(), "there are several pages");
-                (from, now) = (next, then);
-            }
-            let places: Vec<u32> =
-                told.iter().map(|name| name.trim_end_matches("_drops").parse().unwrap()).collect();
-            let again = places.windows(2).find(|pair| pair[0] >= pair[1]);
-            assert_eq!(again, None, "a counter is told once more");
-            let missed = (1..5000).step_by(2).find(|odd| places.binary_search(odd).is_err());
-            assert_eq!(missed, None, "a counter is not told");
-        }
     }
 }
