@@ -24,7 +24,10 @@ use std::sync::{
 use libfuzzer_sys::fuzz_target;
 use ringway_abi::Dir;
 use ringway_kring::Offsets;
-use ringway_vale::{Clock, Forwarding, Lossless, PortConfig, RateLimit, SourceAddresses, SteppedBridge, Vlan};
+use ringway_vale::{
+    Clock, Forwarding, Lossless, PortConfig, RateLimit, SourceAddresses, StaticAddress,
+    SteppedBridge, Vlan,
+};
 
 use crate::{honest::Honest, program::Program};
 
@@ -97,6 +100,10 @@ impl Record {
         }
     }
 
+    fn static_address(&self) -> StaticAddress {
+        StaticAddress { mac: program::mac(self.port), vlan: 0, port: self.ring }
+    }
+
     fn forwarding(&self) -> Forwarding {
         match self.at & 3 {
             0 => Forwarding::Learning { ageing_seconds: self.number },
@@ -144,7 +151,12 @@ fn run(bytes: &[u8]) {
             12 => bridge.set_mirrors(index, program.mirrors(&record)),
             13 => program.sync(&record),
             14 => honest.release(record.at),
-            _ => bridge.set_forwarding(&record.forwarding()),
+            _ => {
+                bridge.set_forwarding(&record.forwarding());
+                if record.word & 2 != 0 {
+                    bridge.set_static_addresses(vec![record.static_address()]);
+                }
+            }
         }
     }
     (0..3).for_each(|index| drop(bridge.detach(index)));

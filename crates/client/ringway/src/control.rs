@@ -2,9 +2,9 @@
 
 use ringway_ipc::{Answer, Page};
 use ringway_proto::{
-    AddressInfo, BridgeInfo, Connector, DeviceCounter, Flow, Forwarding, NameConflict, PortInfo,
-    PortSettings, PortShape, RegionInfo, RegionPosition, Request, RingInfo, RingSelection,
-    RxSelector, Steered, SwitchPosition,
+    AddressInfo, BridgeInfo, Connector, DeviceCounter, Flow, Forwarding, Mac, NameConflict,
+    PortInfo, PortSettings, PortShape, RegionInfo, RegionPosition, Request, RingInfo,
+    RingSelection, RxSelector, Steered, SwitchPosition,
 };
 use rustix::fd::BorrowedFd;
 
@@ -87,6 +87,46 @@ impl Control {
     /// [`Cause::Denied`](crate::Cause::Denied) if the user neither owns the switch nor has a port on it.
     pub fn switch_addresses(&self, bridge: &str) -> Result<Vec<AddressInfo>, Error> {
         all_pages(0, |from| self.call(Request::SwitchAddresses { bridge: bridge.into(), from }))
+    }
+
+    /// Adds a static address to those that a switch learns: it is behind `port`, neither ages nor moves, and
+    /// outlives the daemon as the switch does. `vlan`: 0 for none.
+    ///
+    /// # Errors
+    ///
+    /// [`Cause::Exists`](crate::Cause::Exists) if it is static behind another port;
+    /// [`Cause::Invalid`](crate::Cause::Invalid) if the switch does not learn, the address is no machine's, or the
+    /// port is not in that VLAN.
+    pub fn switch_address_add(
+        &self,
+        bridge: &str,
+        mac: Mac,
+        vlan: u16,
+        port: &str,
+    ) -> Result<(), Error> {
+        self.call(Request::SwitchAddressAdd { bridge: bridge.into(), mac, vlan, port: port.into() })
+    }
+
+    /// Has a switch forget an address, static or learned. `vlan`: 0 for none.
+    ///
+    /// # Errors
+    ///
+    /// [`Cause::NotFound`](crate::Cause::NotFound) if the switch does not know it.
+    pub fn switch_address_delete(&self, bridge: &str, mac: Mac, vlan: u16) -> Result<(), Error> {
+        self.call(Request::SwitchAddressDelete { bridge: bridge.into(), mac, vlan })
+    }
+
+    /// Has a switch forget what it has learned, behind one port alone if there is a `port`, and in one VLAN
+    /// alone if there is a `vlan` (0: in none). `statics`: static addresses, too.
+    pub fn switch_addresses_flush(
+        &self,
+        bridge: &str,
+        port: Option<&str>,
+        vlan: Option<u16>,
+        statics: bool,
+    ) -> Result<(), Error> {
+        let (bridge, port) = (bridge.into(), port.map(str::to_owned));
+        self.call(Request::SwitchAddressesFlush { bridge, port, vlan, added: statics })
     }
 
     /// Changes the filter of an open port of an interface: `spec` is `netmap:eth0`, `netmap:eth0-2`

@@ -117,6 +117,7 @@ mod tests {
             configured_by: None,
             forwarding: Default::default(),
             settings: Vec::new(),
+            addresses: Vec::new(),
         };
         let attached = |name: &str, uid| LastingAttachment {
             name: name.into(),

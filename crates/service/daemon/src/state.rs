@@ -220,7 +220,8 @@ mod tests {
         Forwarding, Lossless, NicMode, PortShape, RateLimit, SourceAddresses, Vlan,
     };
     use ringway_registry::{
-        LastingAttachment, LastingDevice, LastingNetns, LastingPort, LastingSettings, LastingSwitch,
+        LastingAddress, LastingAttachment, LastingDevice, LastingNetns, LastingPort,
+        LastingSettings, LastingSwitch,
     };
     use ringway_testkit::Folder;
 
@@ -248,7 +249,11 @@ mod tests {
             configured_by: Some(9),
             forwarding,
             settings,
+            addresses: Vec::new(),
         };
+        let added = LastingAddress { mac: [2, 0, 0, 0, 0, 9], vlan: 7, port: "vale3:d".into() };
+        let learning = switch("vale3", None, Forwarding::default(), Vec::new());
+        let learning = LastingSwitch { addresses: vec![added], ..learning };
         let addresses = vec![([2, 0, 0, 0, 0, 1], "a".into()), ([255; 6], "vale0:b^".into())];
         let only = SourceAddresses::Only(vec![[2; 6]]);
         let (over, back) = (vec!["a".into(), "b".into()], None);
@@ -273,7 +278,7 @@ mod tests {
                 ),
                 switch("vale1", None, Forwarding::Hash { over, back }, Vec::new()),
                 switch("vale2", None, Forwarding::Flood, Vec::new()),
-                switch("vale3", None, Forwarding::default(), Vec::new()),
+                learning,
             ],
             attached: vec![
                 LastingAttachment {
@@ -360,6 +365,7 @@ mod tests {
         };
         write(WRITTEN_BY_1);
         let mut second = lasting();
+        second.switches.iter_mut().for_each(|switch| switch.addresses.clear());
         let settings = second.switches.iter_mut().flat_map(|switch| &mut switch.settings);
         settings.for_each(|settings| {
             (settings.group_forward, settings.isolated) = (0, false);

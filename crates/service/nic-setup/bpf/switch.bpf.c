@@ -35,6 +35,9 @@ enum { LOOKS_AT_TAGS = 1 };
 /* No VLAN, no port. */
 #define NONE 0xffffffff
 
+/* In the port of an address: it does not age. */
+#define IS_STATIC 0x100
+
 /* In `places`: the port of the stack, where the other is the interface's. */
 #define OF_STACK 0x80000000
 
@@ -193,6 +196,7 @@ static inline __u32 set_of(const struct settings *settings, __u64 key)
 /* Who knows an address: the port, and where it is noted when that was last seen. */
 struct known {
 	__u32 port;
+	__u32 is_static;
 	__u32 *second;
 };
 
@@ -202,7 +206,7 @@ look_up(const struct settings *settings, __u64 key)
 	const __u32 at = set_of(settings, key);
 	const struct set *set = bpf_map_lookup_elem(&table, &at);
 	struct seen *times = bpf_map_lookup_elem(&seen, &at);
-	struct known known = { NONE, 0 };
+	struct known known = { NONE, 0, 0 };
 
 	if (!set || !times)
 		return known;
@@ -214,8 +218,9 @@ look_up(const struct settings *settings, __u64 key)
 			const __u32 port = *(const volatile __u32 *)&set->port[way];
 
 			/* The worker may have put another address there meanwhile. */
-			if (*place == key) {
-				known.port = port;
+			if (*place == key && port != NONE) {
+				known.port = port & ~IS_STATIC;
+				known.is_static = port & IS_STATIC;
 				known.second = &times->second[way];
 			}
 		}
@@ -372,7 +377,8 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 	destination = look_up(settings_, dst | vlan);
 	second = bpf_ktime_get_coarse_ns() / 1000000000;
 	if (!destination.second ||
-	    (settings_->ageing && *destination.second + settings_->ageing < second))
+	    (settings_->ageing && !destination.is_static &&
+	     *destination.second + settings_->ageing < second))
 		goto unsure;
 	known = key = destination.port;
 	source = look_up(settings_, src | vlan);

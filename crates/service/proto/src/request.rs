@@ -136,6 +136,37 @@ pub enum Request {
         /// The first counter of the page, by its place among all that there were when the port was opened.
         from: u32,
     },
+    /// Say which port of a switch that learns an address is behind: it neither ages nor moves.
+    SwitchAddressAdd {
+        /// The switch.
+        bridge: String,
+        /// The address.
+        mac: [u8; 6],
+        /// The VLAN that it is in; 0: none.
+        vlan: u16,
+        /// The port.
+        port: String,
+    },
+    /// Have a switch forget an address, whether it was learned or added.
+    SwitchAddressDelete {
+        /// The switch.
+        bridge: String,
+        /// The address.
+        mac: [u8; 6],
+        /// The VLAN that it is in; 0: none.
+        vlan: u16,
+    },
+    /// Have a switch forget what it has learned.
+    SwitchAddressesFlush {
+        /// The switch.
+        bridge: String,
+        /// Of this port alone.
+        port: Option<String>,
+        /// In this VLAN alone; 0: in none.
+        vlan: Option<u16>,
+        /// Addresses that were added, too.
+        added: bool,
+    },
 }
 
 impl Request {
@@ -162,7 +193,10 @@ impl Request {
             | Request::SwitchDelete { bridge }
             | Request::SwitchDetachAll { bridge, .. }
             | Request::SwitchForward { bridge, .. }
-            | Request::SwitchAddresses { bridge, .. } => bridge,
+            | Request::SwitchAddresses { bridge, .. }
+            | Request::SwitchAddressAdd { bridge, .. }
+            | Request::SwitchAddressDelete { bridge, .. }
+            | Request::SwitchAddressesFlush { bridge, .. } => bridge,
             Request::Unregister
             | Request::Describe
             | Request::Barrier

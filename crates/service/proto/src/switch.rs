@@ -191,7 +191,8 @@ pub struct PortTotals {
     /// Addresses that were behind another port until this one sent with them: a machine has moved,
     /// or the port claims to be its neighbour.
     pub moved: u64,
-    /// Packets whose source was not learned, because the port has too many addresses.
+    /// Packets whose source was not learned, because the port has too many addresses, or it is a static address
+    /// of another port.
     pub unlearned: u64,
     /// What was dropped, by reason.
     pub drops: PortDrops,
@@ -208,6 +209,8 @@ pub struct AddressInfo {
     pub port: String,
     /// Seconds since it was last seen; `None`: it was not learned, but configured.
     pub age_seconds: Option<u32>,
+    /// The port is not there: what is for the address is lost until it is.
+    pub absent: bool,
 }
 
 /// Where a port is among the switches, by index.

@@ -96,6 +96,19 @@ fn requests() -> Vec<Request> {
         Request::NameConflicts,
         Request::SwitchAddresses { bridge: "vale0".into(), from: 0 },
         Request::DeviceCounters { port: 0, from: 0 },
+        Request::SwitchAddressAdd {
+            bridge: "vale0".into(),
+            mac: [0; 6],
+            vlan: 0,
+            port: "a".into(),
+        },
+        Request::SwitchAddressDelete { bridge: "vale0".into(), mac: [0; 6], vlan: 0 },
+        Request::SwitchAddressesFlush {
+            bridge: "vale0".into(),
+            port: None,
+            vlan: None,
+            added: false,
+        },
     ];
     // One that is added here is missing above, and in the document.
     for request in &all {
@@ -132,6 +145,9 @@ fn requests() -> Vec<Request> {
             | Request::SetAction { .. }
             | Request::NameConflicts
             | Request::SwitchAddresses { .. }
+            | Request::SwitchAddressAdd { .. }
+            | Request::SwitchAddressDelete { .. }
+            | Request::SwitchAddressesFlush { .. }
             | Request::DeviceCounters { .. } => {}
         }
     }

@@ -6,10 +6,12 @@ use rustix::fd::OwnedFd;
 use crate::{
     actions::WantedAction,
     bind_reply::describe,
+    bridges::Flush,
     descriptors::takes_some,
     handles::Handle,
     header, host, info, interfaces,
     kinds::{monitor::Monitor, nic::Nic, persistent::Persistent},
+    lasting::LastingAddress,
     name::check_name,
     polling,
     registry::{Caller, Registry},
@@ -162,6 +164,20 @@ impl Registry {
                 let Registry { bridges, deferred, .. } = self;
                 let (addresses, next) = bridges.addresses(caller, &bridge, from, deferred)?;
                 plain(Reply::SwitchAddresses { addresses, next })
+            }
+            Request::SwitchAddressAdd { bridge, mac, vlan, port } => {
+                let address = LastingAddress { mac, vlan, port };
+                self.bridges.add_address(caller, &bridge, address, &self.ports)?;
+                plain(Reply::Done)
+            }
+            Request::SwitchAddressDelete { bridge, mac, vlan } => {
+                self.bridges.delete_address(caller, &bridge, mac, vlan, &self.ports)?;
+                plain(Reply::Done)
+            }
+            Request::SwitchAddressesFlush { bridge, port, vlan, added } => {
+                let flush = Flush { port, vlan, added };
+                self.bridges.flush_addresses(caller, &bridge, flush, &self.ports)?;
+                plain(Reply::Done)
             }
             Request::Ports { from } => {
                 let (ports, next) = info::ports(self, from);

@@ -14,13 +14,19 @@ use ringway_switch_port::{Port as BridgePort, PortIndex, PortMirrors};
 use ringway_vale::{Bridge, Draining, PortConfig, PortCounters, Remainder, SourceAddresses};
 
 use crate::{
-    accounts::Accounts, fast_switch::FastSwitch, lasting::LastingSettings, registry::Settings,
+    accounts::Accounts,
+    fast_switch::FastSwitch,
+    lasting::{LastingAddress, LastingSettings},
+    registry::Settings,
 };
 
 mod addresses;
 mod forwarding;
 mod info;
 mod lasting;
+mod statics;
+
+pub(crate) use statics::{Flush, MAX_STATICS, check_address};
 
 /// Ports of a bridge at most, besides two spare places (S-VALE-2).
 pub(crate) const MAX_ACTIVE: usize = 252;
@@ -73,6 +79,8 @@ struct BridgeEntry {
     expected: Vec<(String, u32)>,
     /// What ports have again when they come back.
     settings: Vec<LastingSettings>,
+    /// Addresses that were added to those that it learns.
+    statics: Vec<LastingAddress>,
     /// The table that the worker shares with a program in the kernel.
     table: Option<Arc<FastPath>>,
 }
@@ -319,6 +327,7 @@ impl Bridges {
                 configured_by: None,
                 expected: Vec::new(),
                 settings: Vec::new(),
+                statics: Vec::new(),
                 table: None,
             });
         }

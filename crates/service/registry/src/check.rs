@@ -143,6 +143,9 @@ impl Registry {
                 all.push(format!("place {} of {}: {claims} ports", place.index, place.bridge));
             }
         }
+        for bridge in self.bridges.wrong_statics() {
+            all.push(format!("{bridge}: its worker has other static addresses"));
+        }
         for place in claimed.iter().filter(|place| !there.contains(place)) {
             all.push(format!("place {} of {} is none", place.index, place.bridge));
         }

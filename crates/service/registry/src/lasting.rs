@@ -86,6 +86,21 @@ pub struct LastingSwitch {
     pub forwarding: Forwarding,
     #[serde(default)]
     pub settings: Vec<LastingSettings>,
+    /// Addresses that were added to those that it learns.
+    #[serde(default)]
+    pub addresses: Vec<LastingAddress>,
+}
+
+/// An address, and the port of a switch that it is behind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LastingAddress {
+    pub mac: [u8; 6],
+    /// The VLAN that it is in; 0: none.
+    #[serde(default)]
+    pub vlan: u16,
+    /// The port's full name, `vale0:a`.
+    pub port: String,
 }
 
 /// Settings of a port of a switch, which it has again when that user opens or attaches it again.

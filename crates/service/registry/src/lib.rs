@@ -126,8 +126,8 @@ pub use deferred::{Deferred, Done, Progress, Step, Work};
 pub use expected::{Due, Expected};
 pub use handles::Handle;
 pub use lasting::{
-    Lasting, LastingAttachment, LastingDevice, LastingNetns, LastingPort, LastingSettings,
-    LastingSwitch,
+    Lasting, LastingAddress, LastingAttachment, LastingDevice, LastingNetns, LastingPort,
+    LastingSettings, LastingSwitch,
 };
 pub use local::LocalRegistry;
 pub use lost_regions::LostRegion;

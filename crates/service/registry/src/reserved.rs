@@ -134,7 +134,10 @@ fn taken(request: &Request) -> Option<(&str, Option<&str>)> {
         }
         Request::SwitchNew { bridge, .. }
         | Request::SwitchDelete { bridge }
-        | Request::SwitchForward { bridge, .. } => Some((bridge, None)),
+        | Request::SwitchForward { bridge, .. }
+        | Request::SwitchAddressAdd { bridge, .. }
+        | Request::SwitchAddressDelete { bridge, .. }
+        | Request::SwitchAddressesFlush { bridge, .. } => Some((bridge, None)),
         _ => None,
     }
 }

@@ -35,7 +35,7 @@ const MAX_SOURCES: usize = 64;
 const MAX_ADDRESSES: usize = 512;
 /// Ports of a hashing one at most: as many as a switch has.
 const MAX_OVER: usize = 252;
-const VIDS: RangeInclusive<u16> = 1..=4094;
+pub(crate) const VIDS: RangeInclusive<u16> = 1..=4094;
 
 /// Takes interfaces and persistent ports off a bridge, and lets it go. Refused if any of
 /// it is another user's.
@@ -106,6 +106,7 @@ impl Bridges {
     ) -> Result<()> {
         self.check_may_configure(caller, bridge, ports)?;
         check_forwarding(bridge, &forwarding)?;
+        self.check_leaves_no_addresses(bridge, &forwarding)?;
         // Each is there now; what becomes of one that goes and comes back is the bridge's affair.
         let named: Vec<&String> = match &forwarding {
             Forwarding::Learning { .. } | Forwarding::Flood => Vec::new(),
@@ -200,7 +201,12 @@ impl Bridges {
     }
 
     /// EBUSY if the bridge is others' too; ENOENT if there is none.
-    fn check_may_configure(&mut self, caller: &Caller, bridge: &str, ports: &Ports) -> Result<()> {
+    pub fn check_may_configure(
+        &mut self,
+        caller: &Caller,
+        bridge: &str,
+        ports: &Ports,
+    ) -> Result<()> {
         match self.keeper(bridge)? {
             Some(keeper) if keeper == caller.uid || caller.uid == 0 => Ok(()),
             Some(keeper) => {

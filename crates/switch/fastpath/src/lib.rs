@@ -82,6 +82,8 @@ const IS_ISOLATED: u32 = 4;
 const IS_POLICED: u32 = 8;
 const LOOKS_AT_TAGS: u32 = 1;
 const NONE: u32 = u32::MAX;
+/// In the port of an address: it does not age.
+const IS_STATIC: u32 = 0x100;
 
 /// A key that no address has.
 const EMPTY: u64 = u64::MAX;
@@ -278,13 +280,22 @@ impl FastPath {
 
     /// An address is behind `port`, and was seen in this second.
     pub fn learn(&self, set: usize, way: usize, key: u64, port: u8, second: u32) {
+        self.store(set, way, key, port.into(), second);
+    }
+
+    /// An address is behind `port`, however long ago it was seen.
+    pub fn fix(&self, set: usize, way: usize, key: u64, port: u8, second: u32) {
+        self.store(set, way, key, u32::from(port) | IS_STATIC, second);
+    }
+
+    fn store(&self, set: usize, way: usize, key: u64, port: u32, second: u32) {
         let place = self.key(set, way);
         if place.load(Relaxed) != key {
             // The program reads the key before and after the port, so it sees that the key has changed.
             place.store(EMPTY, Relaxed);
             fence(Release);
         }
-        self.port(set, way).store(port.into(), Relaxed);
+        self.port(set, way).store(port, Relaxed);
         self.second(set, way).store(second, Relaxed);
         place.store(key, Release);
     }
@@ -358,6 +369,16 @@ mod tests {
         assert_eq!((fast.port(3, 1).load(Relaxed), fast.seen(3, 1)), (7, 55));
         fast.forget(3, 1);
         assert_eq!(fast.key(3, 1).load(Relaxed), EMPTY);
+    }
+
+    #[test]
+    fn a_static_address_is_marked_in_the_word_of_its_port() {
+        let fast = FastPath::unshared([1, 2]).unwrap();
+        fast.fix(3, 1, 0x1234, 7, 55);
+        assert_eq!(fast.port(3, 1).load(Relaxed), 0x107);
+        assert_eq!(fast.entry(3, 1), Some((0x1234, 7)));
+        fast.learn(3, 1, 0x1234, 7, 56);
+        assert_eq!(fast.port(3, 1).load(Relaxed), 7);
     }
 
     #[test]

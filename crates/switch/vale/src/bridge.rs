@@ -17,6 +17,7 @@ use crate::{
     draining::{Draining, Left},
     function::{Forward, Forwarding, Function},
     mailbox::{Command, LearnedPage, Mailbox},
+    table::{AddressFilter, StaticAddress},
     worker::{Remainder, Worker},
 };
 use ringway_kring::{Doorbell, Offsets};
@@ -179,6 +180,22 @@ impl Bridge {
     ) -> impl FnOnce() -> Option<LearnedPage> + Send + use<> {
         let mailbox = self.mailbox.clone();
         move || ask(&mailbox, |answer| Command::Learned { from, most, answer })
+    }
+
+    /// From now on these addresses are [static](StaticAddress), and no others, as long as the bridge has its
+    /// forwarding function, if that learns.
+    pub fn set_static_addresses(&self, all: Vec<StaticAddress>) {
+        self.ask(|answer| Command::SetStatics(all, answer));
+    }
+
+    /// Those addresses; `None`: the worker has gone.
+    pub fn static_addresses(&self) -> Option<Vec<StaticAddress>> {
+        self.ask(Command::Statics)
+    }
+
+    /// Forgets such addresses that were learned; returns how many.
+    pub fn flush_learned(&self, which: AddressFilter) -> usize {
+        self.ask(|answer| Command::Flush(which, answer)).unwrap_or(0)
     }
 
     /// Polling mode: the worker moves to the processors `cpus` and does not sleep. An empty list

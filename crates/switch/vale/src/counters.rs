@@ -19,8 +19,8 @@ pub struct Totals {
     /// Addresses that were behind another port until this one sent with them: a machine has moved,
     /// or the port claims to be its neighbour.
     pub moved: u64,
-    /// Packets whose source was not learned, because the port has too many addresses: what is sent to
-    /// these is flooded.
+    /// Packets whose source was not learned, because the port has too many addresses (what is sent to these
+    /// is flooded), or it is a static address of another port.
     pub unlearned: u64,
     pub drops: Drops,
 }

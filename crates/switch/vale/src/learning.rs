@@ -12,7 +12,7 @@ use ringway_fastpath::FastPath;
 
 use crate::{
     function::{Forward, LearningCounters, Packet, Verdict},
-    table::{Key, Learned, LearnedAddress, Table},
+    table::{AddressFilter, Key, Learned, LearnedAddress, StaticAddress, Table},
 };
 use ringway_switch_port::{PortIndex, is_group};
 
@@ -38,6 +38,23 @@ impl Learning {
     pub fn share(&mut self, fast: Arc<FastPath>) {
         self.table.share(fast);
         self.last.fill(NOBODY);
+    }
+
+    /// These addresses are static from now on, and no others.
+    pub fn set_statics(&mut self, all: Vec<StaticAddress>) {
+        self.table.set_statics(all);
+        self.last.fill(NOBODY);
+    }
+
+    /// Those addresses.
+    pub fn statics(&self) -> &[StaticAddress] {
+        self.table.statics()
+    }
+
+    /// As [`Table::flush`].
+    pub fn flush(&mut self, which: &AddressFilter) -> usize {
+        self.last.fill(NOBODY);
+        self.table.flush(which)
     }
 
     /// Seconds for which an address is known that is not seen; 0: for ever.

@@ -91,7 +91,9 @@ pub use program_port::ProgramPort;
 pub use ring_port::RingPort;
 pub use rx_side::RxSide;
 pub use sources::SourceAddresses;
-pub use table::{Key, Learned, LearnedAddress, Table, random_secret};
+pub use table::{
+    ABSENT, AddressFilter, Key, Learned, LearnedAddress, StaticAddress, Table, random_secret,
+};
 pub use tx_side::TxSide;
 pub use vlan::Vlan;
 #[cfg(feature = "stepped")]

@@ -7,8 +7,12 @@ use ringway_fastpath::FastPath;
 use ringway_kring::{Doorbell, Offsets};
 
 use crate::{
-    config::PortConfig, counters::PortCounters, draining::Left, function::Function,
-    table::LearnedAddress, worker::Remainder,
+    config::PortConfig,
+    counters::PortCounters,
+    draining::Left,
+    function::Function,
+    table::{AddressFilter, LearnedAddress, StaticAddress},
+    worker::Remainder,
 };
 use ringway_switch_port::{Port, PortIndex, PortMirrors};
 
@@ -36,6 +40,9 @@ pub enum Command {
         most: usize,
         answer: mpsc::Sender<LearnedPage>,
     },
+    SetStatics(Vec<StaticAddress>, mpsc::Sender<()>),
+    Statics(mpsc::Sender<Vec<StaticAddress>>),
+    Flush(AddressFilter, mpsc::Sender<usize>),
     Poll(Vec<usize>, mpsc::Sender<()>),
     Stop,
 }

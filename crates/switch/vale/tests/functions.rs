@@ -10,8 +10,8 @@ use std::sync::{
 use common::{BROADCAST, Client, barrier, bytes, header, mac, until_asleep};
 use ringway_abi::NS_NO_LEARN;
 use ringway_vale::{
-    Bridge, Clock, Forward, Forwarding, Packet, PortConfig, PortCounters, SourceAddresses, Verdict,
-    Vlan,
+    ABSENT, AddressFilter, Bridge, Clock, Forward, Forwarding, Packet, PortConfig, PortCounters,
+    SourceAddresses, StaticAddress, Verdict, Vlan,
 };
 
 struct World {
@@ -259,4 +259,62 @@ fn spreading_over_no_port_drops() {
     let world = World::new(Forwarding::Hash { over: vec![], back: None }, 2);
     assert_eq!(world.send(0, &udp(1, 2)), [0; 0]);
     assert_eq!(world.drops(0).filtered, 1);
+}
+
+fn fixed(number: u8, port: u8) -> StaticAddress {
+    StaticAddress { mac: mac(number), vlan: 0, port }
+}
+
+#[test]
+fn a_static_address_neither_moves_nor_ages() {
+    let world = World::new(learning(10), 4);
+    world.bridge.set_static_addresses(vec![fixed(1, 1), fixed(2, ABSENT)]);
+    assert_eq!(world.send(0, &header(mac(1), mac(0))), [1], "it was never seen");
+    for _ in 0..2 {
+        world.send(3, &header(BROADCAST, mac(1)));
+    }
+    assert_eq!(world.send(0, &header(mac(1), mac(0))), [1]);
+    world.pass(1000);
+    assert_eq!(world.send(0, &header(mac(1), mac(0))), [1]);
+    world.bridge.count();
+    let totals = |port: usize| world.counters[port].totals();
+    assert_eq!((totals(3).unlearned, totals(3).moved, totals(3).known), (2, 0, 0));
+    assert_eq!((totals(1).unlearned, totals(1).known), (0, 0), "it is not learned");
+
+    // Its own port may send with it, and go and come back.
+    assert_eq!(world.send(1, &header(mac(0), mac(1))), [0]);
+    world.bridge.configure(1, PortConfig::default());
+    assert_eq!(world.send(0, &header(mac(1), mac(0))), [1]);
+
+    // What is for a port that is not there is counted, and not flooded.
+    assert_eq!(world.send(0, &header(mac(2), mac(0))), [0; 0]);
+    assert_eq!(world.drops(0).no_destination, 1);
+    world.bridge.set_static_addresses(vec![fixed(2, 2)]);
+    assert_eq!(world.send(0, &header(mac(2), mac(0))), [2]);
+    assert_eq!(world.send(0, &header(mac(1), mac(0))), [1, 2, 3], "it is not static any more");
+}
+
+#[test]
+fn what_is_flushed_is_learned_again() {
+    let world = World::new(learning(300), 4);
+    world.bridge.set_static_addresses(vec![fixed(9, 1)]);
+    let see = |numbers: &[(usize, u8)]| {
+        for (port, number) in numbers {
+            world.send(*port, &header(BROADCAST, mac(*number)));
+        }
+    };
+    see(&[(1, 1), (2, 2), (2, 3)]);
+    let flush = |which| world.bridge.flush_learned(which);
+    let of = |mac| AddressFilter { mac: Some(mac), ..Default::default() };
+    assert_eq!((flush(of(mac(2))), flush(of(mac(2)))), (1, 0));
+    assert_eq!(world.send(0, &header(mac(2), mac(0))), [1, 2, 3]);
+    // Although it is the last that the port has sent with.
+    see(&[(2, 2)]);
+    assert_eq!(flush(of(mac(2))), 1);
+    see(&[(2, 2)]);
+    assert_eq!(world.send(0, &header(mac(2), mac(0))), [2]);
+    assert_eq!(flush(AddressFilter { port: Some(2), ..Default::default() }), 2);
+    assert_eq!(flush(AddressFilter { vlan: Some(5), ..Default::default() }), 0);
+    assert_eq!(flush(AddressFilter { vlan: Some(0), ..Default::default() }), 2);
+    assert_eq!(world.send(0, &header(mac(9), mac(0))), [1], "what is static stays");
 }

@@ -35,6 +35,7 @@ Examples:
   ringway switch list
   ringway switch stats vale0 --watch
   ringway switch fdb vale0
+  ringway switch fdb add vale0 02:00:00:00:00:01 veth0
   ringway switch mirror vale0 veth0 veth1 --to 'capture{1'
   ringway switch delete vale0")]
 pub struct Args {
@@ -94,13 +95,8 @@ enum Action {
     Port(choose::Port),
     /// Show another port copies of what passes ports of a switch
     Mirror(mirror::Args),
-    /// Show which address is behind which port, and how many seconds ago it was seen last
-    ///
-    /// For root, for the user who made the switch to stay, and for those who have a port on it.
-    Fdb {
-        /// The switch: vale<id>
-        switch: String,
-    },
+    /// Show which address is behind which port; add and remove addresses
+    Fdb(fdb::Args),
     /// Show what each port has sent, received and lost, and why
     Stats {
         /// Only this switch
@@ -147,7 +143,7 @@ pub fn run(args: &Args) -> Result<()> {
             false => show_port::show(&control, &args.port),
         },
         Action::Mirror(args) => mirror::run(args),
-        Action::Fdb { switch } => fdb::show(&control, switch),
+        Action::Fdb(args) => fdb::run(&control, args),
         Action::Stats { switch, watch, run_loop } => {
             let run_loop = RunLoop::begin(run_loop)?;
             stats(&control, run_loop, switch.as_deref(), *watch)
@@ -161,10 +157,10 @@ fn check(action: &Action) -> Result<()> {
         Action::New { switch, .. }
         | Action::Attach { switch, .. }
         | Action::Detach { switch, .. }
-        | Action::Delete { switch }
-        | Action::Fdb { switch } => choose::switch_name(switch),
+        | Action::Delete { switch } => choose::switch_name(switch),
         Action::Forward(args) => choose::check(args),
         Action::Mirror(args) => mirror::check(args),
+        Action::Fdb(args) => fdb::check(args),
         Action::List | Action::Port(_) | Action::Stats { .. } => Ok(()),
     }
 }
@@ -306,7 +302,7 @@ struct PortLine<'a> {
     known: u64,
     /// Addresses that were behind another port until this one sent with them.
     moved: u64,
-    /// Packets whose source was not learned, because the port has too many addresses.
+    /// Packets whose source was not learned: the port has too many addresses, or it is static behind another.
     unlearned: u64,
     /// The lossless port that what it has sent waits for.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -11,6 +11,9 @@ use crate::{deferred::Deferred, registry::Caller, subject::Subject};
 /// microseconds.
 const PAGE: usize = 512;
 
+/// Where the page of static addresses begins, behind all that were learned.
+const STATICS: u32 = 1 << 31;
+
 impl Bridges {
     /// A page of the addresses that a bridge knows, and where the next one begins. EACCES for a user who has
     /// neither the bridge nor a port on it: the addresses are those of others' machines.
@@ -31,7 +34,20 @@ impl Bridges {
                 .at(bridge)
                 .remedy("have a port on it, or ask as root"));
         }
+        let is_absent = |port: &str| !entry.ports.iter().any(|entry| entry.name == port);
+        let fixed = |mac, vlan, port: String| AddressInfo {
+            mac,
+            vlan,
+            absent: is_absent(&port),
+            port,
+            age_seconds: None,
+        };
         match &entry.forwarding {
+            Forwarding::Learning { .. } if from >= STATICS => {
+                let statics = entry.statics.iter();
+                let shown = statics.map(|it| fixed(it.mac, it.vlan, it.port.clone()));
+                Ok((shown.collect(), None))
+            }
             Forwarding::Learning { .. } => {
                 let ask = entry.worker.learned(from as usize, PAGE);
                 let learned = deferred.off_loop(Subject::Switch(bridge.into()), ask)?;
@@ -41,15 +57,13 @@ impl Bridges {
                         .remedy("ask again: the daemon starts another")
                 })?;
                 let shown = learned.into_iter().filter_map(|address| entry.shown(address));
-                Ok((shown.collect(), next.and_then(|next| u32::try_from(next).ok())))
+                let next = next.and_then(|next| u32::try_from(next).ok());
+                let behind = (!entry.statics.is_empty()).then_some(STATICS);
+                Ok((shown.collect(), next.or(behind)))
             }
             Forwarding::Static { addresses, .. } => {
-                let shown = addresses.iter().map(|(mac, port)| AddressInfo {
-                    mac: *mac,
-                    vlan: 0,
-                    port: full_name(bridge, port),
-                    age_seconds: None,
-                });
+                let shown =
+                    addresses.iter().map(|(mac, port)| fixed(*mac, 0, full_name(bridge, port)));
                 Ok((shown.collect(), None))
             }
             Forwarding::Hash { .. } | Forwarding::Flood => Ok((Vec::new(), None)),
@@ -62,6 +76,6 @@ impl BridgeEntry {
     fn shown(&self, learned: LearnedAddress) -> Option<AddressInfo> {
         let LearnedAddress { mac, vlan, port, age_seconds } = learned;
         let port = self.ports.iter().find(|entry| entry.index == port)?.name.clone();
-        Some(AddressInfo { mac, vlan, port, age_seconds: Some(age_seconds) })
+        Some(AddressInfo { mac, vlan, port, age_seconds: Some(age_seconds), absent: false })
     }
 }

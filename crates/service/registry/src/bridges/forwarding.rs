@@ -5,11 +5,9 @@
 
 use ringway_proto::{Forwarding, Result};
 use ringway_switch_port::PortIndex;
+use ringway_vale::ABSENT;
 
 use super::{BridgeEntry, Bridges, no_bridge};
-
-/// No port has this place.
-const ABSENT: PortIndex = PortIndex::MAX;
 
 /// The full name of a port that a forwarding function of `bridge` names.
 pub(super) fn full_name(bridge: &str, port: &str) -> String {
@@ -31,7 +29,7 @@ impl Bridges {
 }
 
 impl BridgeEntry {
-    fn index(&self, port: &str) -> PortIndex {
+    pub(super) fn index(&self, port: &str) -> PortIndex {
         let full = full_name(&self.name, port);
         self.ports.iter().find(|entry| entry.name == full).map_or(ABSENT, |entry| entry.index)
     }
@@ -52,6 +50,9 @@ impl BridgeEntry {
             },
             Forwarding::Flood => ringway_vale::Forwarding::Flood,
         });
+        if !self.statics.is_empty() {
+            self.apply_statics();
+        }
     }
 
     /// A port has come, or gone.
@@ -64,6 +65,9 @@ impl BridgeEntry {
         };
         if named {
             self.apply_forwarding();
+        }
+        if self.statics.iter().any(|it| it.port == full) {
+            self.apply_statics();
         }
     }
 }

@@ -105,6 +105,7 @@ impl BridgeEntry {
                 .chain(absent.cloned())
                 .take(MAX_ACTIVE)
                 .collect(),
+            addresses: self.statics.clone(),
         }
     }
 }
@@ -125,15 +126,15 @@ impl Bridges {
 
     /// A bridge comes back, in the share of user `uid`.
     pub fn restore(&mut self, switch: LastingSwitch, uid: u32) -> Result<()> {
-        let LastingSwitch { name, keeper, one_address, configured_by, forwarding, settings } =
-            switch;
+        let LastingSwitch { name, keeper, one_address, configured_by, .. } = switch;
         if name.starts_with(HIDDEN_PREFIX) || self.find(&name).is_some() {
             return Err(Error::busy("there is such a switch").at(name));
         }
         let entry = self.find_or_start(&name, uid)?;
         (entry.keeper, entry.one_address) = (keeper, one_address);
-        (entry.configured_by, entry.forwarding, entry.settings) =
-            (configured_by, forwarding, settings);
+        entry.configured_by = configured_by;
+        (entry.forwarding, entry.settings) = (switch.forwarding, switch.settings);
+        entry.statics = switch.addresses;
         entry.apply_forwarding();
         Ok(())
     }

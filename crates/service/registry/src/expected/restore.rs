@@ -11,7 +11,7 @@ use ringway_proto::{Cause, Error, PortSettings, Result};
 
 use super::{Expected, PATIENCE, WAITING, What};
 use crate::{
-    bridges::{Bridges, MAX_ACTIVE},
+    bridges::{Bridges, MAX_ACTIVE, MAX_STATICS, check_address},
     kinds::attached::Attached,
     lasting::{
         Lasting, LastingAttachment, LastingSettings, LastingSwitch, lasting_attachment,
@@ -170,6 +170,11 @@ fn restore_switch(
         };
         check_name(name).and_then(|()| check_settings(name, &settings))?;
     }
+    for address in &switch.addresses {
+        check_name(&address.port)?;
+        check_address(&switch.name, address.mac, address.vlan)?;
+    }
+    switch.addresses.truncate(MAX_STATICS);
     switch.settings.truncate(MAX_ACTIVE);
     let on_it = |it: &&LastingAttachment| {
         it.name.split_once(':').is_some_and(|(bridge, _)| bridge == switch.name)

@@ -92,7 +92,7 @@ fn histories() {
 }
 
 /// Kinds of requests that histories have answered.
-const KINDS: [&str; 25] = [
+const KINDS: [&str; 28] = [
     "DeleteInterface",
     "Describe",
     "DeviceCounters",
@@ -109,6 +109,9 @@ const KINDS: [&str; 25] = [
     "SetFilter",
     "SetHeaderLen",
     "Stack",
+    "SwitchAddressAdd",
+    "SwitchAddressDelete",
+    "SwitchAddressesFlush",
     "SwitchAttach",
     "SwitchDelete",
     "SwitchDetach",

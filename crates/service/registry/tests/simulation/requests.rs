@@ -132,9 +132,13 @@ fn action(random: &mut Random) -> Option<Action> {
     (!random.one_in(3)).then(|| Action { text: "all".into(), insns, redirects: Vec::new() })
 }
 
+fn address(random: &mut Random) -> [u8; 6] {
+    [2, 0, 0, 0, 0, random.below(4) as u8]
+}
+
 pub fn request(random: &mut Random) -> Request {
     let from = SwitchPosition::default();
-    match random.below(42) {
+    match random.below(46) {
         0..16 => open(random),
         16 | 17 => Request::SwitchDetach { name: name_of_switch_port(random) },
         18 => Request::Describe,
@@ -192,6 +196,22 @@ pub fn request(random: &mut Random) -> Request {
             let forwarding = random.of(&[Forwarding::Flood, Forwarding::default()]);
             Request::SwitchForward { bridge: random.of(&SWITCHES).into(), forwarding }
         }
+        42 | 43 => Request::SwitchAddressAdd {
+            bridge: random.of(&SWITCHES).into(),
+            mac: address(random),
+            vlan: random.of(&[0, 0, 7]),
+            port: random.of(&["a", "b", "n0", "n1", "v0"]).into(),
+        },
+        44 => {
+            let (bridge, mac) = (random.of(&SWITCHES).into(), address(random));
+            Request::SwitchAddressDelete { bridge, mac, vlan: random.of(&[0, 0, 7]) }
+        }
+        45 => Request::SwitchAddressesFlush {
+            bridge: random.of(&SWITCHES).into(),
+            port: random.of(&[None, Some("a".into()), Some("n0".into())]),
+            vlan: random.of(&[None, Some(0), Some(7)]),
+            added: random.one_in(3),
+        },
         38 => Request::DeviceCounters { port: random.below(30) as u64, from: 0 },
         _ => Request::Rings { port: random.below(30) as u64, from: 0 },
     }

@@ -19,6 +19,7 @@ use crate::{
     function::Function,
     in_order::InOrder,
     mailbox::Command,
+    table::{AddressFilter, StaticAddress},
     vlan::Vlan,
 };
 use ringway_kring::Offsets;
@@ -69,6 +70,20 @@ impl Worker {
                     };
                     let _ = answer.send(page);
                 }
+                Command::SetStatics(all, answer) => {
+                    self.set_static_addresses(all);
+                    let _ = answer.send(());
+                }
+                Command::Statics(answer) => {
+                    let all = match &self.function {
+                        Function::Learning(function) => function.statics().to_vec(),
+                        _ => Vec::new(),
+                    };
+                    let _ = answer.send(all);
+                }
+                Command::Flush(which, answer) => {
+                    let _ = answer.send(self.flush_learned(&which));
+                }
                 Command::Poll(cpus, answer) => {
                     self.poll(&cpus);
                     let _ = answer.send(());
@@ -77,6 +92,20 @@ impl Worker {
             }
         }
         true
+    }
+
+    /// Only a bridge that learns has them.
+    pub(super) fn set_static_addresses(&mut self, all: Vec<StaticAddress>) {
+        if let Function::Learning(function) = &mut self.function {
+            function.set_statics(all);
+        }
+    }
+
+    pub(super) fn flush_learned(&mut self, which: &AddressFilter) -> usize {
+        match &mut self.function {
+            Function::Learning(function) => function.flush(which),
+            _ => 0,
+        }
     }
 
     fn poll(&mut self, cpus: &[usize]) {

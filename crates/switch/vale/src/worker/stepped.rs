@@ -9,8 +9,8 @@ use ringway_kring::{Doorbell, Offsets};
 use ringway_switch_port::{Port, PortIndex, PortMirrors};
 
 use crate::{
-    Clock, Draining, Forwarding, PortConfig, PortCounters, PortState, Totals, draining::Left,
-    function::Function, mailbox::Mailbox,
+    AddressFilter, Clock, Draining, Forwarding, PortConfig, PortCounters, PortState, StaticAddress,
+    Totals, draining::Left, function::Function, mailbox::Mailbox,
 };
 
 /// A bridge that does nothing by itself.
@@ -50,6 +50,16 @@ impl SteppedBridge {
     /// As [`Bridge::set_forwarding`](crate::Bridge::set_forwarding).
     pub fn set_forwarding(&mut self, forwarding: &Forwarding) {
         self.0.use_function(Function::new(forwarding));
+    }
+
+    /// As [`Bridge::set_static_addresses`](crate::Bridge::set_static_addresses).
+    pub fn set_static_addresses(&mut self, all: Vec<StaticAddress>) {
+        self.0.set_static_addresses(all);
+    }
+
+    /// As [`Bridge::flush_learned`](crate::Bridge::flush_learned).
+    pub fn flush_learned(&mut self, which: &AddressFilter) -> usize {
+        self.0.flush_learned(which)
     }
 
     /// As [`Bridge::leave`](crate::Bridge::leave), for a port that has no successor.

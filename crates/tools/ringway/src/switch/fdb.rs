@@ -1,11 +1,161 @@
-//! `ringway switch fdb`: which address a switch knows behind which port.
+//! `ringway switch fdb`: which address a switch knows behind which port, and what it is told of that.
 
+use super::choose::switch_name;
 use crate::endpoint::Mac;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::table::Table;
 use ringway::{AddressInfo, Control};
 use serde::Serialize;
+
+#[derive(clap::Args)]
+#[command(
+    subcommand_negates_reqs = true,
+    after_help = "\
+A switch that learns notes behind which port it has seen an address, and forgets it when it ages. A
+static address is where `add` says: it does not age, and it does not move to another port that sends
+with it, as an entry of a Linux bridge that is `static sticky`. Frames that another port sends with it
+are forwarded, and counted as `not learned` in `ringway switch stats`; to have them dropped, bind ports
+to their addresses: `ringway switch port --mac`. What is for a static address whose port is away is
+dropped and counted as `no_destination`; the entry holds again when the port is back. Static addresses
+outlive the daemon, and go with the switch.
+
+For a switch that learns nothing, `ringway switch forward SWITCH static --address MAC=PORT` replaces the
+whole table; `fdb add` adds to what a switch learns.
+
+All of it holds for frames that the kernel forwards, too.
+
+Those who may change the switch, as with `ringway switch forward`, may change its addresses. Root may
+see them, the user who made the switch to stay, and those who have a port on it.
+
+Examples:
+  ringway switch fdb vale0
+  ringway switch fdb show vale0 --vlan 10 --port veth0
+  ringway switch fdb add vale0 02:00:00:00:00:01 veth0
+  ringway switch fdb del vale0 02:00:00:00:00:01
+  ringway switch fdb flush vale0 --port veth0"
+)]
+pub struct Args {
+    /// The switch: vale<id>; shows all of its addresses, as `show` does
+    #[arg(required = true)]
+    switch: Option<String>,
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// Show which address is behind which port, and how many seconds ago it was seen last
+    Show {
+        /// The switch: vale<id>
+        switch: String,
+        /// Only addresses in this VLAN
+        #[arg(long, value_name = "VID", value_parser = vid())]
+        vlan: Option<u16>,
+        /// Only addresses behind this port
+        #[arg(long)]
+        port: Option<String>,
+    },
+    /// Add a static address: it is behind this port, neither ages nor moves, and outlives the daemon
+    Add {
+        /// The switch: vale<id>; it learns
+        switch: String,
+        /// The address
+        mac: Mac,
+        /// The port that it is behind, as `ringway switch list` shows it, with the switch's name or without
+        port: String,
+        /// The VLAN that it is in; needed where the port is in VLANs
+        #[arg(long, value_name = "VID", value_parser = vid())]
+        vlan: Option<u16>,
+    },
+    /// Forget an address, static or learned
+    ///
+    /// It is learned again when it is seen again.
+    Del {
+        /// The switch: vale<id>
+        switch: String,
+        /// The address
+        mac: Mac,
+        /// The VLAN that it is in, if it is in one
+        #[arg(long, value_name = "VID", value_parser = vid())]
+        vlan: Option<u16>,
+    },
+    /// Forget all addresses that were learned, or some
+    Flush {
+        /// The switch: vale<id>
+        switch: String,
+        /// Only addresses behind this port
+        #[arg(long)]
+        port: Option<String>,
+        /// Only addresses in this VLAN
+        #[arg(long, value_name = "VID", value_parser = vid())]
+        vlan: Option<u16>,
+        /// Static addresses, too
+        #[arg(long = "static")]
+        statics: bool,
+    },
+}
+
+fn vid() -> clap::builder::RangedI64ValueParser<u16> {
+    clap::value_parser!(u16).range(1..=4094)
+}
+
+impl Args {
+    /// The switch that it is about.
+    fn switch(&self) -> &str {
+        match (&self.action, &self.switch) {
+            (
+                Some(
+                    Action::Show { switch, .. }
+                    | Action::Add { switch, .. }
+                    | Action::Del { switch, .. }
+                    | Action::Flush { switch, .. },
+                ),
+                _,
+            ) => switch,
+            (None, switch) => switch.as_deref().unwrap_or_default(),
+        }
+    }
+}
+
+/// Refuses what the daemon would take to mean something else.
+pub fn check(args: &Args) -> Result<()> {
+    if let (Some(_), Some(switch)) = (&args.action, &args.switch) {
+        return Err(Error::Value(format!(
+            "{switch}: what to do comes first; write `ringway switch fdb show {switch}`"
+        )));
+    }
+    switch_name(args.switch())
+}
+
+pub fn run(control: &Control, args: &Args) -> Result<()> {
+    let done = |action: &str, of: &str| Output::chosen().done(action, of, || None);
+    let switch = args.switch();
+    match &args.action {
+        None => show(control, switch, None, None),
+        Some(Action::Show { vlan, port, .. }) => show(control, switch, *vlan, port.as_deref()),
+        Some(Action::Add { mac, port, vlan, .. }) => {
+            let vlan = vlan.unwrap_or(0);
+            control.switch_address_add(switch, mac.0, vlan, port)?;
+            let now = || {
+                let addresses = control.switch_addresses(switch).ok()?;
+                let it = addresses
+                    .iter()
+                    .find(|it| (it.mac, it.vlan) == (mac.0, vlan) && it.age_seconds.is_none())?;
+                serde_json::to_value(line(switch, it)).ok()
+            };
+            Output::chosen().done("switch fdb add", switch, now)
+        }
+        Some(Action::Del { mac, vlan, .. }) => {
+            control.switch_address_delete(switch, mac.0, vlan.unwrap_or(0))?;
+            done("switch fdb del", switch)
+        }
+        Some(Action::Flush { port, vlan, statics, .. }) => {
+            control.switch_addresses_flush(switch, port.as_deref(), *vlan, *statics)?;
+            done("switch fdb flush", switch)
+        }
+    }
+}
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "address")]
@@ -15,12 +165,28 @@ struct Line<'a> {
     /// None: it is in no VLAN, or the switch has none.
     vlan: Option<u16>,
     port: &'a str,
-    /// Since it was seen last; none: it was configured.
-    age_seconds: Option<u32>,
+    /// Seconds since it was seen last; none: it is static.
+    age_s: Option<u32>,
+    /// It was configured, not learned.
+    #[serde(rename = "static")]
+    is_static: bool,
+    /// Its port is not there.
+    absent: bool,
 }
 
-pub fn show(control: &Control, switch: &str) -> Result<()> {
+fn show(control: &Control, switch: &str, vlan: Option<u16>, port: Option<&str>) -> Result<()> {
     let mut addresses = control.switch_addresses(switch)?;
+    if let Some(port) = port {
+        let full = match port.contains(':') {
+            true => port.to_owned(),
+            false => format!("{switch}:{port}"),
+        };
+        addresses.retain(|address| address.port == full);
+        if addresses.is_empty() {
+            check_is_port(control, switch, &full)?;
+        }
+    }
+    addresses.retain(|address| vlan.is_none_or(|vlan| address.vlan == vlan));
     // One that has moved from one page to another is told twice.
     addresses.sort_by_key(|address| (address.vlan, address.mac, address.age_seconds));
     addresses.dedup_by_key(|address| (address.vlan, address.mac));
@@ -28,14 +194,28 @@ pub fn show(control: &Control, switch: &str) -> Result<()> {
     Output::chosen().write_all(&lines, || table(&lines))
 }
 
+/// Refuses a port that there is not, for which no addresses would tell nothing.
+fn check_is_port(control: &Control, switch: &str, full: &str) -> Result<()> {
+    let switches = control.switches()?;
+    let of_it = switches.iter().filter(|it| it.name == switch);
+    match of_it.flat_map(|it| &it.ports).any(|port| port.name == full) {
+        true => Ok(()),
+        false => Err(Error::Value(format!(
+            "{full}: there is no such port; `ringway switch list` shows those there are"
+        ))),
+    }
+}
+
 fn line<'a>(switch: &'a str, address: &'a AddressInfo) -> Line<'a> {
-    let AddressInfo { mac, vlan, port, age_seconds } = address;
+    let AddressInfo { mac, vlan, port, age_seconds, absent } = address;
     Line {
         switch,
         address: Mac(*mac).to_string(),
         vlan: (*vlan != 0).then_some(*vlan),
         port,
-        age_seconds: *age_seconds,
+        age_s: *age_seconds,
+        is_static: age_seconds.is_none(),
+        absent: *absent,
     }
 }
 
@@ -44,13 +224,14 @@ fn table(lines: &[Line]) -> String {
         return "no addresses".into();
     }
     let mut table = Table::new(&["address", "vlan", "port", "age"]);
-    for Line { address, vlan, port, age_seconds, .. } in lines {
-        table.row(vec![
-            address.clone(),
-            vlan.map_or("-".into(), |vlan| vlan.to_string()),
-            port.to_string(),
-            age_seconds.map_or("static".into(), |age| format!("{age} s")),
-        ]);
+    for Line { address, vlan, port, age_s, absent, .. } in lines {
+        let age = match age_s {
+            Some(age) => format!("{age} s"),
+            None if *absent => "static, port is away".into(),
+            None => "static".into(),
+        };
+        let vlan = vlan.map_or("-".into(), |vlan| vlan.to_string());
+        table.row(vec![address.clone(), vlan, port.to_string(), age]);
     }
     table.to_string()
 }

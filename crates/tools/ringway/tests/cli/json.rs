@@ -50,7 +50,12 @@ struct Runs {
 impl Runs {
     fn note(&mut self, args: &[&str]) {
         let with_own = ["switch", "filter", "action", "queue"].contains(&args[0]);
-        self.done.push(args[..if with_own { 2 } else { 1 }].join(" "));
+        let words = match args {
+            ["switch", "fdb", ..] => 3,
+            _ if with_own => 2,
+            _ => 1,
+        };
+        self.done.push(args[..words].join(" "));
     }
 
     /// One that succeeds.
@@ -66,8 +71,9 @@ impl Runs {
     fn changes(&mut self, command: Command, args: &[&str]) -> Value {
         let printed = self.run(command, args);
         let done = find(&printed.results, "done");
-        assert_eq!(done["action"], args[..2].join(" "));
-        assert_eq!(done["of"], args[2]);
+        let words = if args[1] == "fdb" { 3 } else { 2 };
+        assert_eq!(done["action"], args[..words].join(" "));
+        assert_eq!(done["of"], args[words]);
         done["now"].clone()
     }
 }
@@ -105,7 +111,14 @@ fn every_command_prints_objects() {
     assert_eq!(now["ports"][0]["part"], "VLAN 10");
     runs.run(plain(), &["switch", "list"]);
     runs.run(plain(), &["switch", "stats"]);
-    runs.run(plain(), &["switch", "fdb", "vale0"]);
+    runs.run(plain(), &["switch", "fdb", "show", "vale0"]);
+    assert_eq!(runs.changes(plain(), &["switch", "forward", "vale0", "learning"])["name"], "vale0");
+    let add = ["switch", "fdb", "add", "vale0", "02:00:00:00:00:01", "b", "--vlan", "10"];
+    let now = runs.changes(plain(), &add);
+    assert_eq!((&now["port"], &now["static"]), (&"vale0:b".into(), &true.into()));
+    let del = ["switch", "fdb", "del", "vale0", "02:00:00:00:00:01", "--vlan", "10"];
+    assert_eq!(runs.changes(plain(), &del), Value::Null);
+    assert_eq!(runs.changes(plain(), &["switch", "fdb", "flush", "vale0"]), Value::Null);
     let mirror = ["switch", "mirror", "vale0", "b", "c", "--to", "probe{1", "--duration", "10ms"];
     let mirrored = runs.run(plain(), &mirror);
     assert!(find(&mirrored.aside, "note")["text"].as_str().unwrap().contains("vale0:c"));

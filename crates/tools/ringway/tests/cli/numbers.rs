@@ -154,7 +154,7 @@ fn a_switch_shows_what_it_has_learned() {
         let vlan = if number % 2 == 1 { 7 } else { 1 };
         assert!(address.starts_with("02:00:00:00:") && number < COUNT, "{line}");
         assert_eq!((&line["port"], &line["vlan"]), (&"vale0:a".into(), &vlan.into()), "{line}");
-        assert!(line["age_seconds"].as_u64().unwrap() < LIMIT.as_secs(), "{line}");
+        assert!(line["age_s"].as_u64().unwrap() < LIMIT.as_secs(), "{line}");
     }
     let told = |name: &str, what: &str| {
         let ports = home.json(&["switch", "stats", "vale0"]);

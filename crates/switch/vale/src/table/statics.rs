@@ -1,0 +1,76 @@
+//! Static addresses: where they are is configured. None ages, and none moves because another port sends
+//! with it.
+//!
+//! They have places in their sets, where the program in the kernel finds them, too, and take those of
+//! addresses that were learned. A set that is full of static ones has no place for more: the rest are in a
+//! list of the worker's, which is empty as good as always. For the program such an address is unknown, so
+//! the worker decides.
+
+use std::collections::HashMap;
+
+use super::{Entry, IS_STATIC, Key, SETS, Table, WAYS, key_of};
+use crate::function::Mac;
+use ringway_switch_port::PortIndex;
+
+/// The place of a port that is not there: what is for it is lost, and counted as `no_destination`.
+pub const ABSENT: PortIndex = PortIndex::MAX;
+
+/// An address, and the port that it is behind for as long as that is configured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StaticAddress {
+    pub mac: Mac,
+    /// The VLAN that it is in; 0: none.
+    pub vlan: u16,
+    /// [`ABSENT`]: the port is not there.
+    pub port: PortIndex,
+}
+
+impl Table {
+    /// These addresses are static from now on, and no others: what was static before is not known any more.
+    pub fn set_statics(&mut self, all: Vec<StaticAddress>) {
+        let key = |it: &StaticAddress| (key_of(it.mac, it.vlan), it.port);
+        let wanted: HashMap<Key, PortIndex> = all.iter().map(key).collect();
+        self.statics = all;
+        for at in 0..SETS {
+            for way in 0..WAYS {
+                let entry = &self.sets[at].0[way];
+                if entry.is_static() && !wanted.contains_key(&entry.key) {
+                    self.put(at, way, Entry::EMPTY);
+                }
+            }
+        }
+        self.overflow.clear();
+        for (key, port) in wanted {
+            let at = self.set_of(key);
+            match self.way_for_static(at, key) {
+                Some(way) => {
+                    let port = (u32::from(port) + 1) | IS_STATIC;
+                    self.put(at, way, Entry { key, seen: self.now, port });
+                }
+                None => self.overflow.push((key, port)),
+            }
+        }
+    }
+
+    /// All static addresses.
+    pub fn statics(&self) -> &[StaticAddress] {
+        &self.statics
+    }
+
+    /// Its own place, a free one, or that of the address that was seen last the longest ago.
+    fn way_for_static(&self, at: usize, key: Key) -> Option<usize> {
+        let set = &self.sets[at].0;
+        let oldest = || {
+            let learned = set.iter().enumerate().filter(|(_, entry)| !entry.is_static());
+            learned.min_by_key(|(_, entry)| entry.seen).map(|(way, _)| way)
+        };
+        let own = set.iter().position(|entry| entry.key == key);
+        own.or_else(|| set.iter().position(|entry| entry.port == 0)).or_else(oldest)
+    }
+
+    /// Where a static address is that has found no place.
+    #[cold]
+    pub(super) fn lookup_overflow(&self, key: Key) -> Option<PortIndex> {
+        self.overflow.iter().find(|(it, _)| *it == key).map(|(_, port)| *port)
+    }
+}
