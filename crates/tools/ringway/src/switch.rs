@@ -4,21 +4,19 @@ mod choose;
 mod fdb;
 mod mirror;
 mod show_port;
+mod stats;
 
 pub use choose::state;
 
-use crate::drops::{Drops, occurred};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::opening;
 use crate::output::Output;
 use crate::port_notes;
 use crate::ports::is_another_user;
-use crate::run_loop::{self, RunLoop};
 use crate::table::Table;
 use ringway::{BridgeInfo, BridgePortInfo, Control};
 use serde::Serialize;
 use serde_json::Value;
-use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -98,15 +96,7 @@ enum Action {
     /// Show which address is behind which port; add and remove addresses
     Fdb(fdb::Args),
     /// Show what each port has sent, received and lost, and why
-    Stats {
-        /// Only this switch
-        switch: Option<String>,
-        /// Again every second, until interrupted
-        #[arg(short, long)]
-        watch: bool,
-        #[command(flatten)]
-        run_loop: run_loop::Args,
-    },
+    Stats(stats::Args),
 }
 
 pub fn run(args: &Args) -> Result<()> {
@@ -144,10 +134,7 @@ pub fn run(args: &Args) -> Result<()> {
         },
         Action::Mirror(args) => mirror::run(args),
         Action::Fdb(args) => fdb::run(&control, args),
-        Action::Stats { switch, watch, run_loop } => {
-            let run_loop = RunLoop::begin(run_loop)?;
-            stats(&control, run_loop, switch.as_deref(), *watch)
-        }
+        Action::Stats(args) => stats::run(&control, args),
     }
 }
 
@@ -161,7 +148,7 @@ fn check(action: &Action) -> Result<()> {
         Action::Forward(args) => choose::check(args),
         Action::Mirror(args) => mirror::check(args),
         Action::Fdb(args) => fdb::check(args),
-        Action::List | Action::Port(_) | Action::Stats { .. } => Ok(()),
+        Action::List | Action::Port(_) | Action::Stats(_) => Ok(()),
     }
 }
 
@@ -285,111 +272,4 @@ fn list(control: &Control) -> Result<()> {
         }
         table.to_string()
     })
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename = "switch_port")]
-struct PortLine<'a> {
-    switch: &'a str,
-    port: &'a str,
-    index: u32,
-    sent_packets: u64,
-    sent_bytes: u64,
-    received_packets: u64,
-    received_bytes: u64,
-    drops: Drops,
-    /// Addresses that were learned, and are behind it now.
-    known: u64,
-    /// Addresses that were behind another port until this one sent with them.
-    moved: u64,
-    /// Packets whose source was not learned: the port has too many addresses, or it is static behind another.
-    unlearned: u64,
-    /// The lossless port that what it has sent waits for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    waits_for: Option<&'a str>,
-    /// It is blocked: frames went round between it and this port.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    loops_with: Option<&'a str>,
-    #[serde(skip)]
-    state: Option<String>,
-}
-
-const INTERVAL: Duration = Duration::from_secs(1);
-
-fn stats(control: &Control, run_loop: RunLoop, only: Option<&str>, watch: bool) -> Result<()> {
-    loop {
-        let mut switches = control.switches()?;
-        if let Some(only) = only {
-            switches.retain(|switch| switch.name == only);
-            if switches.is_empty() {
-                return Err(Error::Value(format!(
-                    "{only}: there is no such switch; `ringway switch list` shows those there are"
-                )));
-            }
-        }
-        let lines: Vec<_> = switches.iter().flat_map(port_lines).collect();
-        run_loop.output.write_all(&lines, || table(&lines))?;
-        let next = Instant::now() + INTERVAL;
-        while watch && !run_loop.is_over(Instant::now()) && Instant::now() < next {
-            run_loop.sleep(next)?;
-        }
-        if !watch || run_loop.is_over(Instant::now()) {
-            return Ok(());
-        }
-    }
-}
-
-fn port_lines(switch: &BridgeInfo) -> impl Iterator<Item = PortLine<'_>> {
-    switch.ports.iter().map(|port| {
-        let BridgePortInfo { name, index, totals, .. } = port;
-        PortLine {
-            switch: &switch.name,
-            port: name,
-            index: *index,
-            sent_packets: totals.sent_packets,
-            sent_bytes: totals.sent_bytes,
-            received_packets: totals.received_packets,
-            received_bytes: totals.received_bytes,
-            drops: Drops::at(port),
-            known: totals.known,
-            moved: totals.moved,
-            unlearned: totals.unlearned,
-            waits_for: port.waits_for.as_deref(),
-            loops_with: port.loops_with.as_deref(),
-            state: choose::state(port),
-        }
-    })
-}
-
-fn table(lines: &[PortLine]) -> String {
-    if lines.is_empty() {
-        return "no ports on any switch".into();
-    }
-    let mut table = Table::new(&[
-        "port",
-        "index",
-        "sent packets",
-        "bytes",
-        "received packets",
-        "bytes",
-        "drops",
-        "addresses",
-    ]);
-    for line in lines {
-        table.row(vec![
-            line.port.into(),
-            line.index.to_string(),
-            line.sent_packets.to_string(),
-            line.sent_bytes.to_string(),
-            line.received_packets.to_string(),
-            line.received_bytes.to_string(),
-            line.drops.to_string(),
-            occurred(&[
-                ("known", line.known),
-                ("moved here", line.moved),
-                ("not learned", line.unlearned),
-            ]),
-        ]);
-    }
-    table.with_last("state", lines.iter().map(|line| line.state.clone()).collect()).to_string()
 }

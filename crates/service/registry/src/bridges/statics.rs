@@ -1,8 +1,8 @@
 //! Static addresses of a bridge that learns: users say which port they are behind. They go with the bridge,
 //! and wait for a port that goes and comes back.
 //!
-//! As what a user chooses for a bridge decides over the packets of every port on it, those may change them
-//! who may [configure](Bridges::check_may_configure) it.
+//! They decide over the packets of every port on the bridge, so changing them takes the right to
+//! [configure](Bridges::check_may_configure) it.
 
 use ringway_proto::{Cause, Error, Forwarding, Mac, Result};
 use ringway_vale::{ABSENT, AddressFilter, StaticAddress, Vlan};

@@ -25,8 +25,8 @@ whole table; `fdb add` adds to what a switch learns.
 
 All of it holds for frames that the kernel forwards, too.
 
-Those who may change the switch, as with `ringway switch forward`, may change its addresses. Root may
-see them, the user who made the switch to stay, and those who have a port on it.
+Users that may change the switch, as with `ringway switch forward`, may change its addresses. Root sees
+them, and so do the maker of the switch and users with a port on it.
 
 Examples:
   ringway switch fdb vale0

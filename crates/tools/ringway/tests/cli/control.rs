@@ -69,8 +69,17 @@ fn stats_tell_what_each_port_has_sent_and_received() {
     home.json(&["gen", "vale0:a", "--count", "100", "--size", "60"]);
     let watch = home.start(&["switch", "stats", "--watch"]);
     watch.wait_for(r#""received_packets":100,"received_bytes":6000"#, LIMIT);
+    // Totals at once, and rates beside them from the second look on.
+    watch.wait_for(r#""sent_packets_per_s":0.0"#, LIMIT);
     watch.signal(Signal::INT);
-    assert!(watch.wait().0.success());
+    let (status, printed) = watch.wait();
+    assert!(status.success());
+    let printed = lines(&printed);
+    assert!(printed[0].get("interval_s").is_none(), "{}", printed[0]);
+    let second = printed.iter().find(|line| line.get("interval_s").is_some()).expect("rates");
+    assert!(second["interval_s"].as_f64().unwrap() > 0.0, "{second}");
+    assert_eq!(second["received_packets"], 100);
+    assert!(!home.run(&["switch", "stats", "--totals"]).status.success(), "without --watch");
     let text = String::from_utf8(home.run(&["switch", "stats"]).stdout).unwrap();
     assert!(text.contains("received packets") && text.contains("vale0:b"), "{text}");
     receiver.signal(Signal::INT);
