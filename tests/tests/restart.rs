@@ -183,6 +183,14 @@ fn what_was_set_up_is_there_again() {
         let addresses = vec![(MAC, "a".into())];
         let table = Forwarding::Static { addresses, flood_unknown: false };
         control.switch_forward("vale1", table).unwrap();
+        control.switch_address_add("vale0", [2, 0, 0, 0, 0, 9], 7, "b0").unwrap();
+        let statics = |control: &Control| {
+            let mut all = control.switch_addresses("vale0").unwrap();
+            all.retain(|address| address.age_seconds.is_none());
+            all
+        };
+        let statics_before = statics(&control);
+        assert!(matches!(&statics_before[..], [it] if !it.absent && it.port == "vale0:b0"));
         world.assert_crossed();
         let (settings_before, owners_before) = (settings(&control), owners(&control));
         let theirs_before = fs::metadata(state_file(home)).unwrap();
@@ -247,6 +255,7 @@ fn what_was_set_up_is_there_again() {
             let control = Control::connect().unwrap();
             back(&control);
             assert_eq!(settings(&control), settings_before);
+            assert_eq!(statics(&control), statics_before);
             let owners: Vec<_> = owners(&control);
             assert_eq!(
                 owners,

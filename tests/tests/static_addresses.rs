@@ -66,7 +66,8 @@ impl World {
         bytes
     }
 
-    /// Which containers have what the first one sends to `dst`: what is flooded is there before what comes behind it.
+    /// Which containers have what the first one sends to `dst`: what is flooded is there before what comes
+    /// behind it.
     fn reached(&mut self, dst: Mac) -> Vec<usize> {
         let bytes = self.send(0, dst, A);
         let last = self.send(0, BROADCAST, A);

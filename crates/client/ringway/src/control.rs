@@ -95,8 +95,8 @@ impl Control {
     /// # Errors
     ///
     /// [`Cause::Exists`](crate::Cause::Exists) if it is static behind another port;
-    /// [`Cause::Invalid`](crate::Cause::Invalid) if the switch does not learn, the address is no machine's, or the
-    /// port is not in that VLAN.
+    /// [`Cause::Invalid`](crate::Cause::Invalid) if the switch does not learn, the address is no machine's,
+    /// or the port is not in that VLAN.
     pub fn switch_address_add(
         &self,
         bridge: &str,

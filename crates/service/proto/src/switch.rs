@@ -191,8 +191,8 @@ pub struct PortTotals {
     /// Addresses that were behind another port until this one sent with them: a machine has moved,
     /// or the port claims to be its neighbour.
     pub moved: u64,
-    /// Packets whose source was not learned, because the port has too many addresses, or it is a static address
-    /// of another port.
+    /// Packets whose source was not learned, because the port has too many addresses, or it is a static
+    /// address of another port.
     pub unlearned: u64,
     /// What was dropped, by reason.
     pub drops: PortDrops,

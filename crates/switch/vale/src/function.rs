@@ -57,8 +57,8 @@ pub trait Forward: Send {
 pub struct LearningCounters {
     /// Addresses that were behind another port until this one sent with them.
     pub moved: u64,
-    /// Packets whose source was not learned, because the port has too many addresses, or it is a static address
-    /// of another port.
+    /// Packets whose source was not learned, because the port has too many addresses, or it is a static
+    /// address of another port.
     pub unlearned: u64,
 }
 

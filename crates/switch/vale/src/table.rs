@@ -258,7 +258,8 @@ impl Table {
         self.counts[usize::from(port)]
     }
 
-    /// Addresses that were learned, from set `from` on, whole sets, until there are `most`; and the set behind them.
+    /// Addresses that were learned, from set `from` on, whole sets, until there are `most`; and the set behind
+    /// them.
     pub fn list(&self, from: usize, most: usize) -> (Vec<LearnedAddress>, Option<usize>) {
         let mut list = Vec::new();
         for (at, set) in self.sets.iter().enumerate().skip(from) {
