@@ -152,7 +152,7 @@ impl Bridges {
         if count == 0 || matches!(forwarding, Forwarding::Learning { .. }) {
             return Ok(());
         }
-        let problem = format!("it has {count} static addresses, which are for learning alone");
+        let problem = format!("its static addresses ({count}) are for learning alone");
         Err(Error::busy(problem)
             .at(bridge)
             .remedy(format!("remove them: `ringway switch fdb flush {bridge} --static`")))
