@@ -114,6 +114,8 @@ mod tests {
     use super::*;
     use crate::clock::Micros;
     use proptest::prelude::*;
+    use ringway_switch_port::Source;
+    use ringway_vnet::Header;
     use std::cell::Cell;
 
     thread_local! {
@@ -160,6 +162,26 @@ mod tests {
         }
         NOW.set(5059);
         assert_eq!(pass(&mut bucket, &[5000]), [false], "it is not full");
+    }
+
+    /// Behind a virtio-net header, what is to be cut up counts as it is on a wire.
+    #[test]
+    fn segments_have_headers() {
+        let bytes = |gso_type, gso_size, len: usize| {
+            let header = Header { gso_type, gso_size, ..Header::default() }.emit();
+            let mut packet = [&header[..], &vec![0; len]].concat();
+            let source = Source { header_len: 12, ..Source::default() };
+            let mut burst = Burst::default().recycle(source);
+            burst.push_private(&mut packet);
+            burst.end_frame();
+            burst.read_headers();
+            wire_bytes(&burst.frames[0], &burst)
+        };
+        assert_eq!(bytes(0, 0, 1514), 1514);
+        assert_eq!(bytes(0, 700, 1514), 1514, "a size without a type");
+        // TCP: 10 segments of 1448 bytes.
+        assert_eq!(bytes(1, 1448, 66 + 14480), 10 * 1514);
+        assert_eq!(bytes(1, 0, 9000), 9000, "nonsense");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use std::{iter, mem};
 
+use ringway_fastpath::SEGMENT_HEADERS;
 use ringway_region::Buf;
 use ringway_vnet::{Error, Header, MAX_FRAME, Output, consume_pieces, least_frames, most_frames};
 
@@ -150,13 +151,14 @@ fn header_of(frame: &Frame, burst: &Burst<'_>) -> Option<Header> {
     start.read::<{ Header::SHORT }>(0).and_then(|raw| Header::parse(&raw))
 }
 
-/// Into how many more frames than one a frame of `burst` is to be cut, about.
+/// Into how many more frames than one a frame of `burst` is to be cut: about, for it may have other headers.
 pub(crate) fn further_segments(frame: &Frame, burst: &Burst<'_>) -> u32 {
     let size = match header_of(frame, burst) {
         Some(header) if !header.is_plain() => u32::from(header.gso_size),
         _ => return 0,
     };
-    frame.len.checked_div(size).unwrap_or(0)
+    let headers = u32::from(burst.source.header_len) + SEGMENT_HEADERS;
+    frame.len.saturating_sub(headers + 1).checked_div(size).unwrap_or(0)
 }
 
 /// How many slots a frame of `burst` takes at a port with these settings, at least.
