@@ -62,9 +62,9 @@ impl Learning {
         self.table.ageing()
     }
 
-    /// How many addresses are behind `port`.
+    /// How many addresses are behind `port`, static ones with them.
     pub fn known(&self, port: PortIndex) -> u16 {
-        self.table.known(port)
+        self.table.known(port) + self.table.fixed(port)
     }
 
     /// As [`Table::list`].

@@ -52,6 +52,8 @@ pub struct Table {
     statics: Vec<StaticAddress>,
     /// Those of them that found no place in their set.
     overflow: Vec<(Key, PortIndex)>,
+    /// How many of them each port has.
+    fixed: Box<[u16; 256]>,
 }
 
 /// A cache line.
@@ -150,8 +152,8 @@ impl Table {
         let secret = random_secret();
         let sets = Box::new([Set([Entry::EMPTY; WAYS]); SETS]);
         let (fast, statics, overflow) = (None, Vec::new(), Vec::new());
-        let counts = Box::new([0; 256]);
-        Table { sets, counts, secret, ageing, now: 0, fast, statics, overflow }
+        let [counts, fixed] = [(); 2].map(|()| Box::new([0; 256]));
+        Table { sets, counts, secret, ageing, now: 0, fast, statics, overflow, fixed }
     }
 
     /// The same table, shared with a program in the kernel: each address has its place there.

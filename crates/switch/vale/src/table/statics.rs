@@ -31,6 +31,7 @@ impl Table {
         let key = |it: &StaticAddress| (key_of(it.mac, it.vlan), it.port);
         let wanted: HashMap<Key, PortIndex> = all.iter().map(key).collect();
         self.statics = all;
+        self.fixed.fill(0);
         for at in 0..SETS {
             for way in 0..WAYS {
                 let entry = &self.sets[at].0[way];
@@ -41,6 +42,7 @@ impl Table {
         }
         self.overflow.clear();
         for (key, port) in wanted {
+            self.fixed[usize::from(port)] += 1;
             let at = self.set_of(key);
             match self.way_for_static(at, key) {
                 Some(way) => {
@@ -55,6 +57,11 @@ impl Table {
     /// All static addresses.
     pub fn statics(&self) -> &[StaticAddress] {
         &self.statics
+    }
+
+    /// How many static addresses are behind `port`.
+    pub fn fixed(&self, port: PortIndex) -> u16 {
+        self.fixed[usize::from(port)]
     }
 
     /// Its own place, a free one, or that of the address that was seen last the longest ago.
