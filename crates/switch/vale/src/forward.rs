@@ -476,10 +476,12 @@ pub(crate) fn forward(
     let interface = passage.interface.map(InterfaceFrames::of);
     let mut decide = |frame: &Frame| match frame.status {
         FrameStatus::Fine => {
-            let mut decide = || RouteKey::new(function.decide(&Packet { frame, burst }), frame.vid);
+            let packet = Packet { frame, burst };
             match &interface {
-                None => decide(),
-                Some(interface) => interface.decide(frame, decide),
+                None => RouteKey::new(function.decide(&packet), frame.vid),
+                Some(interface) => {
+                    interface.decide(frame, || RouteKey::new(function.decide(&packet), frame.vid))
+                }
             }
         }
         _ => RouteKey::NONE,

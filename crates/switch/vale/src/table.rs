@@ -184,7 +184,6 @@ impl Table {
         let set = &self.sets[self.set_of(key)];
         match set.0.iter().find(|entry| entry.key == key) {
             Some(entry) => entry.port(),
-            None if self.overflow.is_empty() => None,
             None => self.lookup_overflow(key),
         }
     }
