@@ -308,12 +308,12 @@ fn the_kernel_does_what_the_worker_would() {
         let [from, to, other] = [a, b, c].map(|netns| PacketSocket::new(netns, "eth0"));
         let mut bytes = frame(1, 1200);
         bytes[..12].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);
-        let arrives = |socket: &PacketSocket| {
-            from.send(&bytes);
+        let arrives = |socket: &PacketSocket, bytes: &[u8]| {
+            from.send(bytes);
             let ours = |heard: ringway_testkit::Heard| (heard.bytes == bytes).then_some(());
             std::iter::from_fn(|| socket.hear_within(LIMIT)).find_map(ours).expect("it arrives");
         };
-        arrives(&to);
+        arrives(&to, &bytes);
 
         containers.here.run("ip link set c1 mtu 1000");
         until("the switch has the new MTU", || {
@@ -331,24 +331,46 @@ fn the_kernel_does_what_the_worker_would() {
 
         // Without a link nothing is left to the kernel, which would not say what it loses.
         to.send(&broadcast(b));
-        arrives(&to);
+        arrives(&to, &bytes);
         let lost = || totals(&control, "vale0:c1").drops.ring_full;
         let before = lost();
+        let is_in = |mode: &str| {
+            until(mode, || match port(&control, "vale0:c1").mode {
+                Some(now) if now == mode => Ok(()),
+                now => Err(format!("{now:?}")),
+            });
+        };
         containers.here.run("ip link set c1 down");
         until("what is lost is counted", || {
             from.send(&bytes);
             if lost() > before { Ok(()) } else { Err(String::new()) }
         });
+        // The switch hears of it, and forgets who was there, when it may.
+        is_in("kernel, by the worker: it has no link");
         containers.here.run("ip link set c1 up");
-        arrives(&to);
+        is_in("kernel");
+        arrives(&to, &bytes);
 
-        // The second's address, which is learned anew, and then comes from the third container.
-        to.send(&broadcast(b));
-        arrives(&to);
+        // The second's address, which is learned anew, and then comes from the third container. What the second
+        // sends is lost as long as the kernel has not told its interface of the link.
+        until("the second's address is known", || {
+            to.send(&broadcast(b));
+            match totals(&control, "vale0:c1").known {
+                0 => Err(String::new()),
+                _ => Ok(()),
+            }
+        });
+        arrives(&to, &bytes);
         let mut moved = broadcast(b);
         moved[14] = 1;
         other.send(&moved);
-        arrives(&other);
+        // It has heard the same frame while nobody knew the second's address.
+        bytes[20] ^= 1;
+        until("frames go to the third container", || {
+            from.send(&bytes);
+            let heard = std::iter::from_fn(|| other.try_hear()).find(|heard| heard.bytes == bytes);
+            heard.map(drop).ok_or(String::new())
+        });
         assert_eq!(totals(&control, "vale0:c2").moved, 1);
 
         // A frame for a program comes up to it.
