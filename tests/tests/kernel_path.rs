@@ -345,7 +345,7 @@ fn the_kernel_does_what_the_worker_would() {
             from.send(&bytes);
             if lost() > before { Ok(()) } else { Err(String::new()) }
         });
-        // The switch hears of it, and forgets who was there, when it may.
+        // The switch hears of it, and forgets the addresses there, when it may.
         is_in("kernel, by the worker: it has no link");
         containers.here.run("ip link set c1 up");
         is_in("kernel");
