@@ -563,7 +563,7 @@ impl ForwardCtx<'_> {
         outcome
     }
 
-    /// Floods a run as far as the turn goes, or, if the source cannot wait, all of it.
+    /// Floods the run until the turn's budget is spent; the whole run if the source cannot wait.
     fn flood_as_afforded(&mut self, run: &[Frame]) -> Result<(), Stop> {
         if !self.yields {
             self.flood(run);

@@ -148,7 +148,7 @@ fn floods_are_held_and_what_is_known_passes() {
     assert_eq!([world.got(1).len(), world.got(2).len()], [10, 10]);
     world.send(0, mac(1), 50, LENGTH);
     assert_eq!([world.got(1).len(), world.got(2).len()], [50, 0]);
-    // The same limit for addresses that nobody has, and for groups.
+    // Frames to unknown addresses and to groups count against the same limit.
     NOW.store(300_001, Relaxed);
     world.send(0, mac(99), 2, LENGTH);
     world.send(0, [1, 0, 0x5e, 0, 0, 1], 2, LENGTH);

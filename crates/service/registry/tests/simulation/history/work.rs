@@ -55,15 +55,20 @@ impl History {
         result.ok()
     }
 
+    /// Takes such work, at random, if there is any.
+    fn any_work(&mut self, is_it: impl Fn(&Going) -> bool) -> Option<(Waiter, Going)> {
+        let those: Vec<_> = (0..self.work.len()).filter(|&at| is_it(&self.work[at].1)).collect();
+        if those.is_empty() {
+            return None;
+        }
+        let at = self.random.of(&those);
+        Some(self.work.swap_remove(at))
+    }
+
     /// Some work is done, whose result comes later.
     pub(super) fn run_work(&mut self) {
-        let begun: Vec<_> =
-            (0..self.work.len()).filter(|&at| matches!(self.work[at].1, Going::Begun(_))).collect();
-        if begun.is_empty() {
-            return;
-        }
-        let at = self.random.of(&begun);
-        if let (waiter, Going::Begun(work)) = self.work.swap_remove(at) {
+        let begun = self.any_work(|going| matches!(going, Going::Begun(_)));
+        if let Some((waiter, Going::Begun(work))) = begun {
             self.note(format!("{:?} is done for {waiter:?}", work.subject()));
             let done = self.working(|| work.run());
             self.work.push((waiter, Going::Ended(done)));
@@ -72,13 +77,8 @@ impl History {
 
     /// Its result comes.
     pub(super) fn end_work(&mut self) {
-        let ended: Vec<_> =
-            (0..self.work.len()).filter(|&at| matches!(self.work[at].1, Going::Ended(_))).collect();
-        if ended.is_empty() {
-            return;
-        }
-        let at = self.random.of(&ended);
-        if let (waiter, Going::Ended(done)) = self.work.swap_remove(at) {
+        let ended = self.any_work(|going| matches!(going, Going::Ended(_)));
+        if let Some((waiter, Going::Ended(done))) = ended {
             self.deliver(waiter, done);
         }
     }
