@@ -92,6 +92,7 @@ impl Record {
             unblocked: (self.word >> 56) as u32,
             is_down: self.ring & 32 != 0,
             isolated: self.ring & 64 != 0,
+            max_addresses: (self.at & 8 != 0).then_some(1 + u16::from(self.at >> 4)),
             rate: (self.ring & 128 != 0).then_some(RateLimit {
                 bits_per_second: self.word >> 20,
                 burst_bytes: self.number.into(),

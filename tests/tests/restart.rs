@@ -114,8 +114,9 @@ fn shown(control: &Control) -> Vec<(String, Forwarding, Vec<BridgePortInfo>)> {
 /// The same without what is counted and numbered.
 fn settings(control: &Control) -> Vec<String> {
     let port = |port: BridgePortInfo| {
-        let BridgePortInfo { name, vlan, sources, lossless, rate, storm, mode, .. } = port;
-        format!("{name} {vlan:?} {sources:?} {lossless:?} {rate:?} {storm:?} {mode:?}")
+        let BridgePortInfo { name, vlan, sources, lossless, max_addresses, mode, .. } = port;
+        let limits = (max_addresses, port.rate, port.storm);
+        format!("{name} {vlan:?} {sources:?} {lossless:?} {limits:?} {mode:?}")
     };
     let lines = shown(control).into_iter().flat_map(|(name, forwarding, ports)| {
         let ports = ports.into_iter().map(port);
@@ -172,7 +173,9 @@ fn what_was_set_up_is_there_again() {
             let vlan = Some(Vlan::Access(7));
             let rate = Some(Some(RateLimit::new(1_000_000_000)));
             let storm = Some(Some(100_000));
-            change(name, PortSettings { vlan, rate, storm, ..PortSettings::default() });
+            let max_addresses = Some(Some(9));
+            let settings = PortSettings { vlan, rate, storm, max_addresses, ..<_>::default() };
+            change(name, settings);
         }
         let only = Some(SourceAddresses::Only(vec![MAC]));
         let lossless = Some(Some(Lossless { patience_ms: 77 }));

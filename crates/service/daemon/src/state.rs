@@ -237,6 +237,7 @@ mod tests {
             lossless,
             group_forward: 0x4000,
             isolated: true,
+            max_addresses: Some(9),
             rate: Some(RateLimit { bits_per_second: 1_000_000, burst_bytes: 2000 }),
             storm: Some(77),
         };
@@ -369,7 +370,7 @@ mod tests {
         let settings = second.switches.iter_mut().flat_map(|switch| &mut switch.settings);
         settings.for_each(|settings| {
             (settings.group_forward, settings.isolated) = (0, false);
-            (settings.rate, settings.storm) = (None, None);
+            (settings.rate, settings.storm, settings.max_addresses) = (None, None, None);
         });
         let mut first = second.clone();
         first.ports[0].device = None;

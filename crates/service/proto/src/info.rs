@@ -65,6 +65,8 @@ pub struct BridgePortInfo {
     pub group_forward: u16,
     /// Nothing passes between it and other isolated ports.
     pub isolated: bool,
+    /// How many addresses the switch may know behind it, if not as many as it has places.
+    pub max_addresses: Option<u16>,
     /// How much it may send, if not as much as it likes.
     pub rate: Option<RateLimit>,
     /// How many frames it may send in a second that are flooded, if not as many as it likes.

@@ -57,6 +57,9 @@ pub struct PortSettings {
     /// Whether nothing is to pass between it and other ports that are isolated: all of them reach the ports
     /// that are not, such as a router's.
     pub isolated: Option<bool>,
+    /// How many addresses the switch may know behind it; `Some(None)`: as many as it has places. What it sends with
+    /// others is dropped. Where the switch learns.
+    pub max_addresses: Option<Option<u16>>,
     /// How much it may send; `Some(None)`: as much as it likes. What is more is dropped. Not for a port that is
     /// lossless.
     pub rate: Option<Option<RateLimit>>,

@@ -609,6 +609,19 @@ impl Bridges {
         port.is_some_and(|port| port.config.is_interface)
     }
 
+    /// Whether a bridge forwards by the addresses that it learns.
+    pub fn learns(&mut self, bridge: &str) -> bool {
+        self.find(bridge).is_some_and(|entry| entry.learns())
+    }
+
+    /// A port of a bridge that has a limit of addresses, also one that is to come back.
+    pub fn limited_port(&mut self, bridge: &str) -> Option<String> {
+        let entry = self.find(bridge)?;
+        let there = entry.ports.iter().find(|port| port.config.max_addresses.is_some());
+        let kept = || entry.settings.iter().find(|settings| settings.max_addresses.is_some());
+        there.map(|port| port.name.clone()).or_else(|| Some(kept()?.name.clone()))
+    }
+
     /// How a port takes part.
     pub fn config(&mut self, bridge: &str, index: PortIndex) -> Option<&PortConfig> {
         self.find(bridge).and_then(|entry| entry.port(index)).map(|port| &port.config)

@@ -115,6 +115,8 @@ pub struct LastingSettings {
     #[serde(default)]
     pub isolated: bool,
     #[serde(default)]
+    pub max_addresses: Option<u16>,
+    #[serde(default)]
     pub rate: Option<RateLimit>,
     #[serde(default)]
     pub storm: Option<u32>,

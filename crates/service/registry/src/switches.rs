@@ -29,6 +29,8 @@ const MAX_LOSSLESS_WAIT_MS: u32 = 60_000;
 const RATES: RangeInclusive<u64> = 8_000..=1_000_000_000_000;
 const BURSTS: RangeInclusive<u64> = 1514..=1 << 34;
 const STORMS: RangeInclusive<u32> = 1..=1_000_000_000;
+/// Addresses that may be known behind a port.
+const MAX_ADDRESSES_OF_PORT: RangeInclusive<u16> = 1..=1024;
 /// Source addresses of a port at most: a lookup for each packet.
 const MAX_SOURCES: usize = 64;
 /// Addresses of a static forwarding function at most.
@@ -107,6 +109,7 @@ impl Bridges {
         self.check_may_configure(caller, bridge, ports)?;
         check_forwarding(bridge, &forwarding)?;
         self.check_leaves_no_addresses(bridge, &forwarding)?;
+        self.check_leaves_no_limits(bridge, &forwarding)?;
         // Each is there now; what becomes of one that goes and comes back is the bridge's affair.
         let named: Vec<&String> = match &forwarding {
             Forwarding::Learning { .. } | Forwarding::Flood => Vec::new(),
@@ -138,6 +141,13 @@ impl Bridges {
         if let Some(Some(_)) = settings.lossless {
             self.check_lossless(caller.uid, bridge, index).map_err(|e| e.at(name))?;
         }
+        if let Some(Some(_)) = settings.max_addresses
+            && !self.learns(bridge)
+        {
+            let problem = "its switch learns no addresses: there is nothing to limit";
+            let remedy = format!("`ringway switch forward {bridge} learning`");
+            return Err(Error::invalid(problem).at(name).remedy(remedy));
+        }
         if settings.rate.is_some() || settings.lossless.is_some() {
             self.check_not_both(bridge, index, &settings).map_err(|e| e.at(name))?;
         }
@@ -161,6 +171,7 @@ impl Bridges {
             }
             config.group_forward = settings.group_forward.unwrap_or(config.group_forward);
             config.isolated = settings.isolated.unwrap_or(config.isolated);
+            config.max_addresses = settings.max_addresses.unwrap_or(config.max_addresses);
             if let Some(rate) = settings.rate {
                 config.rate = rate.map(rate_of);
             }
@@ -168,6 +179,19 @@ impl Bridges {
             config.unblocked += u32::from(settings.unblock);
         });
         Ok(())
+    }
+
+    /// Refuses to take learning from a switch some of whose ports have a limit for what is learned of them.
+    fn check_leaves_no_limits(&mut self, bridge: &str, forwarding: &Forwarding) -> Result<()> {
+        let limited = match forwarding {
+            Forwarding::Learning { .. } => None,
+            _ => self.limited_port(bridge),
+        };
+        let Some(port) = limited else { return Ok(()) };
+        let problem = format!("the limit of addresses of {port} is for learning alone");
+        Err(Error::busy(problem)
+            .at(bridge)
+            .remedy(format!("remove it: `ringway switch port {port} --no-max-addresses`")))
     }
 
     /// Refuses what would make a lossless port of one with a rate, or the other way round.
@@ -272,6 +296,14 @@ pub(crate) fn check_settings(name: &str, settings: &PortSettings) -> Result<()> 
         return Err(Error::invalid(problem)
             .at(name)
             .remedy(format!("{MAX_LOSSLESS_WAIT_MS} is the most")));
+    }
+    if let Some(Some(most)) = settings.max_addresses
+        && !MAX_ADDRESSES_OF_PORT.contains(&most)
+    {
+        let problem = format!("{most} addresses behind a port");
+        let (least, most) = MAX_ADDRESSES_OF_PORT.into_inner();
+        let remedy = format!("limits are from {least} to {most}, which each port has anyway");
+        return Err(Error::invalid(problem).at(name).remedy(remedy));
     }
     if let Some(Some(rate)) = settings.rate {
         check_rate(rate).map_err(|e| e.at(name))?;

@@ -844,6 +844,11 @@ fn switch_ports_take_what_can_be() {
     for (bits, burst) in [(7_999, 1514), (u64::MAX, 1514), (8_000, 1513), (8_000, u64::MAX)] {
         assert_eq!(set("vale0:a", rate(bits, burst)), Err(EINVAL), "{bits} {burst}");
     }
+    let most = |count| PortSettings { max_addresses: Some(count), ..Default::default() };
+    for count in [0, 1025] {
+        assert_eq!(set("vale0:a", most(Some(count))), Err(EINVAL), "{count}");
+    }
+    assert_eq!(set("vale0:a", most(Some(1024))), Ok(()));
     assert_eq!(set("vale0:a", storm(0)), Err(EINVAL));
     assert_eq!(set("vale0:a", storm(1)), Ok(()));
     let neither = PortSettings { rate: Some(None), storm: Some(None), ..lossless(1000) };
@@ -854,9 +859,19 @@ fn switch_ports_take_what_can_be() {
     let mut forward = |bridge: &str, forwarding| {
         world.ask(Request::SwitchForward { bridge: bridge.into(), forwarding }).map(drop)
     };
+    assert_eq!(forward("vale0", hash("a")), Err(EBUSY), "what is learned of a port has a limit");
+    let unlimited = PortSettings { max_addresses: Some(None), ..Default::default() };
+    let unlimit = Request::SwitchPort { name: "vale0:a".into(), settings: unlimited };
+    world.ask(unlimit).unwrap();
+    let mut forward = |bridge: &str, forwarding| {
+        world.ask(Request::SwitchForward { bridge: bridge.into(), forwarding }).map(drop)
+    };
     assert_eq!(forward("vale0", hash("a")), Ok(()));
     assert_eq!(forward("vale0", hash("vale0:b")), Err(ENXIO));
     assert_eq!(forward("vale9", Forwarding::Flood), Err(ENOENT));
+    let limit = PortSettings { max_addresses: Some(Some(4)), ..Default::default() };
+    let limit = Request::SwitchPort { name: "vale0:a".into(), settings: limit };
+    assert_eq!(world.ask(limit).map(drop), Err(EINVAL), "it does not learn");
 }
 
 /// A flow has addresses of one version of IP, whatever a request says.

@@ -19,6 +19,8 @@ pub struct PortConfig {
     pub vlan: Vlan,
     /// The source addresses that it may send with.
     pub sources: SourceAddresses,
+    /// How many addresses may be known behind it, where the switch learns. What it sends with others is dropped.
+    pub max_addresses: Option<u16>,
     /// How much it may send. The default is as much as it likes.
     pub rate: Option<RateLimit>,
     /// How many of the frames that it sends may be flooded, a second, and at once: to all, to groups, and to
@@ -52,6 +54,7 @@ impl Default for PortConfig {
             max_frame: 1514,
             vlan: Vlan::Unaware,
             sources: SourceAddresses::Any,
+            max_addresses: None,
             rate: None,
             storm: None,
             lossless: None,

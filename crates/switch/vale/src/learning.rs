@@ -14,7 +14,7 @@ use crate::{
     function::{Forward, LearningCounters, Packet, Verdict},
     table::{AddressFilter, Key, Learned, LearnedAddress, StaticAddress, Table},
 };
-use ringway_switch_port::{PortIndex, is_group};
+use ringway_switch_port::{Burst, FrameStatus, PortIndex, is_group};
 
 const NOBODY: Key = Key::MAX;
 
@@ -67,6 +67,24 @@ impl Learning {
         self.table.known(port) + self.table.fixed(port)
     }
 
+    /// Marks the frames whose source would be one more address than `most` behind the port that sent them.
+    #[cold]
+    #[inline(never)]
+    pub fn check(&mut self, burst: &mut Burst<'_>, most: u16) {
+        let port = burst.source.port;
+        for frame in burst.frames.iter_mut().filter(|f| f.status == FrameStatus::Fine) {
+            let key = key(frame.src(), frame.vid);
+            if key == self.last[usize::from(port)] || is_group(key) {
+                continue;
+            }
+            if self.known(port) >= most && self.table.lookup(key) != Some(port) {
+                (frame.status, frame.len) = (FrameStatus::Spoofed, 0);
+            } else {
+                self.learn(key, port);
+            }
+        }
+    }
+
     /// As [`Table::list`].
     pub fn list(&self, from: usize, most: usize) -> (Vec<LearnedAddress>, Option<usize>) {
         self.table.list(from, most)
@@ -97,16 +115,21 @@ impl Learning {
     }
 }
 
+/// How the table has an address.
+#[inline]
+fn key(address: u64, vid: u16) -> Key {
+    address | Key::from(vid) << 48
+}
+
 impl Forward for Learning {
     #[inline]
     fn decide(&mut self, packet: &Packet<'_>) -> Verdict {
         let (frame, port) = (packet.frame, packet.source());
-        let vlan = u64::from(frame.vid) << 48;
-        let src = frame.src() | vlan;
+        let src = key(frame.src(), frame.vid);
         if src != self.last[usize::from(port)] && !is_group(src) {
             self.learn(src, port);
         }
-        let dst = frame.dst() | vlan;
+        let dst = key(frame.dst(), frame.vid);
         let known = if is_group(dst) { None } else { self.table.lookup(dst) };
         known.map_or(Verdict::Flood, Verdict::Port)
     }

@@ -344,6 +344,11 @@ impl Worker {
         if self.any_vlan {
             vlans.classify(&mut burst);
         }
+        if let Some(most) = config.max_addresses
+            && let Function::Learning(function) = &mut self.function
+        {
+            function.check(&mut burst, most);
+        }
         if let Some(rate) = rate {
             rate.check(&mut burst, held[ring].is_some_and(|held| !held.reached.is_empty()));
         }

@@ -2,8 +2,10 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
 use common::{BROADCAST, Client, barrier, bytes, header, mac};
-use ringway_vale::{Bridge, PortConfig, SourceAddresses};
+use ringway_vale::{Bridge, Clock, Forwarding, PortConfig, SourceAddresses, SteppedBridge};
 
 fn world(
     name: &str,
@@ -67,6 +69,47 @@ fn claiming_a_neighbours_address_is_counted() {
     assert_eq!([counters[0]()[2], counters[1]()[2]], [0, 1]);
     send(&bridge, &clients[0], &header(BROADCAST, mac(1)));
     assert_eq!([counters[0]()[2], counters[1]()[2]], [1, 1]);
+}
+
+static NOW: AtomicU64 = AtomicU64::new(0);
+
+/// A port with a limit of addresses: what it sends with further ones is dropped, until one of them is forgotten,
+/// or goes elsewhere. An address that is behind another port is no exception.
+#[test]
+fn a_port_has_so_many_addresses() {
+    let clock = Clock::new(|| NOW.load(Relaxed));
+    let forwarding = Forwarding::Learning { ageing_seconds: 10 };
+    let mut bridge = SteppedBridge::new(&forwarding, clock).unwrap();
+    let clients: Vec<_> = (0..2).map(|_| Client::new([1, 1], [1024, 1024], 0)).collect();
+    let limited = PortConfig { max_addresses: Some(2), ..PortConfig::default() };
+    for (client, config) in clients.iter().zip([limited, PortConfig::default()]) {
+        bridge.attach(Box::new(client.port()), config).unwrap();
+    }
+    let mut send = |from: usize, sources: &[u8]| -> Vec<u8> {
+        for source in sources {
+            clients[from].fill(0, &header(BROADCAST, mac(*source)), 14, 0, None);
+        }
+        bridge.flush_idle();
+        clients[from].tx_sync(0);
+        while bridge.round() {}
+        let frames = bytes(clients[1 - from].receive(0, usize::MAX));
+        while bridge.round() {}
+        frames.iter().map(|frame| frame[11]).collect()
+    };
+    // In one burst, and again.
+    assert_eq!(send(0, &[1, 2, 3, 1, 4, 2]), [1, 2, 1, 2]);
+    assert_eq!(send(0, &[3, 1]), [1]);
+    assert_eq!(send(1, &[7]), [7]);
+    assert_eq!(send(0, &[7]), [], "it is behind the other");
+    assert_eq!(send(1, &[1]), [1], "one of the two has moved");
+    assert_eq!(send(0, &[3, 1]), [3]);
+    NOW.store(5_000, Relaxed);
+    assert_eq!(send(0, &[3]), [3]);
+    NOW.store(12_000, Relaxed);
+    assert_eq!(send(0, &[3, 5, 6]), [3, 5], "2 was not seen for so long");
+    let totals = bridge.totals(0).unwrap();
+    assert_eq!((totals.drops.spoofed, totals.sent_packets), (6, 15));
+    assert_eq!(totals.known, 2);
 }
 
 /// A port that makes up addresses without end: those of its neighbours stay known.

@@ -22,6 +22,7 @@ impl PortEntry {
             lossless: self.config.lossless.map(shown_lossless),
             group_forward: self.config.group_forward,
             isolated: self.config.isolated,
+            max_addresses: self.config.max_addresses,
             rate: self.config.rate.map(shown_rate),
             storm: self.config.storm,
         }
@@ -36,13 +37,23 @@ impl BridgeEntry {
 
     /// Whether users have chosen something for a port.
     pub(super) fn is_set(&self, config: &PortConfig) -> bool {
-        let PortConfig { vlan, sources, lossless, group_forward, isolated, rate, storm, .. } =
-            config;
+        let PortConfig {
+            vlan,
+            sources,
+            lossless,
+            group_forward,
+            isolated,
+            max_addresses,
+            rate,
+            storm,
+            ..
+        } = config;
         let default = PortConfig::default();
         *vlan != default.vlan
             || *lossless != default.lossless
             || *group_forward != default.group_forward
             || *isolated != default.isolated
+            || *max_addresses != default.max_addresses
             || *rate != default.rate
             || *storm != default.storm
             || *sources != self.default_sources()
@@ -53,10 +64,19 @@ impl BridgeEntry {
         let Some(at) = self.position_of_settings(name, uid) else { return };
         let Some(settings) = self.settings.get(at) else { return };
         let LastingSettings {
-            vlan, sources, lossless, group_forward, isolated, rate, storm, ..
+            vlan,
+            sources,
+            lossless,
+            group_forward,
+            isolated,
+            max_addresses,
+            rate,
+            storm,
+            ..
         } = settings;
         config.group_forward = *group_forward;
         config.isolated = *isolated;
+        config.max_addresses = *max_addresses;
         config.rate = rate.map(rate_of);
         config.storm = *storm;
         config.vlan = vlan_of(vlan);

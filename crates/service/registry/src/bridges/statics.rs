@@ -175,7 +175,7 @@ impl Bridges {
 }
 
 impl BridgeEntry {
-    fn learns(&self) -> bool {
+    pub(super) fn learns(&self) -> bool {
         matches!(self.forwarding, Forwarding::Learning { .. })
     }
 

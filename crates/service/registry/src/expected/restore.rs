@@ -153,6 +153,7 @@ fn restore_switch(
         lossless,
         group_forward,
         isolated,
+        max_addresses,
         rate,
         storm,
         ..
@@ -164,6 +165,7 @@ fn restore_switch(
             lossless: Some(*lossless),
             group_forward: Some(*group_forward),
             isolated: Some(*isolated),
+            max_addresses: Some(*max_addresses),
             rate: Some(*rate),
             storm: Some(*storm),
             unblock: false,

@@ -180,8 +180,16 @@ pub fn request(random: &mut Random) -> Request {
             let rate = random.of(&[[None, Some(None)].as_slice(), &rates].concat());
             let storm = random.of(&[None, Some(None), Some(Some(0)), Some(Some(100))]);
             let lossless = random.of(&[None, Some(None), Some(Some(Lossless::default()))]);
-            let settings =
-                PortSettings { vlan, isolated, rate, storm, lossless, ..PortSettings::default() };
+            let max_addresses = random.of(&[None, Some(None), Some(Some(0)), Some(Some(3))]);
+            let settings = PortSettings {
+                vlan,
+                isolated,
+                max_addresses,
+                rate,
+                storm,
+                lossless,
+                ..PortSettings::default()
+            };
             Request::SwitchPort { name: name_of_switch_port(random), settings }
         }
         35 => Request::SwitchPoll {

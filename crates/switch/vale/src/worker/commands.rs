@@ -254,7 +254,9 @@ impl Worker {
         // Between an interface and its stack all passes, where the worker would let all pass.
         let passes = |index: usize| {
             let member = self.members[index].as_ref();
-            let is_guarded = member.is_some_and(|m| m.guard.is_some() || m.storm.is_some());
+            let is_guarded = member.is_some_and(|m| {
+                m.guard.is_some() || m.storm.is_some() || m.config.max_addresses.is_some()
+            });
             !self.any_vlan && !is_guarded
         };
         for index in 0..ports.len() {

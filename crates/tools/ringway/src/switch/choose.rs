@@ -64,6 +64,7 @@ Examples:
   ringway switch port vale0:uplink --trunk 10,20-29 --native 1
   ringway switch port vale0:a --no-vlan
   ringway switch port vale0:a --mac 02:00:00:00:00:01
+  ringway switch port vale0:a --max-addresses 8
   ringway switch port vale0:a --lossless
   ringway switch port vale0:a --isolated
   ringway switch port vale0:a --rate 100Mbit/s --burst 256kB
@@ -120,6 +121,12 @@ pub struct Port {
     /// Let it reach isolated ports again
     #[arg(long, group = "choice")]
     no_isolated: bool,
+    /// Drop what the port sends with further addresses than so many; one that was not seen for the ageing time makes room
+    #[arg(long, value_name = "COUNT", group = "choice", conflicts_with = "no_max_addresses")]
+    max_addresses: Option<u16>,
+    /// Let it send with as many addresses as the switch can learn of a port again
+    #[arg(long, group = "choice")]
+    no_max_addresses: bool,
     /// Drop what the port sends over so many bits a second, 100Mbit/s or 100Mbps; without CRC
     #[arg(long, value_name = "RATE", value_parser = bits, group = "choice", conflicts_with = "no_rate")]
     rate: Option<u64>,
@@ -284,8 +291,19 @@ pub fn port(control: &Control, args: &Port) -> Result<bool> {
     });
     let rate = if args.no_rate { Some(None) } else { rate.map(Some) };
     let storm = if args.no_storm { Some(None) } else { args.storm.map(Some) };
-    let settings =
-        PortSettings { vlan, sources, lossless, group_forward, isolated, rate, storm, unblock };
+    let max_addresses =
+        if args.no_max_addresses { Some(None) } else { args.max_addresses.map(Some) };
+    let settings = PortSettings {
+        vlan,
+        sources,
+        lossless,
+        group_forward,
+        isolated,
+        max_addresses,
+        rate,
+        storm,
+        unblock,
+    };
     if settings == PortSettings::default() {
         return Ok(false);
     }
@@ -334,6 +352,9 @@ pub fn part(port: &BridgePortInfo) -> String {
     }
     if port.isolated {
         words.push("isolated".into());
+    }
+    if let Some(most) = port.max_addresses {
+        words.push(format!("{most} addresses at most"));
     }
     if let Some(RateLimit { bits_per_second, burst_bytes }) = port.rate {
         let rate = human(bits_per_second as f64);

@@ -24,6 +24,8 @@ struct Settings<'a> {
     /// The addresses that it may send with; none: any, or the first in use.
     addresses: Option<Vec<String>>,
     one_address: bool,
+    /// How many addresses the switch may know behind it, if not as many as it can.
+    max_addresses: Option<u16>,
     isolated: bool,
     /// How much it may send, if not as much as it likes.
     rate_bits_per_second: Option<u64>,
@@ -80,6 +82,7 @@ fn settings(port: &BridgePortInfo) -> Settings<'_> {
         native,
         addresses,
         one_address,
+        max_addresses: port.max_addresses,
         isolated: port.isolated,
         rate_bits_per_second: port.rate.map(|RateLimit { bits_per_second, .. }| bits_per_second),
         burst_bytes: port.rate.map(|RateLimit { burst_bytes, .. }| burst_bytes),
