@@ -23,9 +23,10 @@ use std::sync::{
 
 use libfuzzer_sys::fuzz_target;
 use ringway_abi::Dir;
+use ringway_filter::{Insn, Program as FilterProgram};
 use ringway_kring::Offsets;
 use ringway_vale::{
-    Clock, Forwarding, Lossless, PortConfig, RateLimit, SourceAddresses, StaticAddress,
+    Clock, Forwarding, Lossless, PortConfig, PortFilter, RateLimit, SourceAddresses, StaticAddress,
     SteppedBridge, Vlan,
 };
 
@@ -92,6 +93,8 @@ impl Record {
             unblocked: (self.word >> 56) as u32,
             is_down: self.ring & 32 != 0,
             isolated: self.ring & 64 != 0,
+            filter_in: (self.at & 16 != 0).then(|| self.filter()),
+            filter_out: (self.at & 32 != 0).then(|| self.filter()),
             max_addresses: (self.at & 8 != 0).then_some(1 + u16::from(self.at >> 4)),
             rate: (self.ring & 128 != 0).then_some(RateLimit {
                 bits_per_second: self.word >> 20,
@@ -99,6 +102,16 @@ impl Record {
             }),
             storm: (self.at & 4 != 0).then_some(self.number >> 8),
         }
+    }
+
+    /// Of frames that have a bit of this number at a place.
+    fn filter(&self) -> Arc<PortFilter> {
+        let insn = |code, jf, k| Insn { code, jt: 0, jf, k };
+        let load = insn(0x30, 0, u32::from(self.ring));
+        let test = insn(0x45, 1, self.number & 0xff);
+        let insns = vec![load, test, insn(6, 0, 1), insn(6, 0, 0)];
+        let program = FilterProgram::new(insns).expect("it ends");
+        Arc::new(PortFilter { text: String::new(), program })
     }
 
     fn static_address(&self) -> StaticAddress {

@@ -13,7 +13,7 @@ use std::{
 };
 
 use ringway::{
-    BridgePortInfo, Cause, Control, Forwarding, Lossless, Port, PortSettings, RateLimit,
+    BridgePortInfo, Cause, Control, Filter, Forwarding, Lossless, Port, PortSettings, RateLimit,
     SourceAddresses, Vlan,
 };
 use ringway_testkit::{Netns, Proc, VethPair, skip_without_root};
@@ -115,7 +115,7 @@ fn shown(control: &Control) -> Vec<(String, Forwarding, Vec<BridgePortInfo>)> {
 fn settings(control: &Control) -> Vec<String> {
     let port = |port: BridgePortInfo| {
         let BridgePortInfo { name, vlan, sources, lossless, max_addresses, mode, .. } = port;
-        let limits = (max_addresses, port.rate, port.storm);
+        let limits = (port.filter_in, port.filter_out, max_addresses, port.rate, port.storm);
         format!("{name} {vlan:?} {sources:?} {lossless:?} {limits:?} {mode:?}")
     };
     let lines = shown(control).into_iter().flat_map(|(name, forwarding, ports)| {
@@ -174,7 +174,17 @@ fn what_was_set_up_is_there_again() {
             let rate = Some(Some(RateLimit::new(1_000_000_000)));
             let storm = Some(Some(100_000));
             let max_addresses = Some(Some(9));
-            let settings = PortSettings { vlan, rate, storm, max_addresses, ..<_>::default() };
+            let filter = Some(Some(Filter::new("ip or arp or ip6 or vlan").unwrap().into()));
+            let (filter_in, filter_out) = (filter.clone(), filter);
+            let settings = PortSettings {
+                vlan,
+                filter_in,
+                filter_out,
+                rate,
+                storm,
+                max_addresses,
+                ..PortSettings::default()
+            };
             change(name, settings);
         }
         let only = Some(SourceAddresses::Only(vec![MAC]));

@@ -42,3 +42,10 @@ impl Filter {
         self.0
     }
 }
+
+/// As requests have it, such as [`PortSettings`](crate::PortSettings).
+impl From<Filter> for ringway_proto::Filter {
+    fn from(filter: Filter) -> Self {
+        filter.request()
+    }
+}

@@ -216,8 +216,9 @@ fn parse(text: &str) -> Result<Contents, Error> {
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
+    use ringway_filter::Insn;
     use ringway_proto::{
-        Forwarding, Lossless, NicMode, PortShape, RateLimit, SourceAddresses, Vlan,
+        Filter, Forwarding, Lossless, NicMode, PortShape, RateLimit, SourceAddresses, Vlan,
     };
     use ringway_registry::{
         LastingAddress, LastingAttachment, LastingDevice, LastingNetns, LastingPort,
@@ -226,6 +227,11 @@ mod tests {
     use ringway_testkit::Folder;
 
     use super::*;
+
+    fn filter(text: &str) -> Filter {
+        let insns = vec![Insn { code: 6, jt: 0, jf: 0, k: 1 }];
+        Filter { text: text.into(), insns, one_in: 1 }
+    }
 
     /// Something of everything.
     fn lasting() -> Lasting {
@@ -237,6 +243,8 @@ mod tests {
             lossless,
             group_forward: 0x4000,
             isolated: true,
+            filter_in: Some(filter("arp")),
+            filter_out: Some(filter("")),
             max_addresses: Some(9),
             rate: Some(RateLimit { bits_per_second: 1_000_000, burst_bytes: 2000 }),
             storm: Some(77),
@@ -371,6 +379,7 @@ mod tests {
         settings.for_each(|settings| {
             (settings.group_forward, settings.isolated) = (0, false);
             (settings.rate, settings.storm, settings.max_addresses) = (None, None, None);
+            (settings.filter_in, settings.filter_out) = (None, None);
         });
         let mut first = second.clone();
         first.ports[0].device = None;

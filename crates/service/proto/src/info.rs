@@ -65,6 +65,10 @@ pub struct BridgePortInfo {
     pub group_forward: u16,
     /// Nothing passes between it and other isolated ports.
     pub isolated: bool,
+    /// The filter of what it may send, if not all.
+    pub filter_in: Option<String>,
+    /// The same of what it gets.
+    pub filter_out: Option<String>,
     /// How many addresses the switch may know behind it, if not as many as it has places.
     pub max_addresses: Option<u16>,
     /// How much it may send, if not as much as it likes.

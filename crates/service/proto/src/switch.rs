@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::filter::Filter;
 use serde::{Deserialize, Serialize};
 
 /// An Ethernet address.
@@ -57,6 +58,11 @@ pub struct PortSettings {
     /// Whether nothing is to pass between it and other ports that are isolated: all of them reach the ports
     /// that are not, such as a router's.
     pub isolated: Option<bool>,
+    /// The frames that it may send; `Some(None)`: all. Others are dropped. The filter is of the frame as the port sends
+    /// it, without a virtio-net header; it takes no samples.
+    pub filter_in: Option<Option<Filter>>,
+    /// The frames that it gets, the same.
+    pub filter_out: Option<Option<Filter>>,
     /// How many addresses the switch may know behind it; `Some(None)`: as many as it has places. What it sends with
     /// others is dropped. Where the switch learns.
     pub max_addresses: Option<Option<u16>>,
@@ -145,7 +151,7 @@ impl RateLimit {
 
 /// Packets dropped, by reason, since the port was attached. The place is the port itself:
 /// the sender for the first six, `spoofed`, `over_rate` and `storm`, the receiver for the last two but for what an
-/// interface could not take in, and either for `vlan`.
+/// interface could not take in, and either for `vlan` and `denied`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortDrops {
     /// The destination is the sender itself, has gone, or there is no other port.
@@ -169,6 +175,8 @@ pub struct PortDrops {
     pub spoofed: u64,
     /// More than the port may send.
     pub over_rate: u64,
+    /// The filter of the port that sent it, or of the port that it was for, does not match it.
+    pub denied: u64,
     /// It would have been flooded, and the port may not flood more.
     pub storm: u64,
     /// The receiver had no free slot; or the kernel none for what a network interface received.

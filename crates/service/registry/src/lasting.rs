@@ -4,7 +4,9 @@
 //! asked for, never how far that got: regions, rings and what ports have counted are made anew.
 
 use ringway_nic_setup::DeviceSettings;
-use ringway_proto::{Forwarding, Lossless, NicMode, PortShape, RateLimit, SourceAddresses, Vlan};
+use ringway_proto::{
+    Filter, Forwarding, Lossless, NicMode, PortShape, RateLimit, SourceAddresses, Vlan,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -114,6 +116,10 @@ pub struct LastingSettings {
     pub group_forward: u16,
     #[serde(default)]
     pub isolated: bool,
+    #[serde(default)]
+    pub filter_in: Option<Filter>,
+    #[serde(default)]
+    pub filter_out: Option<Filter>,
     #[serde(default)]
     pub max_addresses: Option<u16>,
     #[serde(default)]

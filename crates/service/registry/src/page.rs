@@ -59,7 +59,7 @@ pub(crate) fn switch_port_bytes(port: &BridgePortInfo) -> usize {
         SourceAddresses::Only(macs) => macs.len() * 6,
         SourceAddresses::Any | SourceAddresses::One => 0,
     };
-    let texts = [&port.mode, &port.waits_for, &port.loops_with];
+    let texts = [&port.mode, &port.waits_for, &port.loops_with, &port.filter_in, &port.filter_out];
     let texts = texts.into_iter().flatten().map(String::len).sum::<usize>();
     300 + port.name.len() + texts + vlans + sources
 }

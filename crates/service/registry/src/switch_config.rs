@@ -1,7 +1,15 @@
 //! What users choose for a port of a switch, and what it has counted, between the words of requests
 //! and those of the switch itself.
 
-use ringway_proto::{Lossless, PortDrops, PortTotals, RateLimit, SourceAddresses, Vlan};
+use std::sync::Arc;
+
+use ringway_filter::Program;
+use ringway_proto::{
+    Error, Filter, Lossless, PortDrops, PortTotals, RateLimit, Result, SourceAddresses, Vlan,
+};
+use ringway_vale::PortFilter;
+
+use crate::rx_redirect::MAX_TEXT;
 
 /// As the switch has it.
 pub(crate) fn vlan_of(vlan: &Vlan) -> ringway_vale::Vlan {
@@ -85,6 +93,7 @@ pub(crate) fn shown_totals(totals: ringway_vale::Totals) -> PortTotals {
                 bad_offload,
                 vlan,
                 spoofed,
+                denied,
                 over_rate,
                 storm,
                 ring_full,
@@ -100,6 +109,7 @@ pub(crate) fn shown_totals(totals: ringway_vale::Totals) -> PortTotals {
         bad_offload,
         vlan,
         spoofed,
+        denied,
         over_rate,
         storm,
         ring_full,
@@ -115,4 +125,32 @@ pub(crate) fn shown_totals(totals: ringway_vale::Totals) -> PortTotals {
         unlearned,
         drops,
     }
+}
+
+/// Instructions of a port's filter at most: others on the switch wait while it looks at a frame.
+const MAX_INSNS: usize = 1024;
+
+/// The filter that is asked for, if the switch can have it.
+pub(crate) fn filter_of(filter: &Filter) -> Result<Arc<PortFilter>> {
+    let Filter { text, insns, one_in } = filter;
+    if text.len() > MAX_TEXT {
+        let problem = format!("the text of a filter has {MAX_TEXT} bytes at most");
+        return Err(Error::invalid(problem));
+    }
+    if *one_in > 1 {
+        return Err(Error::invalid("a switch takes no samples of what matches a filter")
+            .remedy("`ringway switch mirror` does"));
+    }
+    if insns.len() > MAX_INSNS {
+        let problem = format!("a filter of {} instructions; {MAX_INSNS} are the most", insns.len());
+        return Err(Error::invalid(problem).remedy("name networks in place of addresses"));
+    }
+    let program = Program::new(insns.clone()).map_err(|e| Error::invalid(e.to_string()))?;
+    Ok(Arc::new(PortFilter { text: text.clone(), program }))
+}
+
+/// As it was asked for.
+pub(crate) fn shown_filter(filter: &PortFilter) -> Filter {
+    let PortFilter { text, program } = filter;
+    Filter { text: text.clone(), insns: program.insns().to_vec(), one_in: 1 }
 }

@@ -10,7 +10,7 @@
 use std::ops::RangeInclusive;
 
 use ringway_proto::{
-    Cause, Error, Forwarding, PortSettings, RateLimit, Result, SourceAddresses, Vlan,
+    Cause, Error, Filter, Forwarding, PortSettings, RateLimit, Result, SourceAddresses, Vlan,
 };
 use ringway_switch_port::PortIndex;
 
@@ -20,7 +20,9 @@ use crate::{
     name::PortName,
     ports::Ports,
     registry::{Caller, Registry},
-    switch_config::{lossless_of, rate_of, shown_lossless, shown_rate, sources_of, vlan_of},
+    switch_config::{
+        filter_of, lossless_of, rate_of, shown_lossless, shown_rate, sources_of, vlan_of,
+    },
 };
 
 /// A sender waits this long at most for a lossless port of another user.
@@ -158,8 +160,20 @@ impl Bridges {
             .at(name)
             .remedy("the setting is for attached interfaces"));
         }
+        let wanted = |filter: Option<Option<Filter>>| {
+            let made = filter.map(|filter| filter.as_ref().map(filter_of).transpose());
+            made.transpose().map_err(|e| e.at(name))
+        };
+        let filter_in = wanted(settings.filter_in)?;
+        let filter_out = wanted(settings.filter_out)?;
         self.note_configured_by(bridge, caller.uid);
         self.change(bridge, index, |config| {
+            if let Some(filter) = filter_in {
+                config.filter_in = filter;
+            }
+            if let Some(filter) = filter_out {
+                config.filter_out = filter;
+            }
             if let Some(vlan) = settings.vlan {
                 config.vlan = vlan_of(&vlan);
             }
@@ -296,6 +310,9 @@ pub(crate) fn check_settings(name: &str, settings: &PortSettings) -> Result<()> 
         return Err(Error::invalid(problem)
             .at(name)
             .remedy(format!("{MAX_LOSSLESS_WAIT_MS} is the most")));
+    }
+    for filter in [&settings.filter_in, &settings.filter_out].into_iter().flatten().flatten() {
+        filter_of(filter).map_err(|e| e.at(name))?;
     }
     if let Some(Some(most)) = settings.max_addresses
         && !MAX_ADDRESSES_OF_PORT.contains(&most)

@@ -6,8 +6,9 @@ use common::{World, all, select, shaped};
 use libc::{EBUSY, EEXIST, EINVAL, ENOENT, ENOMEM, ENXIO};
 use ringway_abi::Dir;
 use ringway_errno::errno;
+use ringway_filter::Insn;
 use ringway_proto::{
-    Extmem, Flow, Forwarding, Grant, Lossless, Options, PortSettings, PortShape, RateLimit,
+    Extmem, Filter, Flow, Forwarding, Grant, Lossless, Options, PortSettings, PortShape, RateLimit,
     Registration, Reply, Request, RingBackend, RingSelection,
 };
 use ringway_region::Sizes;
@@ -849,6 +850,24 @@ fn switch_ports_take_what_can_be() {
         assert_eq!(set("vale0:a", most(Some(count))), Err(EINVAL), "{count}");
     }
     assert_eq!(set("vale0:a", most(Some(1024))), Ok(()));
+    let insn = |code, k| Insn { code, jt: 0, jf: 0, k };
+    let long = |length: usize| [vec![insn(0, 1); length - 1], vec![insn(6, 1)]].concat();
+    let filter = |insns, one_in, length| Filter { text: "a".repeat(length), insns, one_in };
+    for (filter, expected) in [
+        (filter(long(1024), 1, 4096), Ok(())),
+        (filter(long(1024), 0, 0), Ok(())),
+        (filter(long(1025), 1, 0), Err(EINVAL)),
+        (filter(long(1), 2, 0), Err(EINVAL)),
+        (filter(long(1), 1, 4097), Err(EINVAL)),
+        (filter(vec![], 1, 0), Err(EINVAL)),
+        (filter(vec![insn(0, 1)], 1, 0), Err(EINVAL)),
+    ] {
+        let set_in = PortSettings { filter_in: Some(Some(filter)), ..Default::default() };
+        let filter_out = set_in.filter_in.clone();
+        let set_out = PortSettings { filter_out, ..Default::default() };
+        assert_eq!(set("vale0:a", set_in), expected);
+        assert_eq!(set("vale0:a", set_out), expected);
+    }
     assert_eq!(set("vale0:a", storm(0)), Err(EINVAL));
     assert_eq!(set("vale0:a", storm(1)), Ok(()));
     let neither = PortSettings { rate: Some(None), storm: Some(None), ..lossless(1000) };

@@ -20,7 +20,7 @@ impl Delivered {
 
 /// Packets dropped, by reason, since the port was attached. The place is the port itself:
 /// the sender for the first six, `spoofed`, `over_rate` and `storm`, the receiver for the last two but for what an
-/// interface could not take in, and either for `vlan`.
+/// interface could not take in, and either for `vlan` and `denied`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drops {
     /// The destination is the sender itself, has gone, or there is no other port.
@@ -44,6 +44,8 @@ pub struct Drops {
     pub spoofed: u64,
     /// More than the port may send.
     pub over_rate: u64,
+    /// The filter of the port that sent it, or of the port that it was for, does not match it.
+    pub denied: u64,
     /// It would have been flooded, and the port may not flood more.
     pub storm: u64,
     /// The receiver had no free slot; or the kernel none for what a network interface received.

@@ -57,6 +57,7 @@ pub enum FrameStatus {
     Vlan,
     Spoofed,
     OverRate,
+    Denied,
 }
 
 impl Frame {

@@ -28,6 +28,9 @@ const OFFER: u64 = 32;
 /// Each port that a flood passes by.
 const PORT: u64 = 16;
 
+/// Each instruction of a port's filter, of which a frame takes some.
+const INSTRUCTION: u64 = 8;
+
 /// For all ports together, and the most and the least for one.
 const ROUND: u64 = 32 << 20;
 const TURN: u64 = 1 << 20;
@@ -110,6 +113,12 @@ impl Budget {
     #[inline]
     pub fn charge_offer(&mut self, packets: usize, delivered: Delivered, copies: u64) {
         self.charge_units(RUN + packets as u64 * OFFER + cost(delivered, copies));
+    }
+
+    /// A filter of so many instructions has looked at so many frames.
+    #[inline]
+    pub fn charge_filter(&mut self, frames: usize, instructions: usize) {
+        self.charge_units((frames * instructions) as u64 * INSTRUCTION);
     }
 
     /// So much was copied, so many times.

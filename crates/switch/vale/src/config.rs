@@ -1,13 +1,14 @@
 //! How a port takes part in its bridge.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
-use crate::{bucket::RateLimit, sources::SourceAddresses, vlan::Vlan};
+use crate::{access::PortFilter, bucket::RateLimit, sources::SourceAddresses, vlan::Vlan};
 
 /// Settings of a port of a bridge, given when it is attached and changed while it runs. The
 /// default is a port as netmap's VALE has it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortConfig {
     /// Bytes of virtio-net header in front of every frame: 0, 10 or 12 (S-VHDR-1).
     pub header_len: u8,
@@ -19,6 +20,10 @@ pub struct PortConfig {
     pub vlan: Vlan,
     /// The source addresses that it may send with.
     pub sources: SourceAddresses,
+    /// The frames that it may send, and those that it gets: all, or what a filter matches. The worker sees to that for
+    /// all ports.
+    pub filter_in: Option<Arc<PortFilter>>,
+    pub filter_out: Option<Arc<PortFilter>>,
     /// How many addresses may be known behind it, where the switch learns. What it sends with others is dropped.
     pub max_addresses: Option<u16>,
     /// How much it may send. The default is as much as it likes.
@@ -54,6 +59,8 @@ impl Default for PortConfig {
             max_frame: 1514,
             vlan: Vlan::Unaware,
             sources: SourceAddresses::Any,
+            filter_in: None,
+            filter_out: None,
             max_addresses: None,
             rate: None,
             storm: None,

@@ -33,16 +33,18 @@ pub enum ByWorker {
     Lossless,
     Blocked,
     NoLink,
+    Filtered,
     /// The switch does not forward by what it has learned.
     Forwarding,
 }
 
 impl ByWorker {
-    const ALL: [ByWorker; 5] = [
+    const ALL: [ByWorker; 6] = [
         ByWorker::Monitored,
         ByWorker::Lossless,
         ByWorker::Blocked,
         ByWorker::NoLink,
+        ByWorker::Filtered,
         ByWorker::Forwarding,
     ];
 }
@@ -130,6 +132,7 @@ counters!(
     drops.bad_offload,
     drops.vlan,
     drops.spoofed,
+    drops.denied,
     drops.over_rate,
     drops.storm,
     drops.ring_full,
@@ -159,6 +162,7 @@ mod tests {
                 bad_offload: 10,
                 vlan: 13,
                 spoofed: 16,
+                denied: 20,
                 over_rate: 18,
                 storm: 19,
                 ring_full: 11,

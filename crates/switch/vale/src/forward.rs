@@ -7,6 +7,7 @@
 use std::cell::Cell;
 
 use crate::{
+    access::Access,
     beside::Beside,
     bucket::{Bucket, RateLimit, storm_limit},
     budget::Budget,
@@ -43,6 +44,10 @@ pub(crate) struct BridgePort {
     pub vlans: PortVlans,
     /// If it may not send with any address.
     pub guard: Option<SourceGuard>,
+    /// If it may not send all frames.
+    pub filter_in: Option<Access>,
+    /// If it does not get all.
+    pub filter_out: Option<Access>,
     /// If it may not send as much as it likes, and no program in the kernel sees to that.
     pub rate: Option<Bucket>,
     /// If it may not flood as much as it likes.
@@ -82,6 +87,8 @@ impl BridgePort {
             lossless_queues: Vec::new(),
             vlans: PortVlans::new(&config.vlan),
             guard: None,
+            filter_in: None,
+            filter_out: None,
             rate: None,
             storm: None,
             is_fast: port.kernel_way().is_some(),
@@ -122,6 +129,14 @@ impl BridgePort {
         // What it is bound to stays, whatever else changes.
         if config.sources != self.config.sources {
             self.guard = SourceGuard::new(&config.sources);
+        }
+        for (wanted, before, filter) in [
+            (&config.filter_in, &self.config.filter_in, &mut self.filter_in),
+            (&config.filter_out, &self.config.filter_out, &mut self.filter_out),
+        ] {
+            if wanted != before {
+                *filter = wanted.as_deref().map(Access::new);
+            }
         }
         // What is spent stays spent.
         if config.rate != self.config.rate {
@@ -172,6 +187,7 @@ impl BridgePort {
             (self.config.is_down, ByWorker::NoLink),
             (self.shown > 0 || self.copies > 1, ByWorker::Monitored),
             (!self.lossless_queues.is_empty(), ByWorker::Lossless),
+            (self.filter_in.is_some() || self.filter_out.is_some(), ByWorker::Filtered),
         ];
         if let Some((_, why)) = why.into_iter().find(|(is_so, _)| *is_so) {
             return Some(Err(why));
@@ -374,7 +390,7 @@ pub(crate) struct ForwardCtx<'a> {
 
 /// What it takes to give a receiver the frames as it is to have them.
 pub(crate) struct TxRewrite<'a> {
-    /// If any port is told about VLANs: room for frames with another tag, or none.
+    /// If any port is told about VLANs, or gets some frames only: room for those, with another tag or none.
     pub retagged: Option<&'a mut Vec<Frame>>,
     pub converter: &'a mut Converter,
     /// Of the source.
@@ -727,6 +743,9 @@ fn deliver(
         None => run,
         Some(room) => {
             to.vlans.retag(run, burst, room, &mut to.totals.drops);
+            if let Some(filter) = &to.filter_out {
+                filter.retain(room, burst, &mut to.totals.drops, budget);
+            }
             &room[..]
         }
     };
@@ -762,6 +781,7 @@ pub(crate) fn account(frames: &[Frame], totals: &mut Totals) {
                 FrameStatus::TooShort => totals.drops.too_short += 1,
                 FrameStatus::Vlan => totals.drops.vlan += 1,
                 FrameStatus::Spoofed => totals.drops.spoofed += 1,
+                FrameStatus::Denied => totals.drops.denied += 1,
                 FrameStatus::OverRate => totals.drops.over_rate += 1,
                 FrameStatus::BadSlot => {
                     totals.drops.bad_slot += 1;
@@ -829,6 +849,7 @@ mod tests {
             ),
             (frame(FrameStatus::Vlan, 0, 0), 1, 0, Drops { vlan: 1, ..drops }),
             (frame(FrameStatus::Spoofed, 0, 0), 1, 0, Drops { spoofed: 1, ..drops }),
+            (frame(FrameStatus::Denied, 0, 0), 1, 0, Drops { denied: 1, ..drops }),
             (frame(FrameStatus::OverRate, 0, 0), 1, 0, Drops { over_rate: 1, ..drops }),
             (frame(FrameStatus::BadSlot, 0, 0), 0, 0, Drops { bad_slot: 1, ..drops }),
             (frame(FrameStatus::TooLong, 0, 0), 0, 0, Drops { too_long: 1, ..drops }),
@@ -846,6 +867,7 @@ mod tests {
                 vlan: twice(drops.vlan),
                 spoofed: twice(drops.spoofed),
                 over_rate: twice(drops.over_rate),
+                denied: twice(drops.denied),
                 ..drops
             };
             assert_eq!(totals.drops, expected, "{:?}", frame.status);

@@ -20,6 +20,7 @@
 //! | `lossless_queue.rs` | waiting for a lossless port |
 //! | `vlan.rs` | which VLANs a port is in, and tags |
 //! | `sources.rs` | which source addresses a port may send with |
+//! | `access.rs` | which frames a port may send, and which it gets |
 //! | `bucket.rs` | how much a port may send, and flood |
 //! | `config.rs` | how a port takes part in its bridge |
 //! | `ring_port.rs` | the port whose rings are in a client's region |
@@ -49,6 +50,7 @@
     )
 )]
 
+mod access;
 mod beside;
 mod bridge;
 mod bucket;
@@ -78,6 +80,7 @@ mod vlan;
 mod vnet;
 mod worker;
 
+pub use access::PortFilter;
 pub use bridge::{Bridge, confine_workers};
 pub use bucket::RateLimit;
 pub use casualties::Lost;

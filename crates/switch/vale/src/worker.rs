@@ -71,6 +71,8 @@ pub struct Worker {
     now: Millis,
     any_lossless: bool,
     any_vlan: bool,
+    /// Some port has a filter for what it gets.
+    any_filter: bool,
     /// How many ports there are, and what each may cost in a round.
     attached: u64,
     turn_of_one: Turn,
@@ -115,6 +117,7 @@ impl Worker {
             now: 0,
             any_lossless: false,
             any_vlan: false,
+            any_filter: false,
             attached: 0,
             turn_of_one: Turn::of_one(0),
             flood_copies: 0,
@@ -283,6 +286,7 @@ impl Worker {
             held,
             vlans,
             guard,
+            filter_in,
             rate,
             storm,
             shown,
@@ -328,9 +332,9 @@ impl Worker {
             *dirty = true;
             return true;
         }
-        // Monitors see what the others get, although the sender may write to it meanwhile.
+        // Monitors see what the others get, and filters see that too, although the sender may write to it meanwhile.
         let mut copy = Vec::new();
-        if *shown > 0 {
+        if *shown > 0 || self.any_filter || filter_in.is_some() {
             copy = std::mem::take(&mut self.copy);
             // Each time, also of what does not go on yet.
             let bytes = burst.pieces.iter().map(|(_, len)| u64::from(*len)).sum();
@@ -338,6 +342,9 @@ impl Worker {
             burst = burst.private(&mut copy);
         }
         burst.read_headers();
+        if let Some(filter) = filter_in {
+            filter.check(&mut burst, budget);
+        }
         if let Some(guard) = guard {
             guard.check(&mut burst);
         }
@@ -356,7 +363,7 @@ impl Worker {
             burst: &burst,
             others: &mut self.members,
             rewrite: TxRewrite {
-                retagged: self.any_vlan.then_some(&mut self.retagged),
+                retagged: (self.any_vlan || self.any_filter).then_some(&mut self.retagged),
                 converter: &mut self.converter,
                 drops: &mut totals.drops,
             },
@@ -411,9 +418,11 @@ impl Worker {
             let seen = burst.slots(sent);
             self.spare = burst.recycle(from);
             port.show_sent(ring, &copy, &seen);
-            self.copy = copy;
         } else {
             self.spare = burst.recycle(from);
+        }
+        if copy.capacity() > 0 {
+            self.copy = copy;
         }
         match held_from {
             None => port.release(ring),

@@ -24,6 +24,8 @@ pub struct Drops {
     pub vlan: u64,
     /// Sent, but with a source address that the port may not send with.
     pub spoofed: u64,
+    /// Sent or not received: the port's filter does not match it.
+    pub denied: u64,
     /// Sent, but more than the port may send.
     pub over_rate: u64,
     /// Sent, but more than the port may flood.
@@ -47,6 +49,7 @@ impl Drops {
             bad_offload: drops.bad_offload,
             vlan: drops.vlan,
             spoofed: drops.spoofed,
+            denied: drops.denied,
             over_rate: drops.over_rate,
             storm: drops.storm,
             ring_full: drops.ring_full,
@@ -79,10 +82,10 @@ impl Drops {
     }
 
     pub fn total(&self) -> u64 {
-        self.sending() + self.receiving() + self.vlan
+        self.sending() + self.receiving() + self.vlan + self.denied
     }
 
-    fn reasons(&self) -> [(&'static str, u64); 12] {
+    fn reasons(&self) -> [(&'static str, u64); 13] {
         [
             ("no destination", self.no_destination),
             ("bad slot", self.bad_slot),
@@ -92,6 +95,7 @@ impl Drops {
             ("bad offload", self.bad_offload),
             ("vlan", self.vlan),
             ("spoofed", self.spoofed),
+            ("denied", self.denied),
             ("over rate", self.over_rate),
             ("storm", self.storm),
             ("ring full", self.ring_full),
@@ -110,6 +114,7 @@ impl Drops {
             bad_offload: with(self.bad_offload, other.bad_offload),
             vlan: with(self.vlan, other.vlan),
             spoofed: with(self.spoofed, other.spoofed),
+            denied: with(self.denied, other.denied),
             over_rate: with(self.over_rate, other.over_rate),
             storm: with(self.storm, other.storm),
             ring_full: with(self.ring_full, other.ring_full),
@@ -255,14 +260,15 @@ mod tests {
             filtered: 64,
             vlan: 128,
             spoofed: 512,
+            denied: 4096,
             over_rate: 1024,
             storm: 2048,
             ring_full: 16,
             too_long: 32,
             bad_offload: 256,
         };
-        assert_eq!(drops.reasons().iter().map(|(_, n)| n).sum::<u64>(), 4095);
-        assert_eq!(drops.total(), 4095);
+        assert_eq!(drops.reasons().iter().map(|(_, n)| n).sum::<u64>(), 8191);
+        assert_eq!(drops.total(), 8191);
         let twice = drops.merge(drops, |a, b| a + b);
         assert_eq!(twice.merge(drops, u64::saturating_sub), drops);
     }

@@ -1,14 +1,14 @@
 //! What of a bridge is to outlive the daemon, and how it comes back.
 
-use ringway_proto::{Error, Result};
+use ringway_proto::{Error, Filter, Result};
 use ringway_vale::{PortConfig, SourceAddresses};
 
 use super::{BridgeEntry, Bridges, HIDDEN_PREFIX, MAX_ACTIVE, PortEntry};
 use crate::{
     lasting::{LastingSettings, LastingSwitch},
     switch_config::{
-        lossless_of, rate_of, shown_lossless, shown_rate, shown_sources, shown_vlan, sources_of,
-        vlan_of,
+        filter_of, lossless_of, rate_of, shown_filter, shown_lossless, shown_rate, shown_sources,
+        shown_vlan, sources_of, vlan_of,
     },
 };
 
@@ -22,6 +22,8 @@ impl PortEntry {
             lossless: self.config.lossless.map(shown_lossless),
             group_forward: self.config.group_forward,
             isolated: self.config.isolated,
+            filter_in: self.config.filter_in.as_deref().map(shown_filter),
+            filter_out: self.config.filter_out.as_deref().map(shown_filter),
             max_addresses: self.config.max_addresses,
             rate: self.config.rate.map(shown_rate),
             storm: self.config.storm,
@@ -43,6 +45,8 @@ impl BridgeEntry {
             lossless,
             group_forward,
             isolated,
+            filter_in,
+            filter_out,
             max_addresses,
             rate,
             storm,
@@ -53,6 +57,8 @@ impl BridgeEntry {
             || *lossless != default.lossless
             || *group_forward != default.group_forward
             || *isolated != default.isolated
+            || *filter_in != default.filter_in
+            || *filter_out != default.filter_out
             || *max_addresses != default.max_addresses
             || *rate != default.rate
             || *storm != default.storm
@@ -69,6 +75,8 @@ impl BridgeEntry {
             lossless,
             group_forward,
             isolated,
+            filter_in,
+            filter_out,
             max_addresses,
             rate,
             storm,
@@ -76,6 +84,9 @@ impl BridgeEntry {
         } = settings;
         config.group_forward = *group_forward;
         config.isolated = *isolated;
+        // One that was saved was looked at when it came.
+        let kept = |filter: &Option<Filter>| filter.as_ref().and_then(|it| filter_of(it).ok());
+        (config.filter_in, config.filter_out) = (kept(filter_in), kept(filter_out));
         config.max_addresses = *max_addresses;
         config.rate = rate.map(rate_of);
         config.storm = *storm;

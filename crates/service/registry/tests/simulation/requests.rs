@@ -180,10 +180,14 @@ pub fn request(random: &mut Random) -> Request {
             let rate = random.of(&[[None, Some(None)].as_slice(), &rates].concat());
             let storm = random.of(&[None, Some(None), Some(Some(0)), Some(Some(100))]);
             let lossless = random.of(&[None, Some(None), Some(Some(Lossless::default()))]);
+            let filters = [None, Some(None), Some(filter(random))];
+            let (filter_in, filter_out) = (random.of(&filters), random.of(&filters));
             let max_addresses = random.of(&[None, Some(None), Some(Some(0)), Some(Some(3))]);
             let settings = PortSettings {
                 vlan,
                 isolated,
+                filter_in,
+                filter_out,
                 max_addresses,
                 rate,
                 storm,

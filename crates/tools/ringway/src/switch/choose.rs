@@ -5,7 +5,8 @@ use crate::endpoint::Mac;
 use crate::error::{Error, Result};
 use crate::units::{Rate, human, parse_bytes, parse_whole};
 use ringway::{
-    BridgePortInfo, Control, Forwarding, Lossless, PortSettings, RateLimit, SourceAddresses, Vlan,
+    BridgePortInfo, Control, Filter, Forwarding, Lossless, PortSettings, RateLimit,
+    SourceAddresses, Vlan,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -65,6 +66,7 @@ Examples:
   ringway switch port vale0:a --no-vlan
   ringway switch port vale0:a --mac 02:00:00:00:00:01
   ringway switch port vale0:a --max-addresses 8
+  ringway switch port vale0:a --filter-in 'arp or ip src net 10.1.0.0/24'
   ringway switch port vale0:a --lossless
   ringway switch port vale0:a --isolated
   ringway switch port vale0:a --rate 100Mbit/s --burst 256kB
@@ -121,6 +123,19 @@ pub struct Port {
     /// Let it reach isolated ports again
     #[arg(long, group = "choice")]
     no_isolated: bool,
+    /// Drop what the port sends and this filter expression does not match (pcap-filter(7)); it sees frames as the port
+    /// sends them, with their tags
+    #[arg(long, value_name = "EXPRESSION", group = "choice", conflicts_with = "no_filter_in")]
+    filter_in: Option<String>,
+    /// Let it send all frames again
+    #[arg(long, group = "choice")]
+    no_filter_in: bool,
+    /// Drop what is for the port and this filter expression does not match; it sees frames as the port is to get them
+    #[arg(long, value_name = "EXPRESSION", group = "choice", conflicts_with = "no_filter_out")]
+    filter_out: Option<String>,
+    /// Let it get all frames again
+    #[arg(long, group = "choice")]
+    no_filter_out: bool,
     /// Drop what the port sends with further addresses than so many; one that was not seen for the ageing time makes room
     #[arg(long, value_name = "COUNT", group = "choice", conflicts_with = "no_max_addresses")]
     max_addresses: Option<u16>,
@@ -291,6 +306,8 @@ pub fn port(control: &Control, args: &Port) -> Result<bool> {
     });
     let rate = if args.no_rate { Some(None) } else { rate.map(Some) };
     let storm = if args.no_storm { Some(None) } else { args.storm.map(Some) };
+    let filter_in = access_list(args.filter_in.as_deref(), args.no_filter_in)?;
+    let filter_out = access_list(args.filter_out.as_deref(), args.no_filter_out)?;
     let max_addresses =
         if args.no_max_addresses { Some(None) } else { args.max_addresses.map(Some) };
     let settings = PortSettings {
@@ -299,6 +316,8 @@ pub fn port(control: &Control, args: &Port) -> Result<bool> {
         lossless,
         group_forward,
         isolated,
+        filter_in,
+        filter_out,
         max_addresses,
         rate,
         storm,
@@ -309,6 +328,14 @@ pub fn port(control: &Control, args: &Port) -> Result<bool> {
     }
     control.switch_port(&args.port, settings)?;
     Ok(true)
+}
+
+/// A filter that is to be set, or taken off, or neither.
+fn access_list<F: From<Filter>>(expression: Option<&str>, none: bool) -> Result<Option<Option<F>>> {
+    match expression {
+        Some(expression) => Ok(Some(Some(Filter::new(expression)?.into()))),
+        None => Ok(none.then_some(None)),
+    }
 }
 
 /// A forwarding function in a few words.
@@ -352,6 +379,12 @@ pub fn part(port: &BridgePortInfo) -> String {
     }
     if port.isolated {
         words.push("isolated".into());
+    }
+    if let Some(filter) = &port.filter_in {
+        words.push(format!("sends `{filter}`"));
+    }
+    if let Some(filter) = &port.filter_out {
+        words.push(format!("gets `{filter}`"));
     }
     if let Some(most) = port.max_addresses {
         words.push(format!("{most} addresses at most"));

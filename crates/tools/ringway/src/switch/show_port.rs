@@ -24,6 +24,9 @@ struct Settings<'a> {
     /// The addresses that it may send with; none: any, or the first in use.
     addresses: Option<Vec<String>>,
     one_address: bool,
+    /// The filter of what it may send, and of what it gets, if not all.
+    filter_in: Option<&'a str>,
+    filter_out: Option<&'a str>,
     /// How many addresses the switch may know behind it, if not as many as it can.
     max_addresses: Option<u16>,
     isolated: bool,
@@ -82,6 +85,8 @@ fn settings(port: &BridgePortInfo) -> Settings<'_> {
         native,
         addresses,
         one_address,
+        filter_in: port.filter_in.as_deref(),
+        filter_out: port.filter_out.as_deref(),
         max_addresses: port.max_addresses,
         isolated: port.isolated,
         rate_bits_per_second: port.rate.map(|RateLimit { bits_per_second, .. }| bits_per_second),
