@@ -5,21 +5,28 @@
 use std::path::Path;
 use std::process::{Command, exit};
 
-/// Each with the instructions that it may have: what kernels before 5.12 do not know, the third alone.
-const PROGRAMS: [(&str, &str); 4] =
-    [("redirect", "v1"), ("host", "v1"), ("ingress_drop", "v1"), ("switch", "v3")];
+/// Each object with its source, the instructions that it may have (`v3`: of kernel 5.12 and newer), and what is left out
+/// of it.
+const PROGRAMS: [(&str, &str, &str, Option<&str>); 5] = [
+    ("redirect", "redirect", "v1", None),
+    ("host", "host", "v1", None),
+    ("ingress_drop", "ingress_drop", "v1", None),
+    ("switch", "switch", "v3", None),
+    ("switch_unfiltered", "switch", "v3", Some("WITHOUT_FILTERS")),
+];
 
 fn main() {
     println!("cargo::rerun-if-changed=bpf");
     println!("cargo::rerun-if-env-changed=CLANG");
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".into());
     let out_dir = std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
-    for (program, instructions) in PROGRAMS {
-        compile(&clang, program, instructions, Path::new(&out_dir));
+    for (object, source, instructions, without) in PROGRAMS {
+        let object = Path::new(&out_dir).join(format!("{object}.bpf.o"));
+        compile(&clang, source, instructions, without, &object);
     }
 }
 
-fn compile(clang: &str, program: &str, instructions: &str, out_dir: &Path) {
+fn compile(clang: &str, program: &str, instructions: &str, without: Option<&str>, object: &Path) {
     let source = format!("bpf/{program}.bpf.c");
     let status = Command::new(clang)
         .args([
@@ -34,7 +41,8 @@ fn compile(clang: &str, program: &str, instructions: &str, out_dir: &Path) {
             &source,
             "-o",
         ])
-        .arg(out_dir.join(format!("{program}.bpf.o")))
+        .arg(object)
+        .args(without.map(|name| format!("-D{name}")))
         .status();
     let failure = match status {
         Ok(status) if status.success() => return,

@@ -15,7 +15,7 @@
  * goes to the worker has a number, and the last one of each pair of addresses is noted: frames of that
  * pair go to the worker, too, until it has seen that one.
  *
- * The worker writes `table`, `ports`, `vlans` and `settings`, the program the others; see the crate
+ * The worker writes `table`, `ports`, `vlans`, `filters` and `settings`, the program the others; see the crate
  * ringway-fastpath, which has the same layouts.
  */
 #include "classifier.h"
@@ -25,10 +25,19 @@ enum { BPF_F_MMAPABLE = 1 << 10 };
 enum { SETS = 1024, WAYS = 4, PORTS = 256, PAIRS = 4096 };
 
 /*
- * Of a port: it takes part, is a stack, has nothing to do with others that are isolated, and may send so much
- * only.
+ * Of a port: it takes part, is a stack, has nothing to do with others that are isolated, may send so much only, has
+ * filters for what it sends and gets, and which of two they are.
  */
-enum { TAKES_PART = 1, IS_STACK = 2, IS_ISOLATED = 4, IS_POLICED = 8 };
+enum {
+	TAKES_PART = 1,
+	IS_STACK = 2,
+	IS_ISOLATED = 4,
+	IS_POLICED = 8,
+	FILTERS_SENT = 16,
+	FILTERS_RECEIVED = 32,
+	SECOND_SENT = 64,
+	SECOND_RECEIVED = 128,
+};
 /* Of the switch: it looks at VLAN tags. */
 enum { LOOKS_AT_TAGS = 1 };
 
@@ -127,7 +136,10 @@ struct policing {
 	/* Bytes that are spent of what was earned, and frames that were too many: the program's. */
 	__u64 spent;
 	__u64 over;
-	__u64 unused[3];
+	/* Frames that the port's filters do not match, of what it has sent and of what is for it. */
+	__u64 denied_sent;
+	__u64 denied_received;
+	__u64 unused;
 };
 
 struct pair {
@@ -167,6 +179,8 @@ struct {
 	__u32 *key;
 	struct pair *value;
 } pairs SEC(".maps");
+
+#include "access.h"
 
 /* By the interface's number. */
 struct {
@@ -334,6 +348,7 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 	const struct port *from, *to;
 	struct known source, destination;
 	struct counts *sent, *received;
+	struct policing *policing_;
 	struct pair *pair;
 	const __u32 tag = skb->vlan_present ? 4 : 0;
 	__u64 dst = 0, src = 0, vlan;
@@ -346,6 +361,13 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 	key = place->port;
 	from = bpf_map_lookup_elem(&ports, &key);
 	cpus = settings_ ? settings_->cpus : 0;
+	if (from && from->flags & FILTERS_SENT &&
+	    !passes(skb, 4 * key + !!(from->flags & SECOND_SENT), tag, skb->vlan_tci)) {
+		policing_ = bpf_map_lookup_elem(&policing, &key);
+		if (policing_)
+			__sync_fetch_and_add(&policing_->denied_sent, 1);
+		return TC_ACT_SHOT;
+	}
 	if (from && from->flags & IS_POLICED && is_over_rate(skb, key))
 		return TC_ACT_SHOT;
 	if (!settings_ || !from || data + 14 > end || data[0] & 1)
@@ -419,6 +441,13 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 	/* A tag is not counted. */
 	if (!skb->gso_size && skb->len > to->max_frame + 4) {
 		received->too_long++;
+		return TC_ACT_SHOT;
+	}
+	if (to->flags & FILTERS_RECEIVED &&
+	    !passes(skb, 4 * key + 2 + !!(to->flags & SECOND_RECEIVED), leaves_with, tag ? skb->vlan_tci : vid)) {
+		policing_ = bpf_map_lookup_elem(&policing, &key);
+		if (policing_)
+			__sync_fetch_and_add(&policing_->denied_received, 1);
 		return TC_ACT_SHOT;
 	}
 	/* It fails for want of memory. */

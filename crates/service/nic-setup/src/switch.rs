@@ -34,6 +34,9 @@ use crate::{
 };
 
 const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/switch.bpf.o"));
+/// The same for kernels before 5.17, which cannot interpret filters.
+const UNFILTERED: &[u8] =
+    aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/switch_unfiltered.bpf.o"));
 
 /// The programs in `switch.bpf.c`: for what an interface receives, and for what the stack sends by it.
 pub(crate) const PROGRAM: &str = "ringway_switch";
@@ -63,6 +66,8 @@ pub(crate) struct SwitchParts {
     places: Fd,
     /// Of [`Maps`].
     maps: [Fd; 8],
+    /// The last of them, where the program interprets filters.
+    filters: Option<Fd>,
     cpus: usize,
 }
 
@@ -111,11 +116,12 @@ impl SwitchProgram {
     /// Loads them; and their table, for a worker. `secret` is what the places of addresses depend on. Kernel 5.12
     /// and newer.
     pub fn new(secret: [u64; 2]) -> Result<(SwitchProgram, FastPath), Error> {
-        let SwitchParts { program, stack_program, places, maps, cpus } =
+        let SwitchParts { program, stack_program, places, maps, filters, cpus } =
             helper::run(MakeSwitchProgram)?;
         let [table, seen, ports, vlans, settings, begun, counts, policing] =
             maps.each_ref().map(Fd::as_fd);
-        let maps = Maps { table, seen, ports, vlans, settings, begun, counts, policing };
+        let filters = filters.as_ref().map(Fd::as_fd);
+        let maps = Maps { table, seen, ports, vlans, settings, begun, counts, policing, filters };
         let table = FastPath::new(maps, cpus, secret).map_err(refused(""))?;
         Ok((SwitchProgram { program, stack_program, places }, table))
     }
@@ -207,10 +213,10 @@ impl<W> Drop for Switched<W> {
 }
 
 pub(crate) fn make_here() -> Result<SwitchParts, Error> {
-    let make = || -> io::Result<SwitchParts> {
+    let make = |object: &[u8]| -> io::Result<SwitchParts> {
         let cpus = aya::util::nr_cpus().map_err(|(_, error)| error)?;
         let entries = ringway_fastpath::PORTS * cpus;
-        let mut object = object::load_with(OBJECT, "counts", entries as u32)?;
+        let mut object = object::load_with(object, "counts", entries as u32)?;
         let program = Fd(object::classifier(&mut object, PROGRAM)?);
         let stack_program = Fd(object::classifier(&mut object, STACK_PROGRAM)?);
         let mut map = |name: &str| -> io::Result<Fd> {
@@ -224,9 +230,10 @@ pub(crate) fn make_here() -> Result<SwitchParts, Error> {
         let places = map("places")?;
         let maps: Vec<Fd> = MAPS.iter().map(|name| map(name)).collect::<io::Result<_>>()?;
         let maps = maps.try_into().map_err(|_| io::Error::other("a map is missing"))?;
-        Ok(SwitchParts { program, stack_program, places, maps, cpus })
+        let filters = map("filters").ok();
+        Ok(SwitchParts { program, stack_program, places, maps, filters, cpus })
     };
-    make().map_err(refused(""))
+    make(OBJECT).or_else(|_| make(UNFILTERED)).map_err(refused(""))
 }
 
 pub(crate) fn attach_here(

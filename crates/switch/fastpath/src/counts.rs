@@ -20,16 +20,20 @@ pub struct FastCounts {
     pub isolated: u64,
     /// From the port: more than it may send.
     pub over_rate: u64,
+    /// From the port, and for it: what its filters do not match.
+    pub denied_sent: u64,
+    pub denied_received: u64,
 }
 
 impl FastCounts {
-    pub(crate) const FIELDS: usize = 9;
-    /// Those that each processor counts by itself: all but the last.
+    pub(crate) const FIELDS: usize = 11;
+    /// Those that each processor counts by itself: all but the last three.
     pub(crate) const OF_PROCESSORS: usize = 8;
 
     pub(crate) fn of(values: [u64; Self::FIELDS]) -> FastCounts {
         let [sent_packets, sent_bytes, received_packets, received_bytes, rest @ ..] = values;
-        let [too_long, impatient, not_copied, isolated, over_rate] = rest;
+        let [too_long, impatient, not_copied, isolated, rest @ ..] = rest;
+        let [over_rate, denied_sent, denied_received] = rest;
         FastCounts {
             sent_packets,
             sent_bytes,
@@ -40,16 +44,20 @@ impl FastCounts {
             not_copied,
             isolated,
             over_rate,
+            denied_sent,
+            denied_received,
         }
     }
 
     fn values(self) -> [u64; Self::FIELDS] {
         let FastCounts { sent_packets, sent_bytes, received_packets, received_bytes, .. } = self;
-        let FastCounts { too_long, impatient, not_copied, isolated, over_rate, .. } = self;
+        let FastCounts { too_long, impatient, not_copied, isolated, .. } = self;
+        let FastCounts { over_rate, denied_sent, denied_received, .. } = self;
         #[rustfmt::skip]
         let values = [
             sent_packets, sent_bytes, received_packets, received_bytes,
-            too_long, impatient, not_copied, isolated, over_rate,
+            too_long, impatient, not_copied, isolated,
+            over_rate, denied_sent, denied_received,
         ];
         values
     }

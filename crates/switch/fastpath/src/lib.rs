@@ -29,10 +29,12 @@
 )]
 
 mod counts;
+mod filters;
 mod rate;
 mod sys;
 
 pub use counts::FastCounts;
+pub use filters::Filters;
 pub use rate::{Limit, Rate, SEGMENT_HEADERS};
 
 use std::io;
@@ -75,6 +77,8 @@ const POLICING_FRACTION: usize = 8;
 const POLICING_BURST: usize = 16;
 const POLICING_SPENT: usize = 24;
 const POLICING_OVER: usize = 32;
+const POLICING_DENIED_SENT: usize = 40;
+const POLICING_DENIED_RECEIVED: usize = 48;
 
 const TAKES_PART: u32 = 1;
 const IS_STACK: u32 = 2;
@@ -102,6 +106,8 @@ pub struct Maps<'a> {
     pub begun: BorrowedFd<'a>,
     pub counts: BorrowedFd<'a>,
     pub policing: BorrowedFd<'a>,
+    /// If the program can interpret filters.
+    pub filters: Option<BorrowedFd<'a>>,
 }
 
 /// How a port takes part.
@@ -133,6 +139,7 @@ pub struct FastPath {
     begun: Shared,
     counts: Shared,
     policing: Shared,
+    filters: Option<Shared>,
     cpus: usize,
     secret: [u64; 2],
 }
@@ -144,7 +151,9 @@ impl FastPath {
     /// # Errors
     /// The process is out of memory, or a map is another.
     pub fn new(maps: Maps<'_>, cpus: usize, secret: [u64; 2]) -> io::Result<FastPath> {
-        FastPath::with(cpus, secret, |bytes, map| Shared::of_map(map(&maps), bytes))
+        let filters = maps.filters.map(|map| Shared::of_map(map, PORTS * filters::OF_PORT));
+        let filters = filters.transpose()?;
+        FastPath::with(cpus, secret, filters, |bytes, map| Shared::of_map(map(&maps), bytes))
     }
 
     /// The same in memory that no program reads: for tests.
@@ -152,12 +161,14 @@ impl FastPath {
     /// # Errors
     /// The process is out of memory.
     pub fn unshared(secret: [u64; 2]) -> io::Result<FastPath> {
-        FastPath::with(1, secret, |bytes, _| Shared::anonymous(bytes))
+        let filters = Shared::anonymous(PORTS * filters::OF_PORT)?;
+        FastPath::with(1, secret, Some(filters), |bytes, _| Shared::anonymous(bytes))
     }
 
     fn with(
         cpus: usize,
         secret: [u64; 2],
+        filters: Option<Shared>,
         map: impl Fn(usize, for<'a> fn(&Maps<'a>) -> BorrowedFd<'a>) -> io::Result<Shared>,
     ) -> io::Result<FastPath> {
         let fast = FastPath {
@@ -169,6 +180,7 @@ impl FastPath {
             begun: map(PORTS * BEGUN, |maps| maps.begun)?,
             counts: map(PORTS * cpus * COUNTS, |maps| maps.counts)?,
             policing: map(PORTS * POLICING, |maps| maps.policing)?,
+            filters,
             cpus,
             secret,
         };
@@ -187,7 +199,7 @@ impl FastPath {
 
     /// No port takes part, and no address is known.
     pub fn clear(&self) {
-        (0..=u8::MAX).for_each(|port| self.store_port(port, None, None));
+        (0..=u8::MAX).for_each(|port| self.store_port(port, None, None, [None; 2]));
         (0..SETS).for_each(|set| (0..WAYS).for_each(|way| self.forget(set, way)));
     }
 
@@ -201,15 +213,28 @@ impl FastPath {
 
     /// How a port takes part from now on; `None`: not at all. How many frames of the port had gone to the
     /// worker before that: the later ones have gone to the port beside as well, if there is one. The program
-    /// drops what the port sends over `limit`, whether it takes part or not.
-    pub fn set_port(&self, port: u8, how: Option<FastPort>, limit: Option<Limit>) -> u64 {
-        self.store_port(port, how, limit);
+    /// drops what the port sends over `limit`, whether it takes part or not; and if it does, what `filters` do not
+    /// match, which it [can](FastPath::can_filter) see to.
+    pub fn set_port(
+        &self,
+        port: u8,
+        how: Option<FastPort>,
+        limit: Option<Limit>,
+        filters: Filters<'_>,
+    ) -> u64 {
+        self.store_port(port, how, limit, filters);
         // Either the program has seen the port beside, or the frame's number is seen here.
         fence(SeqCst);
         self.begun(port)
     }
 
-    fn store_port(&self, port: u8, how: Option<FastPort>, limit: Option<Limit>) {
+    fn store_port(
+        &self,
+        port: u8,
+        how: Option<FastPort>,
+        limit: Option<Limit>,
+        filters: Filters<'_>,
+    ) {
         let at = usize::from(port) * PORT;
         let word = |offset| self.ports.u32(at + offset);
         let flags = word(PORT_FLAGS);
@@ -226,6 +251,7 @@ impl FastPath {
             beside.store(NONE, Release);
             return flags.store(policed, Release);
         };
+        let filtered = self.store_filters(port, flags.load(Relaxed), filters);
         let new = [
             (PORT_IFINDEX, ifindex),
             (PORT_VID, vid.map_or(NONE, u32::from)),
@@ -238,7 +264,7 @@ impl FastPath {
         beside.store(port_beside.map_or(NONE, u32::from), Release);
         let stack = if is_stack { IS_STACK } else { 0 };
         let isolated = if is_isolated { IS_ISOLATED } else { 0 };
-        flags.store(TAKES_PART | stack | isolated | policed, Release);
+        flags.store(TAKES_PART | stack | isolated | policed | filtered, Release);
     }
 
     /// The VLANs in which the port's frames are tagged, a bit for each. It takes part in others by
@@ -340,8 +366,13 @@ impl FastPath {
                 *sum = sum.wrapping_add(self.counts.u64(at + 8 * field).load(Relaxed));
             }
         }
-        let over_rate = self.policing_word(port, POLICING_OVER).load(Relaxed);
-        FastCounts { over_rate, ..FastCounts::of(sum) }
+        let of_port = |offset| self.policing_word(port, offset).load(Relaxed);
+        FastCounts {
+            over_rate: of_port(POLICING_OVER),
+            denied_sent: of_port(POLICING_DENIED_SENT),
+            denied_received: of_port(POLICING_DENIED_RECEIVED),
+            ..FastCounts::of(sum)
+        }
     }
 
     fn key(&self, set: usize, way: usize) -> &AtomicU64 {
@@ -383,7 +414,7 @@ mod tests {
 
     #[test]
     fn counts_are_of_all_processors_and_of_one_port() {
-        let fast = FastPath::with(3, [1, 2], |bytes, _| Shared::anonymous(bytes)).unwrap();
+        let fast = FastPath::with(3, [1, 2], None, |bytes, _| Shared::anonymous(bytes)).unwrap();
         for cpu in 0..3u64 {
             let at = (5 * 3 + cpu as usize) * COUNTS;
             (0..FastCounts::OF_PROCESSORS).for_each(|field| {
@@ -410,19 +441,24 @@ mod tests {
             vid: Some(4),
             max_frame: 1514,
         };
-        fast.set_port(2, Some(port), None);
+        fast.set_port(2, Some(port), None, [None; 2]);
         let words = || {
             [PORT_FLAGS, PORT_IFINDEX, PORT_VID, PORT_MAX_FRAME, PORT_BESIDE]
                 .map(|offset| fast.ports.u32(2 * PORT + offset).load(Relaxed))
         };
         assert_eq!(words(), [1, 9, 4, 1514, NONE]);
-        fast.set_port(2, Some(FastPort { vid: None, ..port }), None);
+        fast.set_port(2, Some(FastPort { vid: None, ..port }), None, [None; 2]);
         assert_eq!(words(), [1, 9, NONE, 1514, NONE]);
-        fast.set_port(2, Some(FastPort { is_stack: true, beside: Some(3), ..port }), None);
+        fast.set_port(
+            2,
+            Some(FastPort { is_stack: true, beside: Some(3), ..port }),
+            None,
+            [None; 2],
+        );
         assert_eq!(words(), [3, 9, 4, 1514, 3]);
-        fast.set_port(2, Some(FastPort { is_isolated: true, ..port }), None);
+        fast.set_port(2, Some(FastPort { is_isolated: true, ..port }), None, [None; 2]);
         assert_eq!(words(), [5, 9, 4, 1514, NONE]);
-        fast.set_port(2, None, None);
+        fast.set_port(2, None, None, [None; 2]);
         assert_eq!([words()[0], words()[4]], [0, NONE]);
     }
 
@@ -436,17 +472,17 @@ mod tests {
             (flags, fast.policing_word(2, POLICING_SPENT).load(Relaxed))
         };
         let spend = || fast.policing_word(2, POLICING_SPENT).store(55, Relaxed);
-        fast.set_port(2, None, limit(12_000_000_000));
+        fast.set_port(2, None, limit(12_000_000_000), [None; 2]);
         assert_eq!(words(), (IS_POLICED, 0));
         let values = fast.limit_words(2, None).map(|(word, _)| word.load(Relaxed));
         assert_eq!(values, [1, 1 << 63, 3000]);
         spend();
-        fast.set_port(2, None, limit(12_000_000_000));
+        fast.set_port(2, None, limit(12_000_000_000), [None; 2]);
         assert_eq!(words(), (IS_POLICED, 55));
-        fast.set_port(2, None, limit(12_000_000_001));
+        fast.set_port(2, None, limit(12_000_000_001), [None; 2]);
         assert_eq!(words(), (IS_POLICED, 0));
         spend();
-        fast.set_port(2, None, None);
+        fast.set_port(2, None, None, [None; 2]);
         assert_eq!(words(), (0, 0));
     }
 }

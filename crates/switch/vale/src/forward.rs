@@ -23,7 +23,7 @@ use crate::{
     vnet::{Converter, most_slots},
     worker::leaving::Leaving,
 };
-use ringway_fastpath::{FastCounts, FastPath, FastPort, Limit};
+use ringway_fastpath::{FastCounts, FastPath, FastPort, Filters, Limit};
 use ringway_mirror::Mirrors;
 use ringway_switch_port::{
     Burst, Delivered, Drops, Frame, FrameStatus, KernelWay, Port, PortIndex, PortMirrors, Room,
@@ -179,15 +179,15 @@ impl BridgePort {
         self.newest().set_mirrors(mirrors);
     }
 
-    /// How a program in the kernel may forward for it, or why not. `None`: there is none.
-    pub fn fast_port(&self) -> Option<Result<FastPort, ByWorker>> {
+    /// How a program in the kernel, which shares `fast`, may forward for it, or why not. `None`: there is none.
+    pub fn fast_port(&self, fast: &FastPath) -> Option<Result<FastPort, ByWorker>> {
         let way = self.port.kernel_way().filter(|_| self.leaving.is_none())?;
         let why = [
             (self.loops_with.is_some(), ByWorker::Blocked),
             (self.config.is_down, ByWorker::NoLink),
             (self.shown > 0 || self.copies > 1, ByWorker::Monitored),
             (!self.lossless_queues.is_empty(), ByWorker::Lossless),
-            (self.filter_in.is_some() || self.filter_out.is_some(), ByWorker::Filtered),
+            (!fast.can_filter(self.filters()), ByWorker::Filtered),
         ];
         if let Some((_, why)) = why.into_iter().find(|(is_so, _)| *is_so) {
             return Some(Err(why));
@@ -199,6 +199,12 @@ impl BridgePort {
         let (vid, max_frame) = (self.vlans.untagged(), self.config.max_frame);
         let is_isolated = self.config.isolated;
         Some(Ok(FastPort { ifindex, is_stack, is_isolated, beside: None, vid, max_frame }))
+    }
+
+    /// For what it sends, and for what it gets.
+    pub fn filters(&self) -> Filters<'_> {
+        let PortConfig { filter_in, filter_out, .. } = &self.config;
+        [filter_in, filter_out].map(|filter| filter.as_ref().map(|it| it.program.insns()))
     }
 
     /// What a program in the kernel lets it send.
@@ -225,10 +231,12 @@ impl BridgePort {
             not_copied,
             isolated,
             over_rate,
+            denied_sent,
+            denied_received,
             ..
         } = fast.counts(index).since(self.counted_before);
         let mut all = self.totals;
-        all.sent_packets += sent_packets + over_rate;
+        all.sent_packets += sent_packets + over_rate + denied_sent;
         all.sent_bytes += sent_bytes;
         all.received_packets += received_packets;
         all.received_bytes += received_bytes;
@@ -236,6 +244,7 @@ impl BridgePort {
         all.drops.ring_full += not_copied;
         all.drops.filtered += isolated;
         all.drops.over_rate += over_rate;
+        all.drops.denied += denied_sent + denied_received;
         all
     }
 

@@ -11,6 +11,7 @@ use std::{
 use common::{BROADCAST, Client, barrier, bytes, header, mac};
 use ringway_abi::Dir;
 use ringway_fastpath::{FastPath, Maps, PORTS, SETS, VLAN_WORDS};
+use ringway_filter::{Insn, Program};
 use ringway_kring::{Doorbell, Kring};
 use ringway_mirror::{Mirror, MirrorMode, Mirrors};
 use ringway_region::RingInit;
@@ -19,8 +20,8 @@ use ringway_switch_port::{
     PortMirrors, Wake,
 };
 use ringway_vale::{
-    Bridge, ByWorker, Forwarding, PortConfig, PortCounters, RateLimit, RingPort, SourceAddresses,
-    Totals, Vlan,
+    Bridge, ByWorker, Forwarding, PortConfig, PortCounters, PortFilter, RateLimit, RingPort,
+    SourceAddresses, Totals, Vlan,
 };
 use rustix::{
     fs::{MemfdFlags, ftruncate, memfd_create},
@@ -124,6 +125,7 @@ impl World {
         };
         let [table, seen, begun] = [SETS * 64, SETS * 16, PORTS * 64].map(map);
         let [ports, settings, counts] = [PORTS * 64, 64, PORTS * CPUS * 64].map(map);
+        let filters = map(PORTS * 4 * 512);
         let [policing, vlans] = [64, 8 * VLAN_WORDS].map(|bytes| map(PORTS * bytes));
         let maps = Maps {
             table: table.as_fd(),
@@ -134,6 +136,7 @@ impl World {
             begun: begun.as_fd(),
             counts: counts.as_fd(),
             policing: policing.as_fd(),
+            filters: Some(filters.as_fd()),
         };
         let fast = FastPath::new(maps, CPUS, [1, 2]).unwrap();
         let mut world = World {
@@ -228,6 +231,14 @@ fn config(way: Option<KernelWay>) -> PortConfig {
     PortConfig { is_interface: way.is_some(), ..PortConfig::default() }
 }
 
+/// Of so many instructions: all frames match it.
+fn filter(length: usize) -> Option<Arc<PortFilter>> {
+    let insn = |code| Insn { code, jt: 0, jf: 0, k: 1 };
+    let insns = [vec![insn(0); length - 1], vec![insn(6)]].concat();
+    let program = Program::new(insns).unwrap();
+    Some(Arc::new(PortFilter { text: String::new(), program }))
+}
+
 const NONE: u32 = u32::MAX;
 const TAKES_PART: u32 = 1;
 const IS_STACK: u32 = 2;
@@ -277,6 +288,9 @@ fn a_port_says_why_the_worker_forwards() {
         (PortConfig { vlan: trunk(None), ..plain.clone() }, None),
         (PortConfig { vlan: trunk(Some(7)), ..plain.clone() }, None),
         (PortConfig { isolated: true, ..plain.clone() }, None),
+        (PortConfig { filter_in: filter(64), ..plain.clone() }, None),
+        (PortConfig { filter_in: filter(65), ..plain.clone() }, Some(ByWorker::Filtered)),
+        (PortConfig { filter_out: filter(65), ..plain.clone() }, Some(ByWorker::Filtered)),
     ] {
         assert!(world.bridge.configure(0, config.clone()));
         assert_eq!(world.by_worker(), [why, None, None], "{config:?}");
@@ -428,4 +442,38 @@ fn the_program_polices_its_ports() {
     assert_eq!(world.send(0, BROADCAST), [1, 2]);
     assert_eq!(world.send(0, BROADCAST), [0usize; 0]);
     assert_eq!(world.counters[0].totals().drops.storm, 1);
+}
+
+/// The program sees to the filters of ports that take part; what it has denied is counted at the port.
+#[test]
+fn the_program_has_the_filters() {
+    const SENT: u32 = 16;
+    const RECEIVED: u32 = 32;
+    let world = World::new("vale-filters", &[NIC, STACK, OTHER, None]);
+    let with = |filter_in: bool, filter_out: bool| PortConfig {
+        filter_in: filter(1).filter(|_| filter_in),
+        filter_out: filter(2).filter(|_| filter_out),
+        ..config(NIC)
+    };
+    for (config, expected) in [
+        (with(true, false), SENT),
+        (with(false, true), RECEIVED),
+        (with(true, true), SENT | RECEIVED),
+        (with(false, false), 0),
+    ] {
+        world.bridge.configure(0, config.clone());
+        assert_eq!(world.told(0)[0] & (SENT | RECEIVED), expected);
+        let beside = if expected == 0 { [1, 0] } else { [NONE; 2] };
+        assert_eq!([world.told(0)[4], world.told(1)[4]], beside, "the worker sees what is for all");
+    }
+    // Where the worker forwards, it alone filters.
+    world.bridge.configure(0, PortConfig { is_down: true, ..with(true, true) });
+    assert_eq!(world.told(0)[0], 0);
+
+    // In bytes: at 40 what it has sent, at 48 what was for it.
+    let denied: Vec<u8> = [5u64, 7].iter().flat_map(|count| count.to_ne_bytes()).collect();
+    assert_eq!(pwrite(&world.policing, &denied, 40), Ok(16));
+    barrier(&world.bridge);
+    let Totals { sent_packets, received_packets, drops, .. } = world.counters[0].totals();
+    assert_eq!((sent_packets, received_packets, drops.denied), (5, 0, 12));
 }

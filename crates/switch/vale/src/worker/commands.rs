@@ -227,14 +227,15 @@ impl Worker {
             _ => None,
         };
         fast.set_rules(ageing.unwrap_or(0), self.any_vlan);
-        let ports = self.fast_ports(ageing.is_some());
+        let ports = self.fast_ports(fast, ageing.is_some());
         for (index, how) in ports.into_iter().enumerate() {
             let port = how.and_then(Result::ok);
             let limit = self.members[index].as_deref().and_then(BridgePort::fast_limit);
             if let Some(member) = &self.members[index] {
                 fast.set_tagged(index as PortIndex, member.vlans.tagged());
             }
-            let begun = fast.set_port(index as PortIndex, port, limit);
+            let filters = self.members[index].as_deref().map_or([None; 2], BridgePort::filters);
+            let begun = fast.set_port(index as PortIndex, port, limit, filters);
             if let (Some(member), Some(counters)) =
                 (&mut self.members[index], &self.counters[index])
             {
@@ -246,17 +247,20 @@ impl Worker {
     }
 
     /// How the program may forward for each port, on a bridge that `learns` or not.
-    fn fast_ports(&self, learns: bool) -> Vec<Option<Result<FastPort, ByWorker>>> {
+    fn fast_ports(&self, fast: &FastPath, learns: bool) -> Vec<Option<Result<FastPort, ByWorker>>> {
         let forwarding = if learns { Ok(()) } else { Err(ByWorker::Forwarding) };
-        let of =
-            |member: &BridgePort| Some(member.fast_port()?.and_then(|p| forwarding.map(|()| p)));
+        let of = |member: &BridgePort| {
+            Some(member.fast_port(fast)?.and_then(|p| forwarding.map(|()| p)))
+        };
         let mut ports: Vec<_> =
             self.members.iter().map(|place| place.as_deref().and_then(of)).collect();
         // Between an interface and its stack all passes, where the worker would let all pass.
         let passes = |index: usize| {
             let member = self.members[index].as_ref();
             let is_guarded = member.is_some_and(|m| {
-                m.guard.is_some() || m.storm.is_some() || m.config.max_addresses.is_some()
+                let is_filtered = m.filter_in.is_some() || m.filter_out.is_some();
+                let is_limited = m.storm.is_some() || m.config.max_addresses.is_some();
+                m.guard.is_some() || is_filtered || is_limited
             });
             !self.any_vlan && !is_guarded
         };
