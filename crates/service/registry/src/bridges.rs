@@ -614,7 +614,7 @@ impl Bridges {
         self.find(bridge).is_some_and(|entry| entry.learns())
     }
 
-    /// A port of a bridge that has a limit of addresses, also one that is to come back.
+    /// A port of a bridge that has a limit of addresses, there or awaited.
     pub fn limited_port(&mut self, bridge: &str) -> Option<String> {
         let entry = self.find(bridge)?;
         let there = entry.ports.iter().find(|port| port.config.max_addresses.is_some());

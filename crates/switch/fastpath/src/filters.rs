@@ -45,7 +45,8 @@ impl FastPath {
             };
             let is_second = now & second != 0;
             let is_there = now & has != 0 && is_at(memory, place(is_second), filter);
-            let is_second = is_second != !is_there;
+            // The one at work, or the other.
+            let is_second = is_second == is_there;
             if !is_there {
                 for (word, value) in words(memory, place(is_second), filter) {
                     word.store(value, Relaxed);
@@ -107,7 +108,7 @@ mod tests {
             HAS[0] | HAS[1] | SECOND[1]
         );
         assert_eq!([at(0), at(1), at(3)], [of(6, 7), of(0x28, 12), of(0x28, 12)]);
-        // One that begins like it is another.
+        // A longer filter that begins alike is another.
         let now = HAS[0];
         fast.store_filters(3, now, [Some(&other), None]);
         let longer = [insn(6, 7), insn(6, 8)];

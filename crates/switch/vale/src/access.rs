@@ -1,7 +1,7 @@
 //! Which frames a port may send, and which it gets: an access list, a filter in classic BPF for each.
 //!
 //! A filter looks at what the worker alone can change: bursts are copied before they are filtered. So
-//! what it has looked at is what others get, whatever the sender writes meanwhile.
+//! what it has looked at is what others get, even if the sender writes to its own meanwhile.
 
 use std::iter;
 

@@ -1,4 +1,4 @@
-//! Filters of ports: who sends and gets what, against a model that has whole frames.
+//! Filters of ports: which frames pass, against a model that has whole frames.
 
 mod common;
 

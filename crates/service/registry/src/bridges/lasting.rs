@@ -84,7 +84,7 @@ impl BridgeEntry {
         } = settings;
         config.group_forward = *group_forward;
         config.isolated = *isolated;
-        // One that was saved was looked at when it came.
+        // A saved filter was checked when it was set, and when it was restored.
         let kept = |filter: &Option<Filter>| filter.as_ref().and_then(|it| filter_of(it).ok());
         (config.filter_in, config.filter_out) = (kept(filter_in), kept(filter_out));
         config.max_addresses = *max_addresses;

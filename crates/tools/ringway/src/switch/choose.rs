@@ -136,7 +136,7 @@ pub struct Port {
     /// Let it get all frames again
     #[arg(long, group = "choice")]
     no_filter_out: bool,
-    /// Drop what the port sends with further addresses than so many; one that was not seen for the ageing time makes room
+    /// Drop what the port sends with further addresses than so many; an address that was not seen for the ageing time makes room
     #[arg(long, value_name = "COUNT", group = "choice", conflicts_with = "no_max_addresses")]
     max_addresses: Option<u16>,
     /// Let it send with as many addresses as the switch can learn of a port again
