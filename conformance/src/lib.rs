@@ -38,6 +38,9 @@ pub struct Book {
     pub thorough: &'static [&'static str],
     /// The first argument of the programs, each once.
     pub variants: &'static [&'static str],
+    /// Whether daemons know nothing of the variants, as of an API's generations: then each variant need not meet
+    /// each kind of daemon.
+    pub variants_end_in_the_process: bool,
     /// How programs come to use the library.
     pub libraries: &'static [Library],
     /// Arguments for the linker, where they are linked to it.

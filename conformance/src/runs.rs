@@ -178,11 +178,16 @@ pub fn run(book: &Book, chapters: &[Chapter]) -> Runs {
 
 fn build(home: &Home, book: &Book, chapter: &Chapter) -> Programs {
     let source = format!("conformance/{}/{}.c", book.programs, chapter.name);
-    let build = |&library| {
+    let build = |library| {
         let with = if library == Library::Preloaded { &[] } else { book.linked };
         (library, link(home, &source, Language::C11, with))
     };
-    book.libraries.iter().map(build).collect()
+    let build = &build;
+    thread::scope(|scope| {
+        let all: Vec<_> =
+            book.libraries.iter().map(|&library| scope.spawn(move || build(library))).collect();
+        all.into_iter().map(|one| one.join().unwrap_or_else(|e| panic::resume_unwind(e))).collect()
+    })
 }
 
 /// In a network namespace of its own, where it may make interfaces, if root.

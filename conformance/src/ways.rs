@@ -71,14 +71,17 @@ impl Way {
         [variant, self.library as usize, self.daemon as usize, self.user as usize]
     }
 
-    /// Pairs of settings that meet in this way.
+    /// Pairs of settings that meet in this way, and are to meet.
     fn pairs(&self, book: &Book) -> impl Iterator<Item = (usize, usize, usize, usize)> + use<> {
-        let at = self.settings(book);
-        (0..4).flat_map(move |i| (i + 1..4).map(move |j| (i, at[i], j, at[j])))
+        const VARIANT_AND_DAEMON: (usize, usize) = (0, 2);
+        let (at, apart) = (self.settings(book), book.variants_end_in_the_process);
+        let pairs = (0..4).flat_map(|i| (i + 1..4).map(move |j| (i, j)));
+        let meet = move |pair: &(usize, usize)| !(apart && *pair == VARIANT_AND_DAEMON);
+        pairs.filter(meet).map(move |(i, j)| (i, at[i], j, at[j]))
     }
 }
 
-/// All ways. `few` are as many as it takes for every two settings to meet in one of them.
+/// All ways. `few` are as many as it takes for every two settings to meet in one of them that are to meet.
 pub fn ways(book: &Book) -> Vec<Way> {
     let mut users = vec![User::Own];
     if !skip_without_root("conformance as root") {

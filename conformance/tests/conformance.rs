@@ -14,6 +14,7 @@ fn main() -> ExitCode {
         // Generations of the API.
         thorough: &["life", "poll", "legacy", "ctrl", "extmem"],
         variants: &["14", "15"],
+        variants_end_in_the_process: true,
         libraries: &[Library::Preloaded, Library::Linked],
         linked: &["-lringway_netmap"],
         artefacts: &[],

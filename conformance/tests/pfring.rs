@@ -14,6 +14,7 @@ fn main() -> ExitCode {
         programs: "pfring",
         thorough: &[],
         variants: &["8.9"],
+        variants_end_in_the_process: true,
         libraries: &[Library::Linked],
         linked: &["-lpfring", "-lpthread"],
         artefacts: &[("libpfring.so", "ringway-libpfring")],

@@ -14,6 +14,7 @@ fn main() -> ExitCode {
         programs: "tpacket4",
         thorough: &["process"],
         variants: &["4"],
+        variants_end_in_the_process: true,
         libraries: &[Library::Preloaded, Library::Linked],
         linked: &["-lringway_netmap"],
         artefacts: &[],

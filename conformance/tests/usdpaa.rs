@@ -14,6 +14,7 @@ fn main() -> ExitCode {
         programs: "usdpaa",
         thorough: &[],
         variants: &["sdk"],
+        variants_end_in_the_process: true,
         libraries: &[Library::Linked],
         linked: &["-lusdpaa", "-lpthread"],
         artefacts: &[("libusdpaa.so", "ringway-usdpaa")],

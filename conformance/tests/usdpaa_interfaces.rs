@@ -14,6 +14,7 @@ fn main() -> ExitCode {
         programs: "usdpaa/interfaces",
         thorough: &[],
         variants: &["switch", "pipe", "veth"],
+        variants_end_in_the_process: false,
         libraries: &[Library::Linked],
         linked: &["-lringway_netmap", "-lusdpaa", "-lpthread"],
         artefacts: &[("libusdpaa.so", "ringway-usdpaa")],

@@ -446,7 +446,7 @@ class Port:
             pair = doorbells[ring.doorbell], doorbells[ring.other]
             (self.rx if ring.is_rx else self.tx).append(Ring(self, ring, pair))
 
-    def send(self, frame, timeout=10):
+    def send(self, frame, timeout=30):
         """Sends one frame, in as many slots as it takes."""
         ring = self.tx[0]
         pieces = [frame[at : at + self.layout.room] for at in range(0, len(frame), self.layout.room)]
@@ -465,7 +465,7 @@ class Port:
             ring.head = ring.next(ring.head)
         ring.publish()
 
-    def receive(self, timeout=10):
+    def receive(self, timeout=30):
         """One frame, or None if none comes."""
         ring = self.rx[0]
         deadline = time.monotonic() + timeout

@@ -21,7 +21,6 @@ else:
         iface=device,
         filter=sys.argv[3],
         count=COUNT,
-        timeout=30,
         started_callback=lambda: print("sniffing", flush=True),
     )
     for packet in found:

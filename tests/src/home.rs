@@ -13,7 +13,7 @@ use rustix::{
     net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with},
 };
 
-use crate::wait::{ends, until};
+use crate::wait::{LIMIT, ends, until};
 
 /// The programs, with the packages that they are built from.
 const ARTEFACTS: [(&str, &str); 3] = [
@@ -221,11 +221,7 @@ impl Home {
     /// Waits until the private daemon has left, and checks that it took its socket along.
     pub fn assert_left(&self) {
         for pid in self.daemons() {
-            assert!(
-                ends(pid, std::time::Duration::from_secs(10)),
-                "ringwayd {pid} stays after its last client; {}",
-                self.log()
-            );
+            assert!(ends(pid, LIMIT), "ringwayd {pid} stays after its last client; {}", self.log());
         }
         // One that is about to be executed is not seen yet, but its socket is there.
         until("the daemon removes its socket", || match self.socket().exists() {

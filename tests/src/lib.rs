@@ -36,7 +36,7 @@ pub use kills::{kills, kills_limit};
 pub use launch::inside;
 pub use pair::Pair;
 pub use receive::receive;
-pub use serial::one_at_a_time;
+pub use serial::{beside_others, one_at_a_time};
 pub use unprivileged::{GROUP, NOBODY, as_nobody, as_nobody_with, become_another, give_capability};
 pub use wait::{ends, until};
 

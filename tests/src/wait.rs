@@ -7,7 +7,7 @@ use rustix::{
     process::{Pid, PidfdFlags, pidfd_open},
 };
 
-const LIMIT: Duration = Duration::from_secs(20);
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// Waits for the end of process `pid`, at most for `limit`. True if it has ended.
 pub fn ends(pid: u32, limit: Duration) -> bool {

@@ -6,7 +6,7 @@ use ringway::{Control, Error, NicMode, Port, PortInfo};
 use ringway_testkit::{Netns, Proc, VethPair, skip_without_root};
 use ringway_tests::{
     c::{Language::C11, Library::Preloaded},
-    compile, inside, isolated, one_at_a_time,
+    compile, inside, isolated,
     packet::{numbered, receive, send},
     until,
 };
@@ -45,7 +45,6 @@ fn buffers_of_a_page() {
     if skip_without_root("buffers_of_a_page") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("buffers_of_a_page", |home| {
         for (mtu, slots) in FRAMES {
             let (a, b, _pair) = wire(mtu);
@@ -87,7 +86,6 @@ fn one_size_at_a_time() {
     if skip_without_root("one_size_at_a_time") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("one_size_at_a_time", |home| {
         let (a, b, _pair) = wire(1500);
         let plain = open(&a, "netmap:n0").unwrap();
@@ -114,7 +112,6 @@ fn other_sizes() {
     if skip_without_root("other_sizes") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("other_sizes", |home| {
         let (a, b, _pair) = wire(9000);
         let bytes = numbered(9014);
@@ -165,7 +162,6 @@ fn with_host_rings() {
     if skip_without_root("with_host_rings") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("with_host_rings", |home| {
         home.install(&[("ringway", "ringway-cli")]);
         for mode in MODES {
@@ -193,7 +189,6 @@ fn through_a_bridge() {
     if skip_without_root("through_a_bridge") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("through_a_bridge", |home| {
         let (switch, a, b) = (Netns::quiet("rwf"), Netns::quiet("rwf"), Netns::quiet("rwf"));
         let _pairs = [switch.veth(&a, "s0", "n0"), switch.veth(&b, "s1", "n1")];
@@ -233,7 +228,6 @@ fn in_c() {
     if skip_without_root("in_c") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("in_c", |home| {
         let (a, b, _pair) = wire(3000);
         let program = compile(home, "tests/c/buffers.c", C11, Preloaded);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use ringway::{BridgePortInfo, Control, Port, PortSettings, RateLimit};
 use ringway_proto::{PortDrops, PortTotals};
 use ringway_testkit::{Netns, PacketSocket, Proc, VethPair, frame, skip_without_root};
-use ringway_tests::{isolated, one_at_a_time, until};
+use ringway_tests::{isolated, until};
 
 const LIMIT: Duration = Duration::from_secs(30);
 const BROADCAST: [u8; 6] = [0xff; 6];
@@ -194,7 +194,6 @@ fn a_policed_port_keeps_its_rate_on_each_path() {
     if skip_without_root("a_policed_port_keeps_its_rate_on_each_path") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("a_policed_port_keeps_its_rate_on_each_path", |_| {
         for path in [Path::Kernel, Path::Host, Path::Monitored, Path::Worker] {
             let world = World::new(path);
@@ -210,7 +209,6 @@ fn a_storm_is_held_and_known_unicast_passes() {
     if skip_without_root("a_storm_is_held_and_known_unicast_passes") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("a_storm_is_held_and_known_unicast_passes", |_| {
         for path in [Path::Kernel, Path::Host, Path::Monitored, Path::Worker] {
             let world = World::new(path);
@@ -226,7 +224,6 @@ fn a_stack_is_policed_in_the_kernel() {
     if skip_without_root("a_stack_is_policed_in_the_kernel") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("a_stack_is_policed_in_the_kernel", |_| {
         let world = World::new(Path::Kernel);
         let limit = RateLimit::new(200_000_000);

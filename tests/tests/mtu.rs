@@ -12,7 +12,7 @@ use ringway::{Control, Interest, Port};
 use ringway_abi::NS_MOREFRAG;
 use ringway_testkit::{Netns, PacketSocket, Proc, skip_without_root};
 use ringway_tests::{
-    inside, isolated, one_at_a_time, until,
+    inside, isolated, until,
     wire::{sockets, wire},
 };
 
@@ -89,7 +89,6 @@ fn programs_get_frames_of_a_new_mtu() {
     if skip_without_root("programs_get_frames_of_a_new_mtu") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("programs_get_frames_of_a_new_mtu", |_| {
         for mode in ["copy", "generic", "packet"] {
             let (a, b, _pair) = wire();
@@ -128,7 +127,6 @@ fn frames_longer_than_can_be_sent_arrive() {
     if skip_without_root("frames_longer_than_can_be_sent_arrive") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("frames_longer_than_can_be_sent_arrive", |_| {
         for mode in ["copy", "generic"] {
             let (a, b, _pair) = wire();
@@ -151,7 +149,6 @@ fn segments_are_of_the_new_mtu() {
     if skip_without_root("segments_are_of_the_new_mtu") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("segments_are_of_the_new_mtu", |home| {
         let (a, b, _pair) = wire();
         let join = ["join", "netmap:n0@mode=packet", "netmap:n0^"];
@@ -189,7 +186,6 @@ fn host_rings_follow() {
     if skip_without_root("host_rings_follow") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("host_rings_follow", |home| {
         for mode in ["copy", "generic", "packet"] {
             let (a, b, _pair) = wire();
@@ -236,7 +232,6 @@ fn a_bridge_follows() {
     if skip_without_root("a_bridge_follows") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("a_bridge_follows", |_| {
         for mode in ["copy", "generic", "packet"] {
             let (a, b, _pair) = wire();

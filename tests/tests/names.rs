@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ringway::{Control, Error, Port};
 use ringway_testkit::{Netns, skip_without_root};
-use ringway_tests::{isolated, one_at_a_time, until};
+use ringway_tests::{isolated, until};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -37,7 +37,6 @@ fn interfaces_are_renamed() {
     if skip_without_root("interfaces_are_renamed") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("interfaces_are_renamed", |home| {
         let (a, b) = (Netns::quiet("rwr"), Netns::quiet("rwr"));
         let pairs = [a.veth(&b, "n0", "m0"), a.veth(&b, "n1", "m1")];
@@ -76,7 +75,6 @@ fn a_name_is_free_again() {
     if skip_without_root("a_name_is_free_again") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("a_name_is_free_again", |home| {
         let (a, b) = (Netns::quiet("rwr"), Netns::quiet("rwr"));
         let _pairs = [a.veth(&b, "n0", "m0")];
@@ -105,7 +103,6 @@ fn pipes_of_interfaces_of_one_name() {
     if skip_without_root("pipes_of_interfaces_of_one_name") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("pipes_of_interfaces_of_one_name", |home| {
         let (a, b) = (Netns::quiet("rwr"), Netns::quiet("rwr"));
         let _pair = a.veth(&b, "n0", "n0");

@@ -11,7 +11,7 @@ use ringway_testkit::{Netns, NicState, Proc, VethPair, skip_without_root};
 use ringway_tests::{
     GROUP, Home, as_nobody, ends,
     frame::{self, Seen},
-    inside, isolated, one_at_a_time, until,
+    inside, isolated, until,
     wire::{await_sent, wire},
 };
 use rustix::{
@@ -62,7 +62,6 @@ fn an_interface_is_moved_and_comes_back() {
     if skip_without_root("an_interface_is_moved_and_comes_back") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("an_interface_is_moved_and_comes_back", |home| {
         for mode in ["copy", "generic", "packet"] {
             let (a, b, _pair) = wire();
@@ -119,7 +118,6 @@ fn an_attached_interface_is_moved() {
     if skip_without_root("an_attached_interface_is_moved") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("an_attached_interface_is_moved", |home| {
         for mode in ["copy", "generic", "packet"] {
             let (a, b, _pair) = wire();
@@ -207,7 +205,6 @@ fn a_program_outlives_its_daemon_and_the_next_one_names_it() {
     if skip_without_root("a_program_outlives_its_daemon_and_the_next_one_names_it") {
         return;
     }
-    let _turn = one_at_a_time();
     for (signal, port, mode) in [
         (Signal::TERM, "netmap:n0", "native"),
         (Signal::KILL, "netmap:n0", "native"),
@@ -255,7 +252,6 @@ fn who_has_outlived_the_daemon_learns_that_the_interface_has_gone() {
     if skip_without_root("who_has_outlived_the_daemon_learns_that_the_interface_has_gone") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("who_has_outlived_the_daemon_learns_that_the_interface_has_gone", |home| {
         let modes = ["copy", "generic", "packet"];
         for (mode, moved) in modes.into_iter().flat_map(|mode| [(mode, false), (mode, true)]) {
@@ -299,7 +295,6 @@ fn an_ordinary_program_learns_that_its_daemon_has_ended() {
     if skip_without_root("an_ordinary_program_learns_that_its_daemon_has_ended") {
         return;
     }
-    let _turn = one_at_a_time();
     let world = World::new();
     let before = NicState::take(&world.a, "n0");
     let theirs = |args: &[&str]| Proc::spawn(inside(&world.a, as_nobody(world.traffic(args))));
@@ -327,13 +322,12 @@ fn an_ordinary_program_learns_that_its_daemon_has_ended() {
     }
 }
 
-/// One that only sends, and never waits, is told too.
+/// A program that only sends, and never waits, is told too.
 #[test]
 fn an_ordinary_sender_that_never_waits_learns_that_its_daemon_has_ended() {
     if skip_without_root("an_ordinary_sender_that_never_waits_learns_that_its_daemon_has_ended") {
         return;
     }
-    let _turn = one_at_a_time();
     let world = World::new();
     for mode in ["copy", "packet"] {
         let daemon = world.daemon();
@@ -354,7 +348,6 @@ fn an_interface_that_goes_down_is_waited_for_asleep() {
     if skip_without_root("an_interface_that_goes_down_is_waited_for_asleep") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("an_interface_that_goes_down_is_waited_for_asleep", |home| {
         let (a, _b, _pair) = wire();
         let mut port = open(&a, "netmap:n0@mode=packet").unwrap();
@@ -394,7 +387,6 @@ fn after_any_end_the_interface_is_as_it_was() {
     if skip_without_root("after_any_end_the_interface_is_as_it_was") {
         return;
     }
-    let _turn = one_at_a_time();
     let (a, b) = (Netns::quiet("rwn"), Netns::quiet("rwn"));
     let _pair = a.veth_queues(&b, "n0", "n1", 2);
     a.run("ip addr add 10.9.0.1/24 dev n0 && tc qdisc add dev n0 clsact");
@@ -441,7 +433,6 @@ fn after_any_end_of_a_bridge_the_interface_is_as_it_was() {
     if skip_without_root("after_any_end_of_a_bridge_the_interface_is_as_it_was") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("after_any_end_of_a_bridge_the_interface_is_as_it_was", |home| {
         let (a, _b, _pair) = wire();
         let before = NicState::take(&a, "n0");

@@ -6,8 +6,7 @@ use std::{fs, path::Path};
 use ringway::{Cause, Control, Filter, Interest, Port};
 use ringway_testkit::{Netns, frame, skip_without_root};
 use ringway_tests::{
-    c::Language::C11, c::Library::Libnetmap, c::project, c::succeed, compile, isolated,
-    one_at_a_time, wire::wire,
+    c::Language::C11, c::Library::Libnetmap, c::project, c::succeed, compile, isolated, wire::wire,
 };
 
 /// The kinds of ports, as the table has them.
@@ -107,7 +106,6 @@ fn every_option_on_every_kind_of_port() {
     if skip_without_root("every_option_on_every_kind_of_port") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("every_option_on_every_kind_of_port", |home| {
         let (a, _b, _pair) = wire();
         record(&home.path().join("in.pcap"), 4);
@@ -152,7 +150,6 @@ fn every_option_in_programs_of_netmaps_api() {
     if skip_without_root("every_option_in_programs_of_netmaps_api") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("every_option_in_programs_of_netmaps_api", |home| {
         let (a, _b, _pair) = wire();
         let _watched = open(&a, "vale0:watched");
@@ -208,7 +205,6 @@ fn filters_work_on_every_kind_of_port_that_receives() {
     if skip_without_root("filters_work_on_every_kind_of_port_that_receives") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("filters_work_on_every_kind_of_port_that_receives", |home| {
         const COUNT: u32 = 3000;
         let (a, b, _pair) = wire();

@@ -7,7 +7,7 @@ use ringway::{Control, NS_BUF_CHANGED, Port, Slot};
 use ringway_testkit::{Netns, skip_without_root};
 use ringway_tests::{
     frame::{self, Seen},
-    isolated, one_at_a_time,
+    isolated,
     wire::wire,
 };
 
@@ -36,7 +36,6 @@ fn a_port_takes_memory_for_the_queues_that_it_has() {
     if skip_without_root("a_port_takes_memory_for_the_queues_that_it_has") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("a_port_takes_memory_for_the_queues_that_it_has", |_| {
         let netns = Netns::quiet("rwm");
         netns.run(
@@ -67,7 +66,6 @@ fn buffers_that_a_socket_does_not_reach_are_as_good() {
     if skip_without_root("buffers_that_a_socket_does_not_reach_are_as_good") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("buffers_that_a_socket_does_not_reach_are_as_good", |_| {
         const FRAMES: u64 = 5000;
         let (a, b, _pair) = wire();

@@ -17,9 +17,7 @@ use ringway::{
     SourceAddresses, Vlan,
 };
 use ringway_testkit::{Netns, Proc, VethPair, skip_without_root};
-use ringway_tests::{
-    GROUP, Home, NOBODY, as_nobody, ends, inside, isolated_with_system, one_at_a_time, until,
-};
+use ringway_tests::{GROUP, Home, NOBODY, as_nobody, ends, inside, isolated_with_system, until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -149,7 +147,6 @@ fn what_was_set_up_is_there_again() {
         return;
     }
     isolated_with_system("what_was_set_up_is_there_again", LIMIT, |home| {
-        let _turn = one_at_a_time();
         let world = World::new(home);
         let more = "nic_users = ['65534']\nswitches_per_user = 2\n";
         let daemon = world.daemon(home, more);
@@ -309,7 +306,6 @@ fn a_broken_file_keeps_no_daemon_from_starting() {
     if skip_without_root("a_broken_file_keeps_no_daemon_from_starting") {
         return;
     }
-    let _turn = one_at_a_time();
     let home = Home::new();
     let world = World::new(&home);
     let start = |text: &str| {
@@ -366,7 +362,6 @@ fn what_cannot_be_had_is_waited_for() {
         return;
     }
     isolated_with_system("what_cannot_be_had_is_waited_for", HANGS, |home| {
-        let _turn = one_at_a_time();
         let mut world = World::new(home);
         let daemon = world.daemon(home, "");
         world.run(home, "ringway", &["switch", "attach", "vale0", "a0", "b0"]);
@@ -423,7 +418,6 @@ fn rights_are_those_of_the_new_configuration() {
     if skip_without_root("rights_are_those_of_the_new_configuration") {
         return;
     }
-    let _turn = one_at_a_time();
     let home = Home::new();
     let world = World::new(&home);
     let daemon = world.daemon(&home, "nic_users = ['65534']\n");

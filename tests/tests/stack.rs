@@ -6,8 +6,8 @@ use std::time::Duration;
 use ringway::{Control, Port, PortShape};
 use ringway_testkit::{Netns, PacketSocket, Proc, Snapshot, VethPair, frame, skip_without_root};
 use ringway_tests::{
-    Home, Random, assert_connected, ends, inside, isolated, one_at_a_time, packet::send, receive,
-    until,
+    Home, Random, assert_connected, beside_others, ends, inside, isolated, one_at_a_time,
+    packet::send, receive, until,
 };
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -196,7 +196,7 @@ fn s_host_2_what_is_diverted() {
     if skip_without_root("s_host_2_what_is_diverted") {
         return;
     }
-    let _turn = one_at_a_time();
+    let _turn = beside_others();
     let home = Home::new();
     let (a, b, _pair) = wired_hosts();
     // So that both know each other's address.
@@ -258,7 +258,7 @@ fn an_interface_without_native_xdp() {
     if skip_without_root("an_interface_without_native_xdp") {
         return;
     }
-    let _turn = one_at_a_time();
+    let _turn = beside_others();
     let home = Home::new();
     let (a, b, _pair) = wired_hosts();
     a.run("ip addr flush dev n0 && ip link add m0 link n0 type macvlan mode bridge");
@@ -280,7 +280,7 @@ fn a_neighbour_sends_nothing_past_the_program() {
     if skip_without_root("a_neighbour_sends_nothing_past_the_program") {
         return;
     }
-    let _turn = one_at_a_time();
+    let _turn = beside_others();
     isolated("a_neighbour_sends_nothing_past_the_program", |home| {
         let (a, b, _pair) = wired_hosts();
         let (neighbour, stack) = (PacketSocket::new(&b, "n1"), PacketSocket::new(&a, "n0"));
@@ -323,7 +323,7 @@ fn an_interface_in_packet_mode() {
     if skip_without_root("an_interface_in_packet_mode") {
         return;
     }
-    let _turn = one_at_a_time();
+    let _turn = beside_others();
     let home = Home::new();
     let (a, b, _pair) = wired_hosts();
     let untouched = state(&a, "n0");

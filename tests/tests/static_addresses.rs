@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ringway::{AddressInfo, BridgePortInfo, Control, Forwarding};
 use ringway_testkit::{Netns, PacketSocket, VethPair, frame, skip_without_root};
-use ringway_tests::{Home, isolated, one_at_a_time, until};
+use ringway_tests::{Home, isolated, until};
 use rustix::process::{Pid, Signal, kill_process};
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -164,7 +164,6 @@ fn by_the_worker() {
     if skip_without_root("by_the_worker") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("by_the_worker", |home| addresses_are_the_users(home, "@mode=generic", "generic"));
 }
 
@@ -173,7 +172,6 @@ fn by_the_kernel() {
     if skip_without_root("by_the_kernel") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("by_the_kernel", |home| addresses_are_the_users(home, "", "kernel"));
 }
 
@@ -183,7 +181,6 @@ fn the_kernel_lets_no_static_address_age() {
     if skip_without_root("the_kernel_lets_no_static_address_age") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("the_kernel_lets_no_static_address_age", |home| {
         let mut world = World::new("");
         let ageing = Forwarding::Learning { ageing_seconds: 1 };

@@ -7,7 +7,7 @@ use ringway_testkit::{Netns, Proc, VethPair, skip_without_root};
 use ringway_tests::{
     Home,
     c::{Language::C11, link},
-    ends, inside, one_at_a_time, until,
+    ends, inside, until,
 };
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -119,7 +119,6 @@ fn a_queue_is_isolated_and_flows_are_led_to_it_until_the_command_ends() {
     if skip_without_root("a_queue_is_isolated_and_flows_are_led_to_it_until_the_command_ends") {
         return;
     }
-    let _turn = one_at_a_time();
     for before in [Nic::fresh(), Nic::used()] {
         let world = World::new(&before);
         let daemon = world.daemon();
@@ -150,7 +149,6 @@ fn what_is_steered_is_undone_when_the_daemon_ends() {
     if skip_without_root("what_is_steered_is_undone_when_the_daemon_ends") {
         return;
     }
-    let _turn = one_at_a_time();
     for before in [Nic::fresh(), Nic::used()] {
         let world = World::new(&before);
         for signal in [Signal::KILL, Signal::TERM] {
@@ -172,7 +170,6 @@ fn what_cannot_be_steered_changes_nothing() {
     if skip_without_root("what_cannot_be_steered_changes_nothing") {
         return;
     }
-    let _turn = one_at_a_time();
     let before = Nic::used();
     let world = World::new(&before);
     let daemon = world.daemon();
@@ -193,7 +190,6 @@ fn an_interface_without_a_table_is_told_as_one() {
     if skip_without_root("an_interface_without_a_table_is_told_as_one") {
         return;
     }
-    let _turn = one_at_a_time();
     let world = World::new(&Nic::fresh());
     let daemon = world.home.system_daemon(0, 0o600);
     let said = world.refused(&["-q0", "udp dst port 53"]);

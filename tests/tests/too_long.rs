@@ -8,7 +8,7 @@ use ringway_abi::NS_MOREFRAG;
 use ringway_testkit::{Netns, PacketSocket, frame, skip_without_root};
 use ringway_tests::{
     c::{Language::C11, Library::Libnetmap, succeed},
-    compile, inside, isolated, one_at_a_time,
+    compile, inside, isolated,
     packet::{numbered, receive},
     until,
     wire::wire,
@@ -76,7 +76,6 @@ fn packets_arrive_whole_or_not_at_all() {
     if skip_without_root("packets_arrive_whole_or_not_at_all") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("packets_arrive_whole_or_not_at_all", |_| {
         let nic = ["copy", "generic", "packet"].map(|mode| {
             (format!("netmap:n0@mode={mode}"), format!("netmap:n1@mode={mode}"), "n0".to_owned())
@@ -140,7 +139,6 @@ fn packets_arrive_whole_or_not_at_all() {
 /// A capture file has whole frames only; a pipe, which looks at nothing, hands slots on as they are.
 #[test]
 fn files_and_pipes() {
-    let _turn = one_at_a_time();
     isolated("files_and_pipes", |home| {
         let file = format!("file:{}", home.path().join("some.pcap").display());
         let mut port = Port::open(&format!("{file}@write")).unwrap();
@@ -167,7 +165,6 @@ fn what_is_injected_is_split_by_what_fits() {
     if skip_without_root("what_is_injected_is_split_by_what_fits") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("what_is_injected_is_split_by_what_fits", |home| {
         home.install(&[("libnetmap.so", "ringway-libnetmap")]);
         let program = compile(home, "tests/c/inject_long.c", C11, Libnetmap);

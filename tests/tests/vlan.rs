@@ -7,7 +7,7 @@ use ringway::{Control, NicMode, Port, PortSettings, Vlan};
 use ringway_testkit::{
     Heard, Netns, PacketSocket, Proc, VethPair, frame, skip_without_root, tagged,
 };
-use ringway_tests::{inside, isolated, one_at_a_time, packet::send, receive};
+use ringway_tests::{inside, isolated, packet::send, receive};
 
 const LIMIT: Duration = Duration::from_secs(30);
 const CUSTOMER: u16 = 0x8100;
@@ -39,7 +39,6 @@ fn programs_have_tags() {
     if skip_without_root("programs_have_tags") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("programs_have_tags", |home| {
         let (a, b, _pair) = wire(1);
         let stack = PacketSocket::new(&a, "n0");
@@ -84,7 +83,6 @@ fn filters_see_tags_and_the_stack_has_its_frames() {
     if skip_without_root("filters_see_tags_and_the_stack_has_its_frames") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("filters_see_tags_and_the_stack_has_its_frames", |home| {
         let (a, b, _pair) = wire(1);
         let (far, near) = (PacketSocket::new(&a, "n0"), PacketSocket::new(&b, "n1"));
@@ -112,7 +110,6 @@ fn filters_of_packet_mode_see_tags_and_leave_them() {
     if skip_without_root("filters_of_packet_mode_see_tags_and_leave_them") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("filters_of_packet_mode_see_tags_and_leave_them", |home| {
         let (a, b, _pair) = wire(1);
         b.run(
@@ -148,7 +145,6 @@ fn a_single_queue() {
     if skip_without_root("a_single_queue") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("a_single_queue", |home| {
         let (a, b, _pair) = wire(2);
         let (far, near) = (PacketSocket::new(&a, "n0"), PacketSocket::new(&b, "n1"));
@@ -197,7 +193,6 @@ fn through_host_rings() {
     if skip_without_root("through_host_rings") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("through_host_rings", |home| {
         home.install(&[("ringway", "ringway-cli")]);
         let (a, b, _pair) = wire(1);
@@ -237,7 +232,6 @@ fn filters_of_host_rings_see_tags() {
     if skip_without_root("filters_of_host_rings_see_tags") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("filters_of_host_rings_see_tags", |home| {
         let (a, b, _pair) = wire(1);
         let (far, near) = (PacketSocket::new(&a, "n0"), PacketSocket::new(&b, "n1"));
@@ -271,7 +265,6 @@ fn a_trunk_port() {
     if skip_without_root("a_trunk_port") {
         return;
     }
-    let _turn = one_at_a_time();
     isolated("a_trunk_port", |home| {
         let (a, b, _pair) = wire(1);
         let far = PacketSocket::new(&a, "n0");

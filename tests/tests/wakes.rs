@@ -14,12 +14,12 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// As long as a test takes at most.
 const LIMIT: Duration = Duration::from_secs(60);
-/// As long as a bystander waits at most: far less than what the hostile client can do to others, where
-/// it can, and far more than a busy machine takes.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// As long as a bystander waits at most: far less than the hour that the hostile client can take from others,
+/// where it can, and far more than a busy machine takes.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Processor time that passes while an idle daemon is watched.
 const WATCHED: Duration = Duration::from_millis(500);
-/// Hundredths of a second that an idle daemon may work meanwhile; one that spins works for 25 and more.
+/// Hundredths of a second that an idle daemon may work meanwhile; a daemon that spins works for 25 and more.
 const IDLE_TICKS: u64 = 4;
 
 /// The hostile client, as an ordinary user.

@@ -46,8 +46,9 @@ fn without_tcx_the_host_rings_work_and_nothing_stays() {
             assert!(a.run("tc filter show dev n0 egress").contains("ringway_slot"), "{what}");
             if daemon_first {
                 let pid = daemon.as_ref().map_or_else(|| home.daemon(), Proc::pid);
-                let pid = Pid::from_raw(pid as i32).expect("a pid");
-                kill_process(pid, Signal::KILL).expect("it runs");
+                let daemon = Pid::from_raw(pid as i32).expect("a pid");
+                kill_process(daemon, Signal::KILL).expect("it runs");
+                assert!(ends(pid, LIMIT), "{what}");
                 a.ping("-c 3 -i 0.05 -W 10 10.7.0.2");
             } else {
                 assert_connected(&a, &b, "10.7.0.2");

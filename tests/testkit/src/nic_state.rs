@@ -88,9 +88,9 @@ impl NicState {
     /// Panics, with the differences, when the interface does not become again what it was at `self`.
     ///
     /// The kernel lets go of sockets and links some time after their last holder has gone and tells
-    /// nobody when, so this looks again for up to twenty seconds.
+    /// nobody when, so this looks again for up to a minute.
     pub fn assert_restored(&self, netns: &Netns) {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             let now = NicState::take(netns, &self.interface);
             if now == *self {

@@ -80,7 +80,7 @@ fn a_process_ends_with_its_guard() {
     let mut command = Command::new("sh");
     command.args(["-c", "echo ready; exec sleep 1000"]);
     let child = Proc::spawn(command);
-    child.wait_for("ready", Duration::from_secs(10));
+    child.wait_for("ready", Duration::from_secs(30));
     let pid = child.pid();
     drop(child);
     assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());

@@ -24,7 +24,7 @@ use ringway_tests::{
 };
 use rustix::process::Signal;
 
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// The programs of a home, with libpcap's stand-in.
 fn install(home: &Home) {

@@ -101,7 +101,7 @@ impl Stage {
     /// Sockets in `a` and `b`, connected, for datagrams of a length that no chunk holds.
     fn large_datagrams(&self) -> [UdpSocket; 2] {
         let far = self.b.enter(|| UdpSocket::bind("10.9.0.2:9").unwrap());
-        far.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        far.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         let near = self.a.enter(|| UdpSocket::bind("10.9.0.1:9").unwrap());
         near.connect("10.9.0.2:9").unwrap();
         [near, far]
@@ -197,7 +197,7 @@ fn a_frame_that_waited_for_its_link_is_sent_without_another() {
     let stage = Stage::new(1);
     stage.talk();
     let far = stage.b.enter(|| UdpSocket::bind("10.9.0.2:9").unwrap());
-    far.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    far.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     let near = stage.a.enter(|| UdpSocket::bind("10.9.0.1:0").unwrap());
     // Known for good, so that no question is asked meanwhile.
     let mac = stage.b.run("cat /sys/class/net/e0/address");

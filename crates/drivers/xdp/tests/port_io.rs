@@ -46,7 +46,7 @@ fn look(port: &mut NicPort<PortAttachment>, limit: u32, drops: &mut Drops) -> (V
 /// Sends all, which veth has room for.
 fn send_all(from: &mut FrameQueue, frames: &[Vec<u8>]) {
     frames.iter().for_each(|frame| assert!(send(from, frame)));
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(30);
     while from.flush() != Ok(KickOutcome::Sent) {
         assert!(Instant::now() < deadline, "they are not sent");
     }
@@ -117,7 +117,7 @@ fn a_look_is_bounded() {
     ] {
         let before = received();
         send_all(&mut far, &sent);
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_secs(30);
         while received() < before + sent.len() {
             assert!(Instant::now() < deadline, "frames are on their way for ever");
         }
@@ -222,7 +222,7 @@ fn frames_wait_for_the_link() {
     wire.a.run("ip link set a0 down");
     assert_eq!(deliver(&mut port, 0, &frames, &mut drops), (10, 600));
     wire.a.run("ip link set a0 up");
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(30);
     let mut arrived = Vec::new();
     while arrived.len() < 10 {
         assert!(Instant::now() < deadline, "only {} arrive", arrived.len());

@@ -80,7 +80,7 @@ fn a_queue_without_a_socket_belongs_to_the_stack() {
     wire.a.run("ip address add 10.1.1.1/24 dev a0");
     wire.b.run("ip address add 10.1.1.2/24 dev b0");
     let stack = wire.a.enter(|| UdpSocket::bind("10.1.1.1:9").unwrap());
-    stack.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    stack.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     let sender = wire.b.enter(|| UdpSocket::bind("10.1.1.2:9").unwrap());
     let say = |text: &str| sender.send_to(text.as_bytes(), "10.1.1.1:9").unwrap();
     let heard = || {

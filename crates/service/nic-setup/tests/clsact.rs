@@ -13,7 +13,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::Wire;
+use common::{Wire, stay_on_one_cpu};
 use ringway_filter::Program;
 use ringway_nic_setup::{
     EgressFilter, EgressRedirect, Error, Filter, HostEnd, IngressDrop, Interface,
@@ -32,12 +32,14 @@ struct Addressed {
 
 impl Addressed {
     fn new() -> Addressed {
+        // Each CPU has a queue of the frames that a stack is to receive.
+        stay_on_one_cpu();
         let wire = Wire::new();
         wire.a.run("ip address add 10.9.0.1/24 dev a0");
         wire.b.run("ip address add 10.9.0.2/24 dev b0");
         let bind = |netns: &Netns, address: &str| {
             let socket = netns.enter(|| UdpSocket::bind(address).unwrap());
-            socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
             socket
         };
         let (ear, mouth) = (bind(&wire.a, "10.9.0.1:9"), bind(&wire.b, "10.9.0.2:9"));
@@ -59,8 +61,8 @@ impl Addressed {
         Ok(drop)
     }
 
-    /// Whether the stack behind `a0` hears what is sent from the other end: it crosses the pair before the call
-    /// ends, and what is sent here after it comes after it.
+    /// Whether the stack behind `a0` hears what is sent from the other end. What is sent here after it comes after it,
+    /// for both are in the queue of one CPU.
     fn hears(&self) -> bool {
         const HERE: u8 = 0;
         const THERE: u8 = 1;
@@ -84,7 +86,7 @@ impl Addressed {
 }
 
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(30);
     while !is_so() {
         assert!(Instant::now() < deadline, "{what}");
         thread::yield_now();

@@ -30,7 +30,7 @@ fn filter(expression: &str, one_in: u32) -> Arc<Filter> {
 
 fn bind(netns: &Netns, address: &str, port: u16) -> UdpSocket {
     let socket = netns.enter(|| UdpSocket::bind((address, port)).unwrap());
-    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     socket
 }
 
@@ -174,7 +174,7 @@ fn a_change_loses_nothing_that_matches_before_and_after() {
             let before = taken();
             program.set_rules(vec![next.clone().into()]).unwrap();
             // Each takes some before the next comes.
-            let deadline = Instant::now() + Duration::from_secs(10);
+            let deadline = Instant::now() + Duration::from_secs(30);
             while taken() == before {
                 assert!(Instant::now() < deadline, "it takes nothing");
                 std::thread::yield_now();

@@ -56,7 +56,7 @@ impl Queues {
         while arrived.len() < FLOWS.into() {
             let mut fds: Vec<_> =
                 self.frames.iter().map(|q| PollFd::new(q, PollFlags::IN)).collect();
-            let limit = Timespec { tv_sec: 10, tv_nsec: 0 };
+            let limit = Timespec { tv_sec: 30, tv_nsec: 0 };
             assert!(poll(&mut fds, Some(&limit)).unwrap() > 0, "{} flows", arrived.len());
             for (number, queue) in (0..).zip(&mut self.frames) {
                 for frame in common::recv(queue) {

@@ -132,13 +132,13 @@ impl Port {
         take_frames(&self.rx)
     }
 
-    /// Receives until there are that many frames; panics after ten seconds, which only a bug takes.
+    /// Receives until there are that many frames; panics after half a minute, which only a bug takes.
     pub fn receive_all(&self, count: usize) -> Vec<Vec<u8>> {
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_secs(30);
         let mut frames = self.receive();
         while frames.len() < count {
             assert!(Instant::now() < deadline, "only {} frames arrive", frames.len());
-            let limit = Timespec { tv_sec: 10, tv_nsec: 0 };
+            let limit = Timespec { tv_sec: 30, tv_nsec: 0 };
             poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&limit)).unwrap();
             frames.extend(self.receive());
         }

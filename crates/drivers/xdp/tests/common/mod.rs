@@ -60,12 +60,12 @@ pub fn attach(netns: &Netns, name: &str) -> Result<XdpProgram, Error> {
 
 /// Attaches a program where another one of this process may have been until now: the kernel detaches that with
 /// the last copy of its link, and a process that another test starts has a copy until it executes its
-/// program. Panics after ten seconds, which only a bug takes.
+/// program. Panics after half a minute, which only a bug takes.
 pub fn attach_again(
     netns: &Netns,
     attach: impl Fn() -> Result<XdpProgram, Error> + Sync,
 ) -> XdpProgram {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(30);
     loop {
         match in_netns(netns.fd().as_fd(), &attach).unwrap() {
             Err(Error::Occupied { .. }) if Instant::now() < deadline => thread::yield_now(),
@@ -75,9 +75,9 @@ pub fn attach_again(
 }
 
 /// Waits until that is so of an interface, as `ip` shows it: what goes with the last copy of a descriptor may
-/// stay a moment, as above. Panics after ten seconds.
+/// stay a moment, as above. Panics after half a minute.
 pub fn wait_for_link(netns: &Netns, name: &str, is_so: impl Fn(&str) -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(30);
     loop {
         let shown = netns.run(&format!("ip -d link show {name}"));
         if is_so(&shown) {
@@ -123,10 +123,10 @@ pub fn set_send_buffer(socket: impl AsFd, bytes: usize) {
     set_socket_send_buffer_size_force(socket, bytes).unwrap();
 }
 
-/// Waits until the socket can be read; panics after ten seconds, which only a bug takes.
+/// Waits until the socket can be read; panics after half a minute, which only a bug takes.
 pub fn wait_readable(socket: impl AsFd) {
     let mut fds = [PollFd::new(&socket, PollFlags::IN)];
-    let limit = Timespec { tv_sec: 10, tv_nsec: 0 };
+    let limit = Timespec { tv_sec: 30, tv_nsec: 0 };
     assert!(poll(&mut fds, Some(&limit)).unwrap() > 0, "nothing arrives");
 }
 

@@ -68,10 +68,10 @@ pub fn nics(wire: &Wire) -> [Nic; 2] {
     [Nic::new(&wire.a, "a0", &region(), 0), Nic::new(&wire.b, "b0", &region(), 0)]
 }
 
-/// Waits until one can be read; panics after ten seconds, which only a bug takes.
+/// Waits until one can be read; panics after half a minute, which only a bug takes.
 pub fn wait<const N: usize>(nics: [&Nic; N]) {
     let mut fds = nics.map(|nic| PollFd::from_borrowed_fd(nic.as_fd(), PollFlags::IN));
-    let limit = Timespec { tv_sec: 10, tv_nsec: 0 };
+    let limit = Timespec { tv_sec: 30, tv_nsec: 0 };
     assert!(poll(&mut fds, Some(&limit)).unwrap() > 0, "nothing arrives");
 }
 
@@ -276,9 +276,9 @@ impl Rings {
     }
 
     /// Syncs until every slot sent has completed, which takes as long as the receiver keeps frames;
-    /// panics after ten seconds, which only a bug takes.
+    /// panics after half a minute, which only a bug takes.
     pub fn finish(&self) {
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_secs(30);
         while self.room() != SLOTS - 1 {
             assert!(Instant::now() < deadline, "slots do not come back");
             self.sync_tx();
