@@ -98,8 +98,8 @@ was_sent(const struct pair *pair)
 	struct netmap_ring *rx = port_rx(&pair->to);
 	int sent;
 
-	/* A switch delivers soon; what was not sent never comes. */
-	wait_events(pair->to.fd, POLLIN, 200);
+	/* What was not sent never comes. */
+	wait_events(pair->to.fd, POLLIN, PATIENCE_MS);
 	sent = nm_ring_space(rx);
 	port_txsync(&pair->from);
 	require(port_take(&pair->to) != -1, "the packet");

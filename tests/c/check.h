@@ -22,7 +22,7 @@ static int check_failures;
  * How long an event that must come may take, in milliseconds. Who has failed
  * already need not wait long for the details.
  */
-#define PATIENCE_MS	(check_failures ? 200 : 5000)
+#define PATIENCE_MS	(check_failures ? 200 : 30000)
 
 /* Prints one result; returns whether it is good. */
 __attribute__((format(printf, 2, 3))) static inline int

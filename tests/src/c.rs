@@ -14,7 +14,7 @@ use crate::{Home, ends};
 /// More flags for the compiler, separated by blanks: a sanitizer's.
 const MORE_FLAGS: &str = "RINGWAY_TEST_CFLAGS";
 /// Longer than any of the programs takes; then it hangs.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// A compiler, as strict as it gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

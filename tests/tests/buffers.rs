@@ -174,7 +174,7 @@ fn with_host_rings() {
             assert_eq!(info("n1").buf_size, 4096);
             // Frames of 3014 bytes, both ways.
             until("the stack answers", || {
-                let answered = a.try_ping("-c 3 -i 0.05 -W 10 -M do -s 2972 10.5.0.2");
+                let answered = a.try_ping("-c 3 -i 0.05 -w 10 -M do -s 2972 10.5.0.2");
                 answered.map_err(|said| said + &bridge.output())
             });
             bridge.kill();

@@ -165,7 +165,7 @@ fn divides(hosts: &Hosts, port: &mut Port) {
         assert_eq!(hear(&hosts.stack[1]), number);
     }
     assert_eq!(receive(port, 100), (0..100).collect::<Vec<_>>());
-    hosts.there.ping(&format!("-c 3 -i 0.01 -W 10 {HERE}"));
+    hosts.there.ping(&format!("-c 3 -i 0.01 -w 30 {HERE}"));
 }
 
 #[test]
@@ -371,7 +371,7 @@ fn single_queues() {
         hosts
             .there
             .run("for q in 0 1 2 3; do echo 0 > /sys/class/net/n1/queues/tx-$q/xps_cpus; done");
-        hosts.there.ping(&format!("-c 1 -W 10 {HERE}"));
+        hosts.there.ping(&format!("-c 1 -w 30 {HERE}"));
         let mut port = hosts.open(Port::options(), &format!("netmap:n0~2@mode={mode}"));
         assert_eq!((port.tx_rings(), port.rx_rings(), port.rx_index(0)), (0, 1, Some(2)));
         assert_eq!(hosts.info().queues, [2]);

@@ -99,7 +99,7 @@ fn memory_that_is_kept() {
     if skip_without_root(NAME) {
         return;
     }
-    isolated_with_system(NAME, LIMIT, |home| {
+    isolated_with_system(NAME, 5 * LIMIT, |home| {
         let _daemon = home.system_daemon_with(GROUP, 0o660, "memory_per_user = 64\n", |d| d);
         let open = || Port::options().extra_bufs(5000).open("valer:kept");
         let mut kept = Vec::new();
@@ -126,7 +126,7 @@ fn pages_that_are_not_there() {
         return;
     }
     let python = |program| Path::new(env!("CARGO_MANIFEST_DIR")).join("python").join(program);
-    isolated_with_system(NAME, LIMIT, |home| {
+    isolated_with_system(NAME, 5 * LIMIT, |home| {
         let unsealed = |daemon: Command| {
             let mut command = home.command("python3");
             command.arg(python("without_seals.py")).arg(daemon.get_program());

@@ -237,7 +237,7 @@ fn vlans_are_kept_apart() {
         let whole = bytes_of_a_frame(&control, "vale0:c0", [a, b], "10.8.0.2", 64);
         assert!(whole > 3 * 1514, "{whole} bytes a frame");
         // The neighbours know each other's addresses, so it is no question that is lost.
-        assert!(a.try_ping("-c 2 -i 0.1 -W 1 10.8.0.3").is_err());
+        assert!(a.try_ping("-c 2 -i 0.1 -w 1 10.8.0.3").is_err());
         // A tag of the other VLAN is not for such a port to send.
         let before = totals(&control, "vale0:c0").drops.vlan;
         let mut tagged = frame(1, 60);
@@ -289,7 +289,7 @@ fn tagged_frames_take_the_kernels_path() {
         ] {
             let number = containers.there.iter().position(|netns| std::ptr::eq(netns, from));
             let name = format!("vale0:c{}", number.unwrap());
-            from.ping(&format!("-c 1 -W 5 {address}"));
+            from.ping(&format!("-c 1 -w 30 {address}"));
             let whole = bytes_of_a_frame(&control, &name, [from, to], address, 32);
             assert!(whole > 3 * 1514, "{name} to {address}: {whole} bytes a frame");
         }
@@ -484,11 +484,11 @@ fn the_host_takes_the_kernels_path() {
         });
         here.run("ip link set c0 up");
         // The switch hears of the link when the kernel tells it.
-        until("the host answers again", || b.try_ping("-c 1 -W 1 10.8.0.9"));
-        b.ping("-c 2 -i 0.1 -W 10 10.8.0.9");
+        until("the host answers again", || b.try_ping("-c 1 -w 1 10.8.0.9"));
+        b.ping("-c 2 -i 0.1 -w 30 10.8.0.9");
 
         control.switch_delete("vale0").unwrap();
-        a.ping("-c 2 -i 0.1 -W 10 10.8.0.9");
+        a.ping("-c 2 -i 0.1 -w 30 10.8.0.9");
         drop((control, containers));
         home.assert_left();
         before.assert_clean();
@@ -647,7 +647,7 @@ fn isolated_containers_reach_the_host_alone() {
         });
         containers.introduce();
         let [_, a, b] = &containers.there[..] else { panic!("three") };
-        a.ping("-c 2 -i 0.1 -W 10 10.8.0.3");
+        a.ping("-c 2 -i 0.1 -w 30 10.8.0.3");
         let isolate = |isolated| {
             for port in ["vale0:c1", "vale0:c2"] {
                 let isolated = Some(isolated);
@@ -660,19 +660,19 @@ fn isolated_containers_reach_the_host_alone() {
         containers.introduce();
         // The stacks know each other's addresses, and so does the switch.
         let before = totals(&control, "vale0:c1").drops.filtered;
-        assert!(a.try_ping("-c 3 -i 0.1 -W 1 10.8.0.3").is_err());
+        assert!(a.try_ping("-c 3 -i 0.1 -w 1 10.8.0.3").is_err());
         let lost = totals(&control, "vale0:c1").drops.filtered - before;
         assert!(lost >= 3, "{lost} of 3 counted");
         assert_eq!(port(&control, "vale0:c1").mode.as_deref(), Some("kernel"));
         for netns in [a, b] {
-            netns.ping("-c 2 -i 0.1 -W 10 10.8.0.9");
-            netns.ping("-c 2 -i 0.1 -W 10 10.8.0.1");
+            netns.ping("-c 2 -i 0.1 -w 30 10.8.0.9");
+            netns.ping("-c 2 -i 0.1 -w 30 10.8.0.1");
         }
         let monitor = here.enter(|| Port::open("vale0:c1/t")).unwrap();
-        assert!(a.try_ping("-c 2 -i 0.1 -W 1 10.8.0.3").is_err());
+        assert!(a.try_ping("-c 2 -i 0.1 -w 1 10.8.0.3").is_err());
         drop(monitor);
         isolate(false);
-        a.ping("-c 2 -i 0.1 -W 10 10.8.0.3");
+        a.ping("-c 2 -i 0.1 -w 30 10.8.0.3");
         control.switch_delete("vale0").unwrap();
         drop((control, containers));
         home.assert_left();
@@ -723,8 +723,8 @@ fn a_place_waits_for_the_containers_return() {
         assert!(attach().unwrap_err().to_string().contains("attached already"));
         containers.there[0]
             .run("ip link set eth0 address 02:00:00:00:00:01 && ip addr add 10.8.0.1/24 dev eth0");
-        containers.there[0].ping("-c 2 -i 0.1 -W 10 10.8.0.2");
-        assert!(containers.there[0].try_ping("-c 2 -i 0.1 -W 1 10.8.0.3").is_err());
+        containers.there[0].ping("-c 2 -i 0.1 -w 30 10.8.0.2");
+        assert!(containers.there[0].try_ping("-c 2 -i 0.1 -w 1 10.8.0.3").is_err());
 
         // Detached by hand meanwhile, it does not come back.
         drop(containers.wires.remove(0));
@@ -776,7 +776,7 @@ fn nothing_is_left_of_a_daemon_that_was_killed() {
             now => Err(now),
         });
         containers.here.run("ip addr add 10.8.0.9/24 dev c0");
-        containers.there[0].ping("-c 2 -i 0.1 -W 10 10.8.0.9");
+        containers.there[0].ping("-c 2 -i 0.1 -w 30 10.8.0.9");
         drop(Control::connect().unwrap());
         home.assert_left();
     });

@@ -193,7 +193,7 @@ fn host_rings_follow() {
             let join = Proc::spawn(inside(&a, home.traffic(&join)));
             join.wait_for("joined", LIMIT);
             // There and back again, in one frame each.
-            let ping = |bytes| a.try_ping(&format!("-c 3 -i 0.02 -W 10 -M do -s {bytes} 10.9.0.2"));
+            let ping = |bytes| a.try_ping(&format!("-c 3 -i 0.02 -w 30 -M do -s {bytes} 10.9.0.2"));
             for mtu in [1500, 1778, 1400, 1600] {
                 set_mtu([&a, &b], mtu);
                 ping(mtu - 28).unwrap_or_else(|said| panic!("{mode}, {mtu}: {said}"));
@@ -242,7 +242,7 @@ fn a_bridge_follows() {
                 set_mtu([&a, &b], mtu);
                 // The daemon has seen it when it answers.
                 assert_eq!(shown().0, mtu);
-                let ping = format!("-c 3 -i 0.02 -W 10 -M do -s {} 10.9.0.2", mtu - 28);
+                let ping = format!("-c 3 -i 0.02 -w 30 -M do -s {} 10.9.0.2", mtu - 28);
                 a.try_ping(&ping).unwrap_or_else(|said| panic!("{mode}, {mtu}: {said}"));
             }
             // A program on the bridge sends what is too long for the interface.

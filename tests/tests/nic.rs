@@ -72,7 +72,7 @@ fn ports_and_their_end() {
     // The stack has its interfaces back, and they work.
     a.run("ip addr add 10.9.0.1/24 dev n0");
     b.run("ip addr add 10.9.0.2/24 dev n1");
-    a.ping("-c 1 -W 10 10.9.0.2");
+    a.ping("-c 1 -w 30 10.9.0.2");
     home.assert_left();
     pair.delete();
     drop((a, b));
@@ -154,7 +154,7 @@ fn a_bridge_between_hosts() {
             control.switch_attach("valen", "s1", false).unwrap();
         });
 
-        a.ping("-c 3 -i 0.2 -W 10 10.9.0.2");
+        a.ping("-c 3 -i 0.2 -w 30 10.9.0.2");
         transfer(&a, &b, "10.9.0.2:9009".parse().expect("an address"));
         for bridge in control.switches().unwrap() {
             println!("{bridge:?}");
@@ -234,7 +234,7 @@ fn a_bridge_in_each_mode() {
                 assert!(shown.mode.as_ref().unwrap().starts_with(name), "{shown:?}");
             }
             for size in [1, 1472, 1800, 8972] {
-                a.ping(&format!("-c 2 -i 0.05 -W 10 -M do -s {size} 10.9.0.2"));
+                a.ping(&format!("-c 2 -i 0.05 -w 30 -M do -s {size} 10.9.0.2"));
             }
             transfer(&a, &b, "10.9.0.2:9009".parse().expect("an address"));
             assert!(!stack_hears(), "{mode}");
@@ -255,7 +255,7 @@ fn a_bridge_in_each_mode() {
             // The stack as another port.
             let s0 = format!("s0@mode={mode}");
             switch.enter(|| control.switch_attach("valen", &s0, true).unwrap());
-            a.ping("-c 2 -i 0.05 -W 10 -M do -s 8972 10.9.0.3");
+            a.ping("-c 2 -i 0.05 -w 30 -M do -s 8972 10.9.0.3");
             transfer(&a, &switch, "10.9.0.3:9009".parse().expect("an address"));
             transfer(&switch, &a, "10.9.0.1:9009".parse().expect("an address"));
             switch.enter(|| control.switch_detach("valen", "s0").unwrap());

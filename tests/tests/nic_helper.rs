@@ -160,7 +160,7 @@ fn nobody_waits_for_the_helper_but_for_interfaces() {
         return;
     }
     let _turn = one_at_a_time();
-    isolated_with_system(NAME, 4 * LIMIT, |home| {
+    isolated_with_system(NAME, HANGS, |home| {
         let before = Snapshot::take();
         let world = World::new();
         let daemon = world.daemon(home);

@@ -436,7 +436,7 @@ fn after_any_end_of_a_bridge_the_interface_is_as_it_was() {
     isolated("after_any_end_of_a_bridge_the_interface_is_as_it_was", |home| {
         let (a, _b, _pair) = wire();
         let before = NicState::take(&a, "n0");
-        let ping = || a.ping("-c 1 -W 10 10.9.0.2");
+        let ping = || a.ping("-c 1 -w 30 10.9.0.2");
         let modes = ["copy", "generic", "packet"];
         for (mode, host) in modes.into_iter().flat_map(|mode| [(mode, false), (mode, true)]) {
             for signal in [None, Some(Signal::KILL), Some(Signal::TERM)] {

@@ -83,7 +83,7 @@ fn assert_dhcp(home: &Home, a: (&Netns, &str), b: (&Netns, &str)) {
     let said = a.0.run(&format!("busybox udhcpc -f -n -q -T 1 -t 30 -i {} -s {script} 2>&1", a.1));
     assert!(said.contains("10.4.0.100"), "{said}");
     assert!(a.0.run("ip -br addr").contains("10.4.0.100/24"));
-    a.0.ping(&format!("-c 3 -i 0.05 -W 10 {SERVER}"));
+    a.0.ping(&format!("-c 3 -i 0.05 -w 30 {SERVER}"));
     a.0.run(&format!("ip addr del 10.4.0.100/24 dev {}", a.1));
 }
 
@@ -96,10 +96,10 @@ fn assert_neighbours(a: (&Netns, &str), b: (&Netns, &str)) {
     for server in [SERVER, "fd00:4::1"] {
         a.0.run("ip neigh flush all; ip -6 neigh flush all");
         // An IPv6 address is nobody's until it is known to be nobody else's.
-        until("the neighbour answers", || a.0.try_ping(&format!("-c 1 -W 1 {server}")));
+        until("the neighbour answers", || a.0.try_ping(&format!("-c 1 -w 1 {server}")));
         let found = a.0.run(&format!("ip neigh show to {server}"));
         assert!(found.contains(mac.trim()), "{server}: {found:?}, and not {mac}");
-        a.0.ping(&format!("-c 5 -i 0.05 -W 10 -s 1000 {server}"));
+        a.0.ping(&format!("-c 5 -i 0.05 -w 30 -s 1000 {server}"));
     }
 }
 
@@ -214,7 +214,7 @@ fn over_a_wire_that_loses_and_delays() {
     let seen = b.run("tc -s qdisc show dev n1");
     println!("{seen}");
     assert!(!seen.contains("dropped 0,"), "nothing was lost: {seen}");
-    a.ping(&format!("-c 10 -i 0.05 -W 10 {SERVER}"));
+    a.ping(&format!("-c 10 -i 0.05 -w 30 {SERVER}"));
     bridge.kill();
     home.assert_left();
 }
@@ -238,7 +238,7 @@ fn with_jumbo_frames() {
     }
     let talk = || {
         // Whole: 8972 and the headers of ICMP and IP are 9000.
-        a.ping(&format!("-c 5 -i 0.05 -W 10 -M do -s 8972 {SERVER}"));
+        a.ping(&format!("-c 5 -i 0.05 -w 30 -M do -s 8972 {SERVER}"));
         assert_fetches(&home, a, b, SERVER, 16);
         assert_connected(a, b, SERVER);
     };

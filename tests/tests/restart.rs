@@ -146,7 +146,7 @@ fn what_was_set_up_is_there_again() {
     if skip_without_root("what_was_set_up_is_there_again") {
         return;
     }
-    isolated_with_system("what_was_set_up_is_there_again", LIMIT, |home| {
+    isolated_with_system("what_was_set_up_is_there_again", HANGS, |home| {
         let world = World::new(home);
         let more = "nic_users = ['65534']\nswitches_per_user = 2\n";
         let daemon = world.daemon(home, more);

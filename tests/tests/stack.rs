@@ -172,14 +172,14 @@ fn a_program_between_a_nic_and_its_stack() {
         assert_connected(&a, &b, "10.7.0.2");
         if daemon_first {
             kill(home.daemon());
-            a.ping("-c 3 -i 0.05 -W 10 10.7.0.2");
+            a.ping("-c 3 -i 0.05 -w 30 10.7.0.2");
         }
         kill(join.pid());
         until("all is as it was", || match state(&a, "n0") {
             now if now == untouched => Ok(()),
             now => Err(now),
         });
-        a.ping("-c 1 -W 10 10.7.0.2");
+        a.ping("-c 1 -w 30 10.7.0.2");
         if !daemon_first {
             home.assert_left();
         }
@@ -200,7 +200,7 @@ fn s_host_2_what_is_diverted() {
     let home = Home::new();
     let (a, b, _pair) = wired_hosts();
     // So that both know each other's address.
-    a.ping("-c 1 -W 10 10.7.0.2");
+    a.ping("-c 1 -w 30 10.7.0.2");
     let sent_by_a = || -> u64 {
         b.run("cat /sys/class/net/n1/statistics/rx_packets").trim().parse().expect("a number")
     };
@@ -243,7 +243,7 @@ fn a_nic_and_its_stack_on_a_bridge() {
             now if now == untouched => Ok(()),
             now => Err(now),
         });
-        a.ping("-c 1 -W 10 10.7.0.2");
+        a.ping("-c 1 -w 30 10.7.0.2");
         drop(control);
         home.assert_left();
         pair.delete();
@@ -332,7 +332,7 @@ fn an_interface_in_packet_mode() {
     join.wait_for("joined", LIMIT);
     assert_connected(&a, &b, "10.7.0.2");
     join.kill();
-    until("the stack has its interface again", || a.try_ping("-c 1 -W 1 10.7.0.2"));
+    until("the stack has its interface again", || a.try_ping("-c 1 -w 1 10.7.0.2"));
     assert_eq!(state(&a, "n0"), untouched);
     home.assert_left();
 }

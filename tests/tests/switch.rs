@@ -44,7 +44,7 @@ impl Host {
 /// Pings by IPv4, and so ARP, and IPv6, and so neighbour discovery; TCP by both.
 fn assert_connected(a: &Host, b: &Host) {
     for address in [b.address(), b.address6()] {
-        a.netns.ping(&format!("-c 2 -i 0.05 -W 10 {address}"));
+        a.netns.ping(&format!("-c 2 -i 0.05 -w 30 {address}"));
         let mut server = b.netns.command("iperf3");
         server.args(["-s", "-1", "--forceflush"]);
         let server = Proc::spawn(server);

@@ -265,7 +265,7 @@ fn the_stack_has_its_frames() {
             let port = open(&b, &spec).unwrap();
             b.enter(|| Control::connect().unwrap().redirect_queues("netmap:n1", &[0], false))
                 .unwrap();
-            until("the stack answers", || a.try_ping("-c 3 -i 0.05 -W 10 -s 8000 10.4.0.2"));
+            until("the stack answers", || a.try_ping("-c 3 -i 0.05 -w 10 -s 8000 10.4.0.2"));
             drop(port);
         }
         home.assert_left();

@@ -49,13 +49,13 @@ fn without_tcx_the_host_rings_work_and_nothing_stays() {
                 let daemon = Pid::from_raw(pid as i32).expect("a pid");
                 kill_process(daemon, Signal::KILL).expect("it runs");
                 assert!(ends(pid, LIMIT), "{what}");
-                a.ping("-c 3 -i 0.05 -W 10 10.7.0.2");
+                a.ping("-c 3 -i 0.05 -w 30 10.7.0.2");
             } else {
                 assert_connected(&a, &b, "10.7.0.2");
             }
             program.kill();
             untouched.assert_restored(&a);
-            a.ping("-c 1 -W 10 10.7.0.2");
+            a.ping("-c 1 -w 30 10.7.0.2");
             match daemon {
                 Some(daemon) => {
                     daemon.signal(Signal::TERM);
@@ -118,7 +118,7 @@ fn a_filter_beside_the_traffic_control_leaves_nothing() {
         );
         let slots = a.run("tc filter show dev n0 ingress");
         assert_eq!(slots.contains("ringway_slot"), !tcx, "{what}");
-        a.ping("-c 2 -i 0.05 -W 10 10.7.0.2");
+        a.ping("-c 2 -i 0.05 -w 30 10.7.0.2");
         // What the first does not match, and the second does: it is received, and so changed.
         let set = ["filter", "set", "netmap:n0", "udp dst port 54"];
         let (status, said) = ringway(&set).wait();
@@ -140,7 +140,7 @@ fn a_filter_beside_the_traffic_control_leaves_nothing() {
                 false => Err(output),
             }
         });
-        a.ping("-c 2 -i 0.05 -W 10 10.7.0.2");
+        a.ping("-c 2 -i 0.05 -w 30 10.7.0.2");
         receiver.kill();
         if !daemon_first {
             killed();
@@ -150,7 +150,7 @@ fn a_filter_beside_the_traffic_control_leaves_nothing() {
             links if links.contains("rwrecv") => Err(links),
             _ => Ok(()),
         });
-        a.ping("-c 1 -W 10 10.7.0.2");
+        a.ping("-c 1 -w 30 10.7.0.2");
         if let Some(daemon) = daemon {
             daemon.wait();
         }

@@ -10,7 +10,7 @@ use ringway_testkit::{NicState, Proc};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::Outcome;
-use super::cable::{Cable, LRO, until};
+use super::cable::{ADDRESSES, Cable, LRO, until};
 use super::frames::{self, SIZES};
 use super::stack;
 
@@ -135,13 +135,43 @@ pub fn switch(cable: &Cable, spec: &str) -> Outcome {
     ringway(&["switch", "attach", "vale0", interface, "--host"])?;
     let went = stack::pings(cable).and_then(|()| stack::tcp(cable)).and_then(|()| {
         let mut port = open("vale0:x")?;
-        passes(cable, &mut port).map_err(|e| format!("vale0:x, {e}"))
+        passes(cable, &mut port).map_err(|e| format!("vale0:x, {e}"))?;
+        filters(cable, interface)
     });
     let stats = ringway(&["switch", "stats"]);
     ringway(&["switch", "delete", "vale0"])?;
-    went.map_err(|e| format!("{e}; {}", stats.unwrap_or_else(|e| e).replace('\n', "; ")))?;
+    let filtered =
+        went.map_err(|e| format!("{e}; {}", stats.unwrap_or_else(|e| e).replace('\n', "; ")))?;
     cable.wait_ping()?;
-    Ok("pings of all sizes, TCP both ways, a program's frames both ways".into())
+    Ok(format!("pings of all sizes, TCP both ways, a program's frames both ways{filtered}"))
+}
+
+/// A filter that all frames match lets all pass, and a filter of TCP no ping. Says what filters.
+fn filters(cable: &Cable, interface: &str) -> Result<&'static str, String> {
+    let name = interface.split('@').next().unwrap_or_default();
+    let port = format!("vale0:{name}");
+    let set = |option: &str, expression: &str| {
+        ringway(&["switch", "port", &port, option, expression])
+            .map_err(|e| format!("{option} {expression}: {e}"))
+    };
+    for option in ["--filter-in", "--filter-out"] {
+        set(option, "arp or ip or ip6")?;
+    }
+    let ports = ringway(&["ports"])?;
+    let by_worker = ports.contains("it has a filter");
+    stack::pings(cable).map_err(|e| format!("filtered: {e}"))?;
+    set("--filter-in", "arp or tcp")?;
+    if cable.there.try_ping(&format!("-c 1 -w 1 {}", ADDRESSES[0])).is_ok() {
+        return Err("a ping passes a filter that does not match it".into());
+    }
+    ringway(&["switch", "port", &port, "--no-filter-in", "--no-filter-out"])?;
+    stack::pings(cable).map_err(|e| format!("no longer filtered: {e}"))?;
+    let is_kernels = ports.lines().any(|line| line.ends_with(" kernel"));
+    Ok(match (by_worker, is_kernels) {
+        (true, _) => ", filtered by the worker, for the kernel cannot",
+        (false, true) => ", filtered in the kernel",
+        (false, false) => ", filtered",
+    })
 }
 
 /// Of the interface, what an administrator could look at.

@@ -22,7 +22,7 @@ const BYTES: usize = 1 << 20;
 pub fn pings(cable: &Cable) -> Result<(), String> {
     cable.wait_ping()?;
     let lost = PINGS.iter().filter(|size| {
-        cable.there.try_ping(&format!("-c 3 -i 0.02 -W 2 -s {size} {}", ADDRESSES[0])).is_err()
+        cable.there.try_ping(&format!("-c 3 -i 0.02 -w 2 -s {size} {}", ADDRESSES[0])).is_err()
     });
     let lost: Vec<_> = lost.map(|size| format!("{} bytes", size + 42)).collect();
     match lost.is_empty() {

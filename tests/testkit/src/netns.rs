@@ -81,8 +81,8 @@ impl Netns {
         self.command("sh").args(["-c", line]).output().expect("cannot start sh")
     }
 
-    /// Sends echo requests by ping's `arguments`; panics unless each is answered, and once. (ping itself is
-    /// content with a single answer.)
+    /// Sends echo requests by ping's `arguments`, with their count (`-c`) and a deadline in seconds (`-w`); panics
+    /// unless each is answered, and once. (ping itself is content with a single answer.)
     pub fn ping(&self, arguments: &str) {
         self.try_ping(arguments).unwrap_or_else(|said| panic!("ping {arguments}: {said}"));
     }
@@ -92,17 +92,19 @@ impl Netns {
     /// # Errors
     /// A request was not answered, or twice: what ping says.
     pub fn try_ping(&self, arguments: &str) -> Result<(), String> {
-        let output = self.try_run(&format!("ping -q {arguments}"));
+        let mut words = arguments.split(' ').skip_while(|word| *word != "-c").skip(1);
+        let count = words.next().and_then(|count| count.parse().ok()).expect("a count");
+        // Without a deadline ping waits for the last answer only twice as long as the others took.
+        assert!(arguments.contains("-w "), "{arguments}: give a deadline");
+        let output = self.try_run(&format!("ping {arguments}"));
         let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-        let counts = said.lines().find(|line| line.contains(" packets transmitted, "));
-        let mut counts = counts.unwrap_or_default().split(", ");
-        let mut next =
-            || counts.next().and_then(|count| count.split(' ').next()?.parse::<u32>().ok());
-        // "+1 duplicates" and "+1 errors" would stand behind these two.
-        match (next(), next(), counts.next()) {
-            (Some(sent), Some(received), Some("0% packet loss")) if sent == received => Ok(()),
-            _ => Err(said),
-        }
+        let answers = said.lines().filter(|line| line.contains(" bytes from "));
+        let numbers = answers.filter_map(|line| {
+            let (_, number) = line.split_once(" icmp_seq=")?;
+            number.split(' ').next()?.parse::<u32>().ok()
+        });
+        // Until so many have been answered, ping sends more: those do not count.
+        if numbers.eq(1..=count) { Ok(()) } else { Err(said) }
     }
 
     /// Runs `f` on a thread of its own that lives in this namespace. Sockets that `f` opens stay

@@ -94,7 +94,7 @@ fn a_filter_before_the_first_read_chooses_the_mode() {
             set_filter(&late);
             assert_eq!(mode(), ("packet".into(), 1));
             // What does not match is the stack's.
-            wire.b.ping("-c 1 -W 20 10.66.0.1");
+            wire.b.ping("-c 1 -w 30 10.66.0.1");
             wire.send(20..40);
             let (status, said) = late.wait();
             assert!(status.success(), "{how}: {said}");

@@ -33,7 +33,8 @@ fn round_trips_of_a_pipe_sleeping_and_polling() {
         (&["--count", "300", "--rate", "10k", "--size", "60-1514"], 300),
         (&["--count", "10", "--src", "fd00::1", "--dst", "fd00::2"], 10),
     ] {
-        assert_all_answered(&home.json(&[&["ping", "p{0"], options].concat()), pings);
+        let ping = ["ping", "p{0", "--timeout", "30s"];
+        assert_all_answered(&home.json(&[&ping[..], options].concat()), pings);
     }
     let printed = interrupt(pong);
     assert_eq!(find(&printed, "summary")["packets"], 4310);
@@ -46,7 +47,7 @@ fn round_trips_of_a_pipe_sleeping_and_polling() {
 fn only_the_first_ping_goes_to_all_unless_all_do() {
     let home = Home::new();
     let pongs = ["vale0:b", "vale0:c"].map(|port| home.open(&["pong", port]));
-    let printed = home.json(&["ping", "vale0:a", "-n", "100"]);
+    let printed = home.json(&["ping", "vale0:a", "-n", "100", "--timeout", "30s"]);
     let summary = find(&printed, "summary");
     assert_eq!(summary["answered"], 100);
     assert!(summary["duplicated"].as_u64() <= Some(1), "{summary}");
@@ -55,7 +56,8 @@ fn only_the_first_ping_goes_to_all_unless_all_do() {
     assert!((100..=101).contains(&all), "{answered:?}");
 
     let pongs = ["vale0:b", "vale0:c"].map(|port| home.open(&["pong", port, "--count", "100"]));
-    home.json(&["ping", "vale0:a", "-n", "100", "--dst-mac", "ff:ff:ff:ff:ff:ff"]);
+    let ping = ["ping", "vale0:a", "-n", "100", "--timeout", "30s"];
+    home.json(&[&ping[..], &["--dst-mac", "ff:ff:ff:ff:ff:ff"]].concat());
     pongs.into_iter().for_each(|pong| drop(finish(pong)));
     home.is_left_clean();
 }
@@ -122,7 +124,7 @@ fn round_trips_of_a_veth() {
     pong.wait_for(r#""type":"open""#, LIMIT);
     for options in [&[][..], &["--poll"]] {
         let args =
-            [&["ping", "netmap:rt0", "--count", "500", "--timeout", "10s"], options].concat();
+            [&["ping", "netmap:rt0", "--count", "500", "--timeout", "30s"], options].concat();
         let output = ringway(&near, &homes[0], &args).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         let text = String::from_utf8(output.stdout).unwrap();

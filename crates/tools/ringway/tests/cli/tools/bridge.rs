@@ -79,7 +79,7 @@ fn an_interface_alone_is_bridged_with_the_host() {
     let bridge = Proc::spawn(command);
     let said = bridge.wait_for("Ready to go", LIMIT);
     assert!(said.contains("------- zerocopy supported"), "{said}");
-    near.ping("-c 3 -i 0.2 -W 5 10.99.0.2");
+    near.ping("-c 3 -i 0.2 -w 30 10.99.0.2");
     bridge.signal(Signal::INT);
     assert_eq!(bridge.wait().0.code(), Some(0));
     // The interface is the host's again, perhaps not at once.

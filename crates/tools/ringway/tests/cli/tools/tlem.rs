@@ -253,7 +253,7 @@ fn networks_on_both_sides_ping_each_other_through_route_mode() {
     let routed = Proc::spawn(tlem(&["-G", "10.98.2.2", "-G", "10.98.1.2"]));
     routed.wait_for("Ready to go", LIMIT);
     let ping = |from: &Netns, args: &str| {
-        let text = from.run(&format!("ping -c 3 -i 0.2 -W 30 {args}"));
+        let text = from.run(&format!("ping -c 3 -i 0.2 -w 30 {args}"));
         assert_eq!(text.matches(" ttl=64 ").count(), 3, "{text}");
     };
     // The first of them waits for both sides' ARP.
