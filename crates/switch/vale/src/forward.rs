@@ -42,12 +42,16 @@ pub(crate) struct BridgePort {
     /// As much in an earlier round: a program that waits for it may not have been woken yet.
     pub notify_next_round: bool,
     pub vlans: PortVlans,
+    /// It may not send with any address, or not all frames.
+    pub is_guarded: bool,
     /// If it may not send with any address.
     pub guard: Option<SourceGuard>,
     /// If it may not send all frames.
     pub filter_in: Option<Access>,
     /// If it does not get all.
     pub filter_out: Option<Access>,
+    /// It has a limit of addresses, or of what it sends.
+    pub is_limited: bool,
     /// If it may not send as much as it likes, and no program in the kernel sees to that.
     pub rate: Option<Bucket>,
     /// If it may not flood as much as it likes.
@@ -86,7 +90,9 @@ impl BridgePort {
             held: vec![None; port.tx_rings()],
             lossless_queues: Vec::new(),
             vlans: PortVlans::new(&config.vlan),
+            is_guarded: false,
             guard: None,
+            is_limited: false,
             filter_in: None,
             filter_out: None,
             rate: None,
@@ -146,6 +152,8 @@ impl BridgePort {
         if config.storm != self.config.storm {
             self.storm = config.storm.map(|storm| Bucket::new(storm_limit(storm), clock));
         }
+        self.is_guarded = self.guard.is_some() || self.filter_in.is_some();
+        self.is_limited = self.rate.is_some() || config.max_addresses.is_some();
         if config.unblocked != self.config.unblocked {
             self.loops_with = None;
         }

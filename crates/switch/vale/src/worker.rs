@@ -71,7 +71,7 @@ pub struct Worker {
     now: Millis,
     any_lossless: bool,
     any_vlan: bool,
-    /// Some port has a filter for what it gets.
+    /// Some port has a filter.
     any_filter: bool,
     /// How many ports there are, and what each may cost in a round.
     attached: u64,
@@ -285,8 +285,10 @@ impl Worker {
             dirty,
             held,
             vlans,
+            is_guarded,
             guard,
             filter_in,
+            is_limited,
             rate,
             storm,
             shown,
@@ -334,7 +336,8 @@ impl Worker {
         }
         // Monitors see what the others get, and filters see that too, although the sender may write to it meanwhile.
         let mut copy = Vec::new();
-        if *shown > 0 || self.any_filter || filter_in.is_some() {
+        let is_copied = *shown > 0 || self.any_filter;
+        if is_copied {
             copy = std::mem::take(&mut self.copy);
             // Each time, also of what does not go on yet.
             let bytes = burst.pieces.iter().map(|(_, len)| u64::from(*len)).sum();
@@ -342,22 +345,26 @@ impl Worker {
             burst = burst.private(&mut copy);
         }
         burst.read_headers();
-        if let Some(filter) = filter_in {
-            filter.check(&mut burst, budget);
-        }
-        if let Some(guard) = guard {
-            guard.check(&mut burst);
+        if *is_guarded {
+            if let Some(filter) = filter_in {
+                filter.check(&mut burst, budget);
+            }
+            if let Some(guard) = guard {
+                guard.check(&mut burst);
+            }
         }
         if self.any_vlan {
             vlans.classify(&mut burst);
         }
-        if let Some(most) = config.max_addresses
-            && let Function::Learning(function) = &mut self.function
-        {
-            function.check(&mut burst, most);
-        }
-        if let Some(rate) = rate {
-            rate.check(&mut burst, held[ring].is_some_and(|held| !held.reached.is_empty()));
+        if *is_limited {
+            if let Some(most) = config.max_addresses
+                && let Function::Learning(function) = &mut self.function
+            {
+                function.check(&mut burst, most);
+            }
+            if let Some(rate) = rate {
+                rate.check(&mut burst, held[ring].is_some_and(|held| !held.reached.is_empty()));
+            }
         }
         let mut ctx = ForwardCtx {
             burst: &burst,
@@ -408,21 +415,21 @@ impl Worker {
         }
         let before = totals.sent_bytes;
         account(&burst.frames[..sent], totals);
-        if let Some(rate) = rate {
+        if *is_limited && let Some(rate) = rate {
             rate.pay(&burst, sent);
         }
         let taken = Delivered { packets: sent as u64, bytes: totals.sent_bytes - before };
         budget.charge(taken, *shown);
         let held_from = now_held.map(|_| u32::from(burst.frames[sent].start));
-        if *shown > 0 {
-            let seen = burst.slots(sent);
+        if is_copied {
+            let seen = if *shown > 0 { burst.slots(sent) } else { Vec::new() };
             self.spare = burst.recycle(from);
-            port.show_sent(ring, &copy, &seen);
+            if *shown > 0 {
+                port.show_sent(ring, &copy, &seen);
+            }
+            self.copy = copy;
         } else {
             self.spare = burst.recycle(from);
-        }
-        if copy.capacity() > 0 {
-            self.copy = copy;
         }
         match held_from {
             None => port.release(ring),

@@ -202,7 +202,7 @@ impl Worker {
     pub(super) fn refresh_flags(&mut self) {
         let mut members = self.members.iter().flatten();
         self.any_vlan = members.clone().any(|m| m.config.vlan != Vlan::Unaware);
-        self.any_filter = members.clone().any(|m| m.filter_out.is_some());
+        self.any_filter = members.clone().any(|m| m.filter_in.is_some() || m.filter_out.is_some());
         self.attached = members.clone().count() as u64;
         self.turn_of_one = Turn::of_one(self.attached);
         self.flood_copies = members.clone().map(|m| m.copies).sum();
