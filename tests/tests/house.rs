@@ -26,10 +26,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ringway-kring", &["abi", "region"]),
     ("ringway-mirror", &["abi", "kring", "region"]),
     ("ringway-switch-port", &["abi", "kring", "mirror", "region"]),
-    ("ringway-fastpath", &[]),
+    ("ringway-fastpath", &["filter"]),
     (
         "ringway-vale",
-        &["abi", "fastpath", "switch-port", "flow", "kring", "mirror", "region", "vnet"],
+        &["abi", "fastpath", "switch-port", "filter", "flow", "kring", "mirror", "region", "vnet"],
     ),
     ("ringway-ring", &["abi", "kring", "region"]),
     ("ringway-xdp", &["abi", "switch-port", "kring", "region", "vnet"]),
