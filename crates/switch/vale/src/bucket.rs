@@ -4,7 +4,10 @@ use ringway_fastpath::{Limit, Rate, SEGMENT_HEADERS};
 use ringway_switch_port::{Burst, Frame, FrameStatus};
 use serde::{Deserialize, Serialize};
 
-use crate::{clock::Fine, vnet::further_segments};
+use crate::{
+    clock::{Fine, Micros},
+    vnet::further_segments,
+};
 
 /// What a port may send: frames over it are dropped and counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +37,8 @@ pub(crate) fn storm_limit(frames_per_second: u32) -> Limit {
 pub(crate) struct Bucket {
     limit: Limit,
     clock: Fine,
+    /// When it began to earn: by the clock itself, a part of a unit that was earned before would count.
+    begin: Micros,
     /// Of what was earned: a burst behind it at most.
     spent: u64,
 }
@@ -41,13 +46,11 @@ pub(crate) struct Bucket {
 impl Bucket {
     /// A full one.
     pub fn new(limit: Limit, clock: Fine) -> Bucket {
-        let mut bucket = Bucket { limit, clock, spent: 0 };
-        bucket.spent = bucket.earned().wrapping_sub(limit.burst);
-        bucket
+        Bucket { limit, clock, begin: clock(), spent: 0u64.wrapping_sub(limit.burst) }
     }
 
     fn earned(&self) -> u64 {
-        self.limit.rate.earned((self.clock)().wrapping_mul(1000))
+        self.limit.rate.earned((self.clock)().wrapping_sub(self.begin).wrapping_mul(1000))
     }
 
     /// What may be taken now; negative after a frame that was longer than a burst.
@@ -112,7 +115,6 @@ fn wire_bytes(frame: &Frame, burst: &Burst<'_>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Micros;
     use proptest::prelude::*;
     use ringway_switch_port::Source;
     use ringway_vnet::Header;
@@ -120,6 +122,19 @@ mod tests {
 
     thread_local! {
         static NOW: Cell<Micros> = const { Cell::new(0) };
+    }
+
+    /// A frame is earned in the time of one, whenever that begins by the clock.
+    #[test]
+    fn a_part_of_a_frame_is_no_frame() {
+        NOW.set(19_999);
+        let mut bucket = Bucket::new(storm_limit(50), || NOW.get());
+        assert_eq!(bucket.may_flood(100), 50);
+        bucket.pay_flooded(50);
+        for (now, most) in [(20_001, 0), (39_998, 0), (39_999, 1), (59_999, 2)] {
+            NOW.set(now);
+            assert_eq!(bucket.may_flood(100), most, "at {now}");
+        }
     }
 
     fn bucket(bits_per_second: u64, burst_bytes: u64) -> Bucket {
