@@ -134,7 +134,7 @@ impl Control {
     /// port again.
     pub fn set_filter(&self, spec: &str, filter: Option<Filter>) -> Result<(), Error> {
         let (name, rings) = receive_rings(spec)?;
-        let filter = filter.map(Filter::request);
+        let filter = filter.map(Into::into);
         self.call(Request::SetFilter { name, rings, filter })
     }
 

@@ -26,7 +26,7 @@ pub fn add_environment(name: &str, reg: &Registration, options: &mut Options) ->
         && receives_by_interface(name, reg)
         && let Some(expression) = variable::<String>("RINGWAY_FILTER")?
     {
-        options.filter = Some(Filter::new(&expression)?.request());
+        options.filter = Some(Filter::new(&expression)?.into());
     }
     Ok(())
 }

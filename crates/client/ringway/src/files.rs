@@ -18,7 +18,6 @@ use crate::{
     driver::{LocalDriver, RingDriver},
     error::Error,
     file_spec::FileSpec,
-    filter::Filter,
     open_options::OpenOptions,
     own_options::filter_of,
     port::Port,
@@ -47,7 +46,7 @@ pub(crate) fn open(file: &FileSpec, options: &OpenOptions, spec: &str) -> Result
         return Err(wrong(format!("a capture file does not have {what}; leave that option out")));
     }
     let named = filter_of(file.filter.as_deref(), file.sample)?;
-    let filter = named.or_else(|| options.asked_filter().map(Filter::request));
+    let filter = named.or_else(|| options.asked_filter().map(Into::into));
     if let Some((option, does)) = file.misplaced(dir == Dir::Tx, filter.is_some()) {
         return Err(wrong(format!("{option} is for a file that is {does}; leave it out")));
     }

@@ -37,15 +37,11 @@ impl Filter {
         self.0.one_in = count;
         self
     }
-
-    pub(crate) fn request(self) -> ringway_proto::Filter {
-        self.0
-    }
 }
 
 /// As requests have it, such as [`PortSettings`](crate::PortSettings).
 impl From<Filter> for ringway_proto::Filter {
     fn from(filter: Filter) -> Self {
-        filter.request()
+        filter.0
     }
 }

@@ -324,7 +324,7 @@ impl OpenOptions {
         }
         let own = own.options()?;
         let mut options = Options {
-            filter: own.filter.or_else(|| self.filter.clone().map(Filter::request)),
+            filter: own.filter.or_else(|| self.filter.clone().map(Into::into)),
             mode: own.mode.or(self.mode),
             buf_size: own.buf_size.or(self.buf_size),
             timestamps: own.timestamps.or(self.timestamps),

@@ -104,7 +104,7 @@ pub(crate) fn filter_of(
         return Ok(None);
     }
     let filter = Filter::new(expression.unwrap_or_default())?;
-    Ok(Some(filter.one_in(one_in.unwrap_or(1)).request()))
+    Ok(Some(filter.one_in(one_in.unwrap_or(1)).into()))
 }
 
 #[cfg(test)]

@@ -223,7 +223,7 @@ impl Port {
     }
 
     fn filter(&self, filter: Option<Filter>) -> Result<(), Error> {
-        let filter = filter.map(Filter::request);
+        let filter = filter.map(Into::into);
         let request = Request::SetFilter { name: String::new(), rings: RxSelector::Queues, filter };
         self.session.call(request).map(|((), _)| ())
     }

@@ -430,7 +430,10 @@ impl Bridges {
         let may_be_lossless = self.may_be_lossless(uid);
         let entry = self.find_or_start(bridge, uid)?;
         entry.share(table);
-        entry.settle(name, uid, &mut config);
+        if let Err(error) = entry.settle(name, uid, &mut config) {
+            self.reap();
+            return Err(error.at(name));
+        }
         config.lossless = config.lossless.filter(|_| may_be_lossless);
         let counters = Arc::new(PortCounters::default());
         let attached = if entry.ports.len() >= MAX_ACTIVE {

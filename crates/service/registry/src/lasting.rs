@@ -5,7 +5,8 @@
 
 use ringway_nic_setup::DeviceSettings;
 use ringway_proto::{
-    Filter, Forwarding, Lossless, NicMode, PortShape, RateLimit, SourceAddresses, Vlan,
+    Filter, Forwarding, Lossless, NicMode, PortSettings, PortShape, RateLimit, SourceAddresses,
+    Vlan,
 };
 use serde::{Deserialize, Serialize};
 
@@ -131,6 +132,27 @@ pub struct LastingSettings {
     #[serde(default)]
     pub sources: SourceAddresses,
     pub lossless: Option<Lossless>,
+}
+
+impl LastingSettings {
+    /// The same as a user asks for it.
+    pub(crate) fn wanted(&self) -> PortSettings {
+        let LastingSettings { name: _, uid: _, vlan, sources, lossless, .. } = self;
+        let LastingSettings { filter_in, filter_out, max_addresses, rate, storm, .. } = self;
+        PortSettings {
+            vlan: Some(vlan.clone()),
+            sources: Some(sources.clone()),
+            lossless: Some(*lossless),
+            group_forward: Some(self.group_forward),
+            isolated: Some(self.isolated),
+            filter_in: Some(filter_in.clone()),
+            filter_out: Some(filter_out.clone()),
+            max_addresses: Some(*max_addresses),
+            rate: Some(*rate),
+            storm: Some(*storm),
+            unblock: false,
+        }
+    }
 }
 
 /// An interface, or a persistent port, on a switch.

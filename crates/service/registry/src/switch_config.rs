@@ -5,11 +5,44 @@ use std::sync::Arc;
 
 use ringway_filter::Program;
 use ringway_proto::{
-    Error, Filter, Lossless, PortDrops, PortTotals, RateLimit, Result, SourceAddresses, Vlan,
+    Error, Filter, Lossless, PortDrops, PortSettings, PortTotals, RateLimit, Result,
+    SourceAddresses, Vlan,
 };
-use ringway_vale::PortFilter;
+use ringway_vale::{PortConfig, PortFilter};
 
 use crate::rx_redirect::MAX_TEXT;
+
+/// Changes how a port takes part. An error changes nothing.
+pub(crate) fn apply(settings: PortSettings, config: &mut PortConfig) -> Result<()> {
+    let made = |filter: Option<Option<Filter>>| {
+        filter.map(|filter| filter.as_ref().map(filter_of).transpose()).transpose()
+    };
+    let [filter_in, filter_out] = [made(settings.filter_in)?, made(settings.filter_out)?];
+    if let Some(filter) = filter_in {
+        config.filter_in = filter;
+    }
+    if let Some(filter) = filter_out {
+        config.filter_out = filter;
+    }
+    if let Some(vlan) = settings.vlan {
+        config.vlan = vlan_of(&vlan);
+    }
+    if let Some(sources) = settings.sources {
+        config.sources = sources_of(&sources);
+    }
+    if let Some(lossless) = settings.lossless {
+        config.lossless = lossless.map(lossless_of);
+    }
+    config.group_forward = settings.group_forward.unwrap_or(config.group_forward);
+    config.isolated = settings.isolated.unwrap_or(config.isolated);
+    config.max_addresses = settings.max_addresses.unwrap_or(config.max_addresses);
+    if let Some(rate) = settings.rate {
+        config.rate = rate.map(rate_of);
+    }
+    config.storm = settings.storm.unwrap_or(config.storm);
+    config.unblocked += u32::from(settings.unblock);
+    Ok(())
+}
 
 /// As the switch has it.
 pub(crate) fn vlan_of(vlan: &Vlan) -> ringway_vale::Vlan {

@@ -10,7 +10,7 @@
 use std::ops::RangeInclusive;
 
 use ringway_proto::{
-    Cause, Error, Filter, Forwarding, PortSettings, RateLimit, Result, SourceAddresses, Vlan,
+    Cause, Error, Forwarding, PortSettings, RateLimit, Result, SourceAddresses, Vlan,
 };
 use ringway_switch_port::PortIndex;
 
@@ -20,9 +20,7 @@ use crate::{
     name::PortName,
     ports::Ports,
     registry::{Caller, Registry},
-    switch_config::{
-        filter_of, lossless_of, rate_of, shown_lossless, shown_rate, sources_of, vlan_of,
-    },
+    switch_config::{apply, filter_of, shown_lossless, shown_rate},
 };
 
 /// A sender waits this long at most for a lossless port of another user.
@@ -160,38 +158,10 @@ impl Bridges {
             .at(name)
             .remedy("the setting is for attached interfaces"));
         }
-        let wanted = |filter: Option<Option<Filter>>| {
-            let made = filter.map(|filter| filter.as_ref().map(filter_of).transpose());
-            made.transpose().map_err(|e| e.at(name))
-        };
-        let filter_in = wanted(settings.filter_in)?;
-        let filter_out = wanted(settings.filter_out)?;
+        let mut config = self.config(bridge, index).cloned().unwrap_or_default();
+        apply(settings, &mut config).map_err(|e| e.at(name))?;
         self.note_configured_by(bridge, caller.uid);
-        self.change(bridge, index, |config| {
-            if let Some(filter) = filter_in {
-                config.filter_in = filter;
-            }
-            if let Some(filter) = filter_out {
-                config.filter_out = filter;
-            }
-            if let Some(vlan) = settings.vlan {
-                config.vlan = vlan_of(&vlan);
-            }
-            if let Some(sources) = settings.sources {
-                config.sources = sources_of(&sources);
-            }
-            if let Some(lossless) = settings.lossless {
-                config.lossless = lossless.map(lossless_of);
-            }
-            config.group_forward = settings.group_forward.unwrap_or(config.group_forward);
-            config.isolated = settings.isolated.unwrap_or(config.isolated);
-            config.max_addresses = settings.max_addresses.unwrap_or(config.max_addresses);
-            if let Some(rate) = settings.rate {
-                config.rate = rate.map(rate_of);
-            }
-            config.storm = settings.storm.unwrap_or(config.storm);
-            config.unblocked += u32::from(settings.unblock);
-        });
+        self.change(bridge, index, |now| *now = config);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Filters of ports that the program interprets (`access.h` in `ringway-nic-setup`).
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use ringway_filter::Insn;
 
@@ -67,7 +67,7 @@ fn words<'a>(
     memory: &'a Shared,
     at: usize,
     filter: &'a [Insn],
-) -> impl Iterator<Item = (&'a std::sync::atomic::AtomicU32, u32)> {
+) -> impl Iterator<Item = (&'a AtomicU32, u32)> {
     filter.iter().take(LENGTH).enumerate().flat_map(move |(i, Insn { code, jt, jf, k })| {
         let [low, high] = code.to_ne_bytes();
         let values = [u32::from_ne_bytes([low, high, *jt, *jf]), *k];

@@ -422,9 +422,9 @@ impl Worker {
         budget.charge(taken, *shown);
         let held_from = now_held.map(|_| u32::from(burst.frames[sent].start));
         if is_copied {
-            let seen = if *shown > 0 { burst.slots(sent) } else { Vec::new() };
+            let seen = (*shown > 0).then(|| burst.slots(sent));
             self.spare = burst.recycle(from);
-            if *shown > 0 {
+            if let Some(seen) = seen {
                 port.show_sent(ring, &copy, &seen);
             }
             self.copy = copy;

@@ -1,15 +1,12 @@
 //! What of a bridge is to outlive the daemon, and how it comes back.
 
-use ringway_proto::{Error, Filter, Result};
+use ringway_proto::{Error, Result};
 use ringway_vale::{PortConfig, SourceAddresses};
 
 use super::{BridgeEntry, Bridges, HIDDEN_PREFIX, MAX_ACTIVE, PortEntry};
 use crate::{
     lasting::{LastingSettings, LastingSwitch},
-    switch_config::{
-        filter_of, lossless_of, rate_of, shown_filter, shown_lossless, shown_rate, shown_sources,
-        shown_vlan, sources_of, vlan_of,
-    },
+    switch_config::{apply, shown_filter, shown_lossless, shown_rate, shown_sources, shown_vlan},
 };
 
 impl PortEntry {
@@ -40,59 +37,28 @@ impl BridgeEntry {
     /// Whether users have chosen something for a port.
     pub(super) fn is_set(&self, config: &PortConfig) -> bool {
         let PortConfig {
-            vlan,
-            sources,
-            lossless,
-            group_forward,
-            isolated,
-            filter_in,
-            filter_out,
-            max_addresses,
-            rate,
-            storm,
-            ..
-        } = config;
-        let default = PortConfig::default();
-        *vlan != default.vlan
-            || *lossless != default.lossless
-            || *group_forward != default.group_forward
-            || *isolated != default.isolated
-            || *filter_in != default.filter_in
-            || *filter_out != default.filter_out
-            || *max_addresses != default.max_addresses
-            || *rate != default.rate
-            || *storm != default.storm
-            || *sources != self.default_sources()
+            header_len, max_frame, is_interface, leads_on, unblocked, is_down, ..
+        } = *config;
+        let unset = PortConfig {
+            sources: self.default_sources(),
+            header_len,
+            max_frame,
+            is_interface,
+            leads_on,
+            unblocked,
+            is_down,
+            ..PortConfig::default()
+        };
+        *config != unset
     }
 
     /// The settings of a port of user `uid` that comes back, if there are any.
-    pub(super) fn settle(&self, name: &str, uid: u32, config: &mut PortConfig) {
-        let Some(at) = self.position_of_settings(name, uid) else { return };
-        let Some(settings) = self.settings.get(at) else { return };
-        let LastingSettings {
-            vlan,
-            sources,
-            lossless,
-            group_forward,
-            isolated,
-            filter_in,
-            filter_out,
-            max_addresses,
-            rate,
-            storm,
-            ..
-        } = settings;
-        config.group_forward = *group_forward;
-        config.isolated = *isolated;
-        // A saved filter was checked when it was set, and when it was restored.
-        let kept = |filter: &Option<Filter>| filter.as_ref().and_then(|it| filter_of(it).ok());
-        (config.filter_in, config.filter_out) = (kept(filter_in), kept(filter_out));
-        config.max_addresses = *max_addresses;
-        config.rate = rate.map(rate_of);
-        config.storm = *storm;
-        config.vlan = vlan_of(vlan);
-        config.sources = sources_of(sources);
-        config.lossless = lossless.map(lossless_of);
+    pub(super) fn settle(&self, name: &str, uid: u32, config: &mut PortConfig) -> Result<()> {
+        let at = self.position_of_settings(name, uid);
+        match at.and_then(|at| self.settings.get(at)) {
+            Some(settings) => apply(settings.wanted(), config),
+            None => Ok(()),
+        }
     }
 
     fn position_of_settings(&self, name: &str, uid: u32) -> Option<usize> {

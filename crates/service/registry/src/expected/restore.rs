@@ -7,16 +7,13 @@ use std::{
 };
 
 use ringway_nic_setup::LinkWatch;
-use ringway_proto::{Cause, Error, PortSettings, Result};
+use ringway_proto::{Cause, Error, Result};
 
 use super::{Expected, PATIENCE, WAITING, What};
 use crate::{
     bridges::{Bridges, MAX_ACTIVE, MAX_STATICS, check_address},
     kinds::attached::Attached,
-    lasting::{
-        Lasting, LastingAttachment, LastingSettings, LastingSwitch, lasting_attachment,
-        lasting_port,
-    },
+    lasting::{Lasting, LastingAttachment, LastingSwitch, lasting_attachment, lasting_port},
     name::{PortName, check_name},
     port::PortId,
     ports::Ports,
@@ -146,35 +143,9 @@ fn restore_switch(
 ) -> Result<()> {
     check_bridge_name(&switch.name)?;
     check_forwarding(&switch.name, &switch.forwarding)?;
-    for LastingSettings {
-        name,
-        vlan,
-        sources,
-        lossless,
-        group_forward,
-        isolated,
-        filter_in,
-        filter_out,
-        max_addresses,
-        rate,
-        storm,
-        ..
-    } in &switch.settings
-    {
-        let settings = PortSettings {
-            vlan: Some(vlan.clone()),
-            sources: Some(sources.clone()),
-            lossless: Some(*lossless),
-            group_forward: Some(*group_forward),
-            isolated: Some(*isolated),
-            filter_in: Some(filter_in.clone()),
-            filter_out: Some(filter_out.clone()),
-            max_addresses: Some(*max_addresses),
-            rate: Some(*rate),
-            storm: Some(*storm),
-            unblock: false,
-        };
-        check_name(name).and_then(|()| check_settings(name, &settings))?;
+    for settings in &switch.settings {
+        let name = &settings.name;
+        check_name(name).and_then(|()| check_settings(name, &settings.wanted()))?;
     }
     for address in &switch.addresses {
         check_name(&address.port)?;

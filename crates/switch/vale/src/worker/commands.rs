@@ -257,12 +257,11 @@ impl Worker {
         // Between an interface and its stack all passes, where the worker would let all pass.
         let passes = |index: usize| {
             let member = self.members[index].as_ref();
-            let is_guarded = member.is_some_and(|m| {
-                let is_filtered = m.filter_in.is_some() || m.filter_out.is_some();
+            let is_watched = member.is_some_and(|m| {
                 let is_limited = m.storm.is_some() || m.config.max_addresses.is_some();
-                m.guard.is_some() || is_filtered || is_limited
+                m.is_guarded || m.filter_out.is_some() || is_limited
             });
-            !self.any_vlan && !is_guarded
+            !self.any_vlan && !is_watched
         };
         for index in 0..ports.len() {
             let Some(Ok(port)) = ports[index] else { continue };

@@ -289,10 +289,7 @@ pub fn port(control: &Control, args: &Port) -> Result<bool> {
         }
         (None, None) => args.no_vlan.then_some(Vlan::Unaware),
     };
-    let lossless = match args.lossless {
-        Some(patience_ms) => Some(Some(Lossless { patience_ms })),
-        None => args.lossy.then_some(None),
-    };
+    let lossless = args.lossless.map(|patience_ms| Lossless { patience_ms });
     let sources = match &args.mac[..] {
         _ if args.one_address => Some(SourceAddresses::One),
         [] => args.any_address.then_some(SourceAddresses::Any),
@@ -304,23 +301,19 @@ pub fn port(control: &Control, args: &Port) -> Result<bool> {
         let rate = RateLimit::new(bits_per_second);
         RateLimit { burst_bytes: args.burst.unwrap_or(rate.burst_bytes), ..rate }
     });
-    let rate = if args.no_rate { Some(None) } else { rate.map(Some) };
-    let storm = if args.no_storm { Some(None) } else { args.storm.map(Some) };
-    let filter_in = access_list(args.filter_in.as_deref(), args.no_filter_in)?;
-    let filter_out = access_list(args.filter_out.as_deref(), args.no_filter_out)?;
-    let max_addresses =
-        if args.no_max_addresses { Some(None) } else { args.max_addresses.map(Some) };
+    let compile = |text: &Option<String>| text.as_deref().map(Filter::new).transpose();
+    let [filter_in, filter_out] = [compile(&args.filter_in)?, compile(&args.filter_out)?];
     let settings = PortSettings {
         vlan,
         sources,
-        lossless,
+        lossless: choice(lossless, args.lossy),
         group_forward,
         isolated,
-        filter_in,
-        filter_out,
-        max_addresses,
-        rate,
-        storm,
+        filter_in: choice(filter_in.map(Into::into), args.no_filter_in),
+        filter_out: choice(filter_out.map(Into::into), args.no_filter_out),
+        max_addresses: choice(args.max_addresses, args.no_max_addresses),
+        rate: choice(rate, args.no_rate),
+        storm: choice(args.storm, args.no_storm),
         unblock,
     };
     if settings == PortSettings::default() {
@@ -330,12 +323,9 @@ pub fn port(control: &Control, args: &Port) -> Result<bool> {
     Ok(true)
 }
 
-/// A filter that is to be set, or taken off, or neither.
-fn access_list<F: From<Filter>>(expression: Option<&str>, none: bool) -> Result<Option<Option<F>>> {
-    match expression {
-        Some(expression) => Ok(Some(Some(Filter::new(expression)?.into()))),
-        None => Ok(none.then_some(None)),
-    }
+/// What is to be set, or taken off if `none`, or neither.
+fn choice<T>(new: Option<T>, none: bool) -> Option<Option<T>> {
+    if none { Some(None) } else { new.map(Some) }
 }
 
 /// A forwarding function in a few words.
