@@ -617,12 +617,12 @@ impl Bridges {
         self.find(bridge).is_some_and(|entry| entry.learns())
     }
 
-    /// A port of a bridge that has a limit of addresses, there or awaited.
-    pub fn limited_port(&mut self, bridge: &str) -> Option<String> {
+    /// A port of a bridge that has a limit of addresses, and whether it is there, or is to have it when it is back.
+    pub fn limited_port(&mut self, bridge: &str) -> Option<(String, bool)> {
         let entry = self.find(bridge)?;
         let there = entry.ports.iter().find(|port| port.config.max_addresses.is_some());
         let kept = || entry.settings.iter().find(|settings| settings.max_addresses.is_some());
-        there.map(|port| port.name.clone()).or_else(|| Some(kept()?.name.clone()))
+        there.map(|port| (port.name.clone(), true)).or_else(|| Some((kept()?.name.clone(), false)))
     }
 
     /// How a port takes part.

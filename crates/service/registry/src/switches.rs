@@ -171,11 +171,11 @@ impl Bridges {
             Forwarding::Learning { .. } => None,
             _ => self.limited_port(bridge),
         };
-        let Some(port) = limited else { return Ok(()) };
+        let Some((port, is_there)) = limited else { return Ok(()) };
         let problem = format!("the limit of addresses of {port} is for learning alone");
-        Err(Error::busy(problem)
-            .at(bridge)
-            .remedy(format!("remove it: `ringway switch port {port} --no-max-addresses`")))
+        let when = if is_there { "remove it" } else { "when that is back, remove it" };
+        let remedy = format!("{when}: `ringway switch port {port} --no-max-addresses`");
+        Err(Error::busy(problem).at(bridge).remedy(remedy))
     }
 
     /// Refuses what would make a lossless port of one with a rate, or the other way round.
