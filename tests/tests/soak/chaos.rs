@@ -7,7 +7,7 @@ use ringway_testkit::Proc;
 use ringway_tests::{Pair, Random, as_nobody, inside};
 use rustix::{io::Errno, process::Signal};
 
-use crate::world::{BRIDGES, CABLES, LOOSE, PERSISTENT, World};
+use crate::world::{ATTACHABLE, BRIDGES, CABLES, LOOSE, PERSISTENT, World, port_of};
 
 type Worker = fn(&World, &mut Random, &mut Tally);
 
@@ -112,8 +112,10 @@ fn any_port(random: &mut Random) -> (String, usize, bool, bool) {
 fn clients(world: &World, random: &mut Random, tally: &mut Tally) {
     let (port, side, sends, receives) = any_port(random);
     let flow = (random.draw() as u32).to_string();
-    let stack = format!("{}^", port.split(['^', '*', '-', '@', '/', '~']).next().unwrap_or(""));
+    let stack = format!("{}^", port_of(&port));
+    let alone = world.alone(&port);
     let args = match random.below(4) {
+        _ if alone.is_none() => vec!["hold", &port],
         0 if sends && receives && port.starts_with("netmap:") && !port.ends_with(['^', '*']) => {
             vec!["join", &port, &stack]
         }
@@ -147,7 +149,6 @@ fn change(random: &mut Random, tally: &mut Tally) {
     let control = Control::connect().expect("the daemon takes connections");
     let spec = format!("netmap:{}{}", one_of(random, &CABLES).0, random.below(2));
     let bridge = one_of(random, &BRIDGES);
-    let attachable = ["z0", "z1", "d0", "d1", "p0", "p1"];
     let (what, result) = match random.below(10) {
         0 => {
             let text = one_of(random, &["udp", "ether proto 0x88b5", "tcp port 80 or icmp", "arp"]);
@@ -160,10 +161,10 @@ fn change(random: &mut Random, tally: &mut Tally) {
             ("queues led", control.redirect_queues(&spec, &[queue], lead))
         }
         3 | 4 => {
-            let (name, stack) = (one_of(random, &attachable), random.below(2) == 0);
+            let (name, stack) = (one_of(random, &ATTACHABLE), random.below(2) == 0);
             ("attached", control.switch_attach(bridge, name, stack).map(drop))
         }
-        5 => ("detached", control.switch_detach(bridge, one_of(random, &attachable))),
+        5 => ("detached", control.switch_detach(bridge, one_of(random, &ATTACHABLE))),
         6 => {
             let name = one_of(random, &PERSISTENT);
             ("persistent ports made", control.interface_new(name, PortShape::default()).map(drop))
@@ -192,7 +193,8 @@ fn ports(world: &World, random: &mut Random, tally: &mut Tally) {
     let opened = world.open(side, &spec);
     tally.count("ports opened", &opened);
     let Ok(mut port) = opened else { return };
-    if sends {
+    let alone = world.alone(&spec);
+    if sends && alone.is_some() {
         port.tx(0).push(&[0xff; 60]);
     }
     port.poll(Interest::Both);

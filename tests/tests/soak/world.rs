@@ -1,6 +1,6 @@
 //! Two hosts, four cables between them, and a system daemon.
 
-use std::sync::Mutex;
+use std::{collections::HashSet, sync::Mutex};
 
 use ringway::{Control, Error, Port};
 use ringway_testkit::{Netns, NicState, Proc, VethPair};
@@ -13,6 +13,8 @@ pub const LOOSE: &str = "d";
 /// Bridges and persistent ports that come and go.
 pub const BRIDGES: [&str; 2] = ["vale1", "vale2"];
 pub const PERSISTENT: [&str; 2] = ["p0", "p1"];
+/// What is attached to bridges: one end of a cable at most, so that no frame comes twice.
+pub const ATTACHABLE: [&str; 4] = ["z0", "d1", "p0", "p1"];
 const MTU: u32 = 1500;
 
 pub struct World<'a> {
@@ -22,6 +24,25 @@ pub struct World<'a> {
     untouched: Vec<[NicState; 2]>,
     /// Whether it is there; held while it is changed.
     pub loose: Mutex<bool>,
+    /// What programs move frames on; see [`World::alone`].
+    taken: Mutex<HashSet<String>>,
+}
+
+/// The right to move the cursors of a port's rings, until it is dropped.
+pub struct Alone<'a> {
+    taken: &'a Mutex<HashSet<String>>,
+    port: String,
+}
+
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        self.taken.lock().unwrap().remove(&self.port);
+    }
+}
+
+/// The interface or the switch's port that a name means, with all its rings.
+pub fn port_of(spec: &str) -> &str {
+    spec.split(['^', '*', '-', '@', '/', '~']).next().unwrap_or(spec)
 }
 
 impl<'a> World<'a> {
@@ -34,8 +55,14 @@ impl<'a> World<'a> {
             cable
         });
         let cables = cables.collect();
-        let mut world =
-            World { home, hosts, _cables: cables, untouched: Vec::new(), loose: false.into() };
+        let mut world = World {
+            home,
+            hosts,
+            _cables: cables,
+            untouched: Vec::new(),
+            loose: false.into(),
+            taken: Mutex::default(),
+        };
         world.untouched = CABLES.iter().map(|(name, _)| world.state(name)).collect();
         world.plug_in();
         world
@@ -52,6 +79,14 @@ impl<'a> World<'a> {
 
     pub fn open(&self, side: usize, spec: &str) -> Result<Port, Error> {
         self.hosts[side].enter(|| Port::open(spec))
+    }
+
+    /// Programs that open the same port share its rings, and a ring has one pair of cursors: two that
+    /// move them move each other's back. `None`: another program moves frames on that port.
+    pub fn alone(&self, spec: &str) -> Option<Alone<'_>> {
+        let port = port_of(spec).to_owned();
+        let is_free = self.taken.lock().unwrap().insert(port.clone());
+        is_free.then(|| Alone { taken: &self.taken, port })
     }
 
     /// Takes the loose cable away, by either end.
