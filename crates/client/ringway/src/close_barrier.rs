@@ -23,7 +23,7 @@ impl CloseBarrier {
     /// there is no daemon to ask.
     pub fn to(binding: &Binding) -> Option<CloseBarrier> {
         let ask = binding.all_rings().find_map(|ring| ring.keeps_traffic()?.ask.as_ref())?;
-        ask.socket(&Request::Barrier).map(CloseBarrier)
+        ask.socket(Request::Barrier).map(CloseBarrier)
     }
 }
 

@@ -35,7 +35,7 @@ impl std::fmt::Debug for Stack {
 
 impl Stack {
     fn socket(&self) -> Option<&OwnedFd> {
-        let find = || self.ask.as_ref()?.socket(&Request::Stack);
+        let find = || self.ask.as_ref()?.socket(Request::Stack);
         self.socket.get_or_init(find).as_ref()
     }
 }

@@ -24,10 +24,10 @@ use crate::driver::{GrantFds, RingDriver};
 /// It must not keep the binding alive longer than the binding itself.
 pub trait Ask: Send + Sync {
     /// A request that is answered with monitors.
-    fn mirrors(&self, request: &Request) -> Option<(Vec<MirrorGrant>, Vec<OwnedFd>)>;
+    fn mirrors(&self, request: Request) -> Option<(Vec<MirrorGrant>, Vec<OwnedFd>)>;
 
     /// A request that is answered with a socket and nothing else.
-    fn socket(&self, request: &Request) -> Option<OwnedFd>;
+    fn socket(&self, request: Request) -> Option<OwnedFd>;
 }
 
 /// The monitors of one ring, as far as this process knows of them.
@@ -84,7 +84,7 @@ impl Monitors {
 
     fn find(&self, kring: &Kring) -> Option<Vec<Mirror>> {
         let ask = self.ask.as_ref()?;
-        let (grants, fds) = ask.mirrors(&Request::Mirrors { dir: self.dir, index: self.index })?;
+        let (grants, fds) = ask.mirrors(Request::Mirrors { dir: self.dir, index: self.index })?;
         let mut fds = GrantFds::new(fds);
         let mirror = |grant| mirror(grant, kring.ring().region(), &mut fds);
         grants.iter().map(mirror).map(|mirror| Some(mirror?.with_times(self.times))).collect()

@@ -83,17 +83,17 @@ impl Session {
 struct Connection(Option<Arc<OwnedFd>>);
 
 impl Connection {
-    fn call<T: Answer>(&self, request: &Request) -> Option<(T, Vec<OwnedFd>)> {
-        ringway_ipc::call(self.0.as_ref()?, request).ok()
+    fn call<T: Answer>(&self, request: Request) -> Option<(T, Vec<OwnedFd>)> {
+        ringway_ipc::call(self.0.as_ref()?, &request).ok()
     }
 }
 
 impl Ask for Connection {
-    fn mirrors(&self, request: &Request) -> Option<(Vec<MirrorGrant>, Vec<OwnedFd>)> {
+    fn mirrors(&self, request: Request) -> Option<(Vec<MirrorGrant>, Vec<OwnedFd>)> {
         self.call(request)
     }
 
-    fn socket(&self, request: &Request) -> Option<OwnedFd> {
+    fn socket(&self, request: Request) -> Option<OwnedFd> {
         self.call::<()>(request)?.1.pop()
     }
 }
@@ -102,18 +102,18 @@ impl Ask for Connection {
 struct Local(Weak<dyn Transport>);
 
 impl Local {
-    fn call<T: Answer>(&self, request: &Request) -> Option<(T, Vec<OwnedFd>)> {
-        let (reply, fds) = self.0.upgrade()?.call(request.clone()).ok()?;
+    fn call<T: Answer>(&self, request: Request) -> Option<(T, Vec<OwnedFd>)> {
+        let (reply, fds) = self.0.upgrade()?.call(request).ok()?;
         Some((T::of(reply)?, fds))
     }
 }
 
 impl Ask for Local {
-    fn mirrors(&self, request: &Request) -> Option<(Vec<MirrorGrant>, Vec<OwnedFd>)> {
+    fn mirrors(&self, request: Request) -> Option<(Vec<MirrorGrant>, Vec<OwnedFd>)> {
         self.call(request)
     }
 
-    fn socket(&self, request: &Request) -> Option<OwnedFd> {
+    fn socket(&self, request: Request) -> Option<OwnedFd> {
         self.call::<()>(request)?.1.pop()
     }
 }

@@ -186,18 +186,18 @@ pub fn explain_as(error: &impl std::fmt::Display, errno: i32) -> i32 {
 struct Connection(Arc<OwnedFd>);
 
 impl Connection {
-    fn call<T: Answer>(&self, request: &Request) -> Option<(T, Vec<OwnedFd>)> {
-        let (answer, fds) = ringway_ipc::call(&self.0, request).ok()?;
+    fn call<T: Answer>(&self, request: Request) -> Option<(T, Vec<OwnedFd>)> {
+        let (answer, fds) = ringway_ipc::call(&self.0, &request).ok()?;
         Some((answer, fds.into_iter().map(out_of_the_way).collect()))
     }
 }
 
 impl Ask for Connection {
-    fn mirrors(&self, request: &Request) -> Option<(Vec<MirrorGrant>, Vec<OwnedFd>)> {
+    fn mirrors(&self, request: Request) -> Option<(Vec<MirrorGrant>, Vec<OwnedFd>)> {
         self.call(request)
     }
 
-    fn socket(&self, request: &Request) -> Option<OwnedFd> {
+    fn socket(&self, request: Request) -> Option<OwnedFd> {
         self.call::<()>(request)?.1.pop()
     }
 }
