@@ -10,7 +10,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use ringway::Control;
+use ringway::{Control, Interest, Port, Prepared, prepare};
 use serde_json::Value;
 
 use crate::netns::Netns;
@@ -55,7 +55,14 @@ pub fn once(bench: &Bench, road: Road, contestant: Contestant) -> io::Result<f64
             )?;
             (None, "br0")
         }
-        _ => (Some(join(&host, &bench.scratch.folder("containers")?, with_host)?), "h0"),
+        _ => {
+            let arguments: &[&str] = match road {
+                Road::ContainersProgram => &["join", "--program"],
+                _ if with_host => &["join", "--host"],
+                _ => &["join"],
+            };
+            (Some(join(&host, &bench.scratch.folder("containers")?, arguments)?), "h0")
+        }
     };
     if with_host {
         host.run(&format!("ip addr add {HOST} dev {own}\n"))?;
@@ -69,7 +76,7 @@ pub fn once(bench: &Bench, road: Road, contestant: Contestant) -> io::Result<f64
     };
     let gigabits = |result: Value| number(&result, "/end/sum_received/bits_per_second", 1e9);
     match road {
-        Road::ContainersTcp => gigabits(iperf(ADDRESS, &[])?),
+        Road::ContainersTcp | Road::ContainersProgram => gigabits(iperf(ADDRESS, &[])?),
         Road::ContainersTcpStreams => gigabits(iperf(ADDRESS, &["-P", &streams])?),
         Road::ContainersVxlan => gigabits(iperf(INNER, &[])?),
         Road::ContainersUdp => {
@@ -104,8 +111,7 @@ impl Drop for Held {
 }
 
 /// Has a process of its own attach the interfaces, as long as it is there.
-fn join(host: &Netns, daemon: &Path, with_host: bool) -> io::Result<Held> {
-    let arguments: &[&str] = if with_host { &["join", "--host"] } else { &["join"] };
+fn join(host: &Netns, daemon: &Path, arguments: &[&str]) -> io::Result<Held> {
     let mut command = roles::command(Seat::default().inside(host), arguments)?;
     let mut held = Held(command.env("RINGWAY_DIR", daemon).spawn()?);
     let mut line = String::new();
@@ -126,6 +132,48 @@ pub fn play_join(with_host: bool) -> io::Result<()> {
     println!("ready");
     io::stdin().read_to_end(&mut Vec::new())?;
     control.switch_delete(SWITCH).map_err(io::Error::other)
+}
+
+/// The same with each on a switch of its own. Two ports with virtio-net headers, and a program that passes frames on
+/// between them, join the two.
+pub fn play_program() -> io::Result<()> {
+    let control = Control::connect().map_err(io::Error::other)?;
+    let mut ports = Vec::new();
+    for (switch, interface) in [(SWITCH, "h0"), ("vale1", "h1")] {
+        control.switch_attach(switch, interface, false).map_err(io::Error::other)?;
+        let name = format!("{switch}:program");
+        let options = Port::options().accept_header().tx_slots(1024).rx_slots(1024);
+        ports.push(options.open(&name).map_err(io::Error::other)?);
+        control.set_header_len(&name, 12).map_err(io::Error::other)?;
+    }
+    println!("ready");
+    let [a, b] = &mut ports[..] else { return Err(io::Error::other("two ports")) };
+    // Until it is killed.
+    loop {
+        if pass(a, b) + pass(b, a) > 0 {
+            continue;
+        }
+        let [of_a, of_b] =
+            [b.rx(0).available(), a.rx(0).available()].map(|waiting| match waiting {
+                0 => Interest::Rx,
+                _ => Interest::Tx,
+            });
+        let mut waiters = [a.waiter(of_a), b.waiter(of_b)];
+        if let Prepared::Armed(armed) = prepare(&mut waiters[..]) {
+            armed.sleep(None)?;
+        }
+    }
+}
+
+/// Passes on what there is; how many slots.
+fn pass(from: &mut Port, to: &mut Port) -> usize {
+    let (mut rx, mut tx) = (from.rx(0), to.tx(0));
+    rx.sync();
+    tx.sync();
+    let slots = rx.whole(tx.space());
+    rx.forward(&mut tx, slots, true);
+    tx.sync();
+    slots
 }
 
 fn program(netns: &Netns, arguments: &[&str]) -> io::Result<Command> {

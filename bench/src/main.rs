@@ -138,6 +138,9 @@ enum Name {
         /// The first with the host's stack
         #[arg(long)]
         host: bool,
+        /// Each on a switch of its own, with a program between the two
+        #[arg(long)]
+        program: bool,
     },
     /// Counts packets by libpcap
     Pcap {
@@ -172,7 +175,8 @@ fn play(cpu: Option<usize>, netns: Option<&Path>, name: Name) -> io::Result<Exit
         Name::ValeRx { traffic, index } => traffic::vale_rx(cpu, &traffic, index)?,
         Name::Nic { part } => nic::play(cpu, &part)?,
         Name::Open { again } => opening::play(again)?,
-        Name::Join { host } => containers::play_join(host)?,
+        Name::Join { host: _, program: true } => containers::play_program()?,
+        Name::Join { host, program: false } => containers::play_join(host)?,
         Name::Pcap { counter } => pcap::play(cpu, &counter)?,
         Name::Exec { command } => {
             cpu.map_or(Ok(()), cpu::pin)?;

@@ -186,6 +186,7 @@ fn between_containers() -> impl Iterator<Item = Experiment> {
         (Road::ContainersTcpStreams, Unit::Gigabits, None),
         (Road::ContainersUdp, Unit::Mpps, Some(64)),
         (Road::ContainersVxlan, Unit::Gigabits, None),
+        (Road::ContainersProgram, Unit::Gigabits, None),
         (Road::ContainersPing, Unit::Microseconds, None),
         (Road::HostTcpOut, Unit::Gigabits, None),
         (Road::HostTcpIn, Unit::Gigabits, None),

@@ -9,14 +9,14 @@ use ringway_switch_port::{
     Backpressure, Burst, Configure, CopyMirrors, Delivered, Drops, Frame, KernelWay, Mirrored,
     PacketIo, PortMirrors, Shown, TxStall, Wake, WakeSource,
 };
-use ringway_vnet::Header;
+use ringway_vnet::{Header, is_expressible};
 use rustix::net::sockopt::socket_error;
 
 use crate::block::BlockCursor;
 use crate::blocks::{Blocks, Captured, Found};
 use crate::finish::{ROOM, finish};
 use crate::rx::Clock;
-use crate::sys::{MESSAGES, Message, Messages};
+use crate::sys::{HEADROOM, MESSAGES, Message, Messages};
 use crate::tx_queue::TxQueue;
 use crate::{Geometry, SHORTEST, sys};
 
@@ -118,6 +118,7 @@ impl PacketPort {
     ) -> io::Result<PacketPort> {
         let wake_source = WakeSource::new()?;
         wake_source.listen(&rx)?;
+        sys::socket::set_option(tx.as_fd(), libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
         Ok(PacketPort {
             incoming,
             rx,
@@ -145,8 +146,9 @@ impl PacketPort {
     }
 }
 
-/// Bytes of a VLAN tag.
+/// Bytes of a VLAN tag, and of the addresses in front of it.
 const TAG: u32 = 4;
+const ADDRESSES: usize = 12;
 
 /// Adds a frame, or those that it consists of, to a burst; how many. `None`, with nothing done, if
 /// `arena` has no room left to finish it in.
@@ -226,6 +228,7 @@ impl InBlocks {
 
 impl InMessages {
     /// How many were looked at; `times`: for when they came.
+    /// Frames that are left undone come whole, with headers, in a burst of their own, unless monitors want their `times`.
     fn collect<'a>(
         &'a mut self,
         mut times: Option<&mut Vec<u64>>,
@@ -248,6 +251,20 @@ impl InMessages {
             if frames >= BURST || bytes >= burst.limit {
                 break;
             }
+            let with_header = times.is_none() && stays_whole(&message, burst.source.as_sent);
+            if with_header != burst.source.as_sent && !burst.frames.is_empty() {
+                break;
+            }
+            if with_header {
+                bytes += message.bytes.len() as u32;
+                (burst.source.header_len, burst.source.as_sent) = (Header::LONG as u8, true);
+                burst.push_headed(Buf::of(headed(message)));
+                burst.end_frame();
+                frames += 1;
+                *next += 1;
+                looked += 1;
+                continue;
+            }
             match captured(message) {
                 Some(frame) => {
                     bytes += frame.data.size();
@@ -268,9 +285,42 @@ impl InMessages {
     }
 }
 
+/// The header of a message, and the whole frame behind it. `None`: the frame is short, or cut off.
+fn parts<'m>(message: &'m Message<'_>) -> Option<(Header, &'m [u8])> {
+    let bytes = message.bytes.get(HEADROOM..)?;
+    let (header, frame) = bytes.split_first_chunk::<{ Header::SHORT }>()?;
+    let is_frame = message.whole && frame.len() >= SHORTEST as usize;
+    Header::parse(header).filter(|_| is_frame).map(|header| (header, frame))
+}
+
+/// Whether a frame goes on with its header: if that asks for something, or `others` have theirs.
+fn stays_whole(message: &Message<'_>, others: bool) -> bool {
+    parts(message).is_some_and(|(header, frame)| {
+        if header.is_plain() { others } else { is_expressible(&header, frame) }
+    })
+}
+
+/// A frame that [stays whole](stays_whole), with its tag, behind a header of 12 bytes.
+fn headed(message: Message<'_>) -> &mut [u8] {
+    const FRAME: usize = HEADROOM + Header::SHORT;
+    let header = parts(&message).map(|(header, _)| header).unwrap_or_default();
+    let Message { bytes, tag, .. } = message;
+    let begin = FRAME - Header::LONG - if tag.is_some() { TAG as usize } else { 0 };
+    let header = header.shifted(if tag.is_some() { TAG as i8 } else { 0 }).emit();
+    let (_, bytes) = bytes.split_at_mut(begin);
+    bytes[..Header::LONG].copy_from_slice(&header);
+    if let Some(tag) = tag {
+        let addresses = FRAME - begin;
+        bytes.copy_within(addresses..addresses + ADDRESSES, Header::LONG);
+        bytes[Header::LONG + ADDRESSES..][..tag.len()].copy_from_slice(&tag);
+    }
+    bytes
+}
+
 /// `None`: there is no header in front of it, or no frame behind.
 fn captured(message: Message<'_>) -> Option<Captured<'_>> {
     let Message { bytes, tag, time, whole } = message;
+    let bytes = bytes.get_mut(HEADROOM..)?;
     let (header, frame) = bytes.split_first_chunk_mut::<{ Header::SHORT }>()?;
     if frame.len() < SHORTEST as usize {
         return None;
@@ -332,26 +382,30 @@ impl PacketIo for PacketPort {
         drops: &mut Drops,
     ) -> Delivered {
         let mut delivered = Delivered::default();
+        let vnet = u32::from(burst.source.header_len);
         for frame in frames {
-            // A packet whose data could not be read is empty.
-            if frame.len > self.max_frame.saturating_add(TAG) || frame.len < SHORTEST {
+            let len = frame.len.saturating_sub(vnet);
+            // A packet whose data could not be read is empty. How long segments are, the header says.
+            if vnet == 0 && len > self.max_frame.saturating_add(TAG) || len < SHORTEST {
                 drops.too_long += 1;
                 continue;
             }
-            let mut room = self.tx_queue.add(frame.len);
+            let mut room = self.tx_queue.add(len);
             if room.is_none() && self.stall.is_none() {
                 self.send(false);
-                room = self.tx_queue.add(frame.len);
+                room = self.tx_queue.add(len);
             }
-            match room {
-                Some(room) => {
-                    burst.gather(frame, Buf::of(room));
-                    self.staged = true;
-                    delivered.add(frame.len);
-                    self.mirrors.note_received(frame, burst);
-                }
-                None => drops.ring_full += 1,
-            }
+            let Some(room) = room else {
+                drops.ring_full += 1;
+                continue;
+            };
+            let behind = if vnet == 0 { Header::SHORT } else { 0 };
+            let (nothing, rest) = room.split_at_mut(behind);
+            nothing.fill(0);
+            burst.gather(frame, Buf::of(rest));
+            self.staged = true;
+            delivered.add(len);
+            self.mirrors.note_received(frame, burst);
         }
         self.mirrors.show_received(0);
         delivered
@@ -377,6 +431,10 @@ impl Backpressure for PacketPort {}
 impl Configure for PacketPort {
     fn set_max_frame(&mut self, bytes: u32) {
         self.max_frame = bytes;
+    }
+
+    fn takes_headers(&self) -> bool {
+        true
     }
 
     fn kernel_way(&self) -> Option<KernelWay> {

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
 use ringway_switch_port::{Drops, StallReason};
+use ringway_vnet::{Header, MAX_FRAME};
 
 use crate::patience::Patience;
 use crate::sys::{BATCH, Pieces};
@@ -13,7 +14,10 @@ use crate::sys::{BATCH, Pieces};
 /// Frames that may wait.
 const FRAMES: usize = 256;
 
-/// Frames to send, in their order.
+/// The longest frames that the kernel is to cut: room for so many.
+const WHOLE: usize = 16;
+
+/// Frames to send, in their order, each behind a virtio-net header of 10 bytes.
 #[derive(Debug)]
 pub struct TxQueue {
     socket: OwnedFd,
@@ -28,18 +32,21 @@ pub struct TxQueue {
 }
 
 impl TxQueue {
-    /// For frames of up to `max_frame` bytes.
+    /// For frames of up to `max_frame` bytes, and whole ones that are sent in such.
     pub fn new(socket: OwnedFd, max_frame: u32) -> TxQueue {
-        let memory = vec![0; FRAMES * max_frame as usize];
+        let frame = Header::SHORT + max_frame as usize;
+        // Untouched until so much is to be sent at once.
+        let memory = vec![0; (FRAMES * frame).max(WHOLE * (Header::SHORT + MAX_FRAME))];
         let (frames, patience) = (Vec::with_capacity(FRAMES), Patience::default());
         TxQueue { socket, memory, frames, sent: 0, lost: 0, too_long: 0, patience }
     }
 
-    /// Room for one more frame of `length` bytes; `None` while too many wait.
+    /// Room for one more frame of `length` bytes, and its virtio-net header of 10; `None` while too many
+    /// wait.
     #[inline]
     pub fn add(&mut self, length: u32) -> Option<&mut [u8]> {
         let start = self.frames.last().map_or(0, |last| last.end);
-        let frame = start..start + length as usize;
+        let frame = start..start + Header::SHORT + length as usize;
         let room = self.memory.get_mut(frame.clone()).filter(|_| self.frames.len() < FRAMES)?;
         self.frames.push(frame);
         Some(room)

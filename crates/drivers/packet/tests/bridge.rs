@@ -232,7 +232,8 @@ fn messages_are_asked_for_when_there_may_be_some() {
     assert_eq!(all(&mut port), 2);
 }
 
-/// A stack leaves checksums to the interface, which a veth pair does not compute.
+/// A stack leaves checksums to the interface, which a veth pair does not compute: they are completed, or
+/// a header says what is to be.
 #[test]
 fn checksums_are_completed() {
     if skip_without_root("checksums_are_completed") {
@@ -242,13 +243,20 @@ fn checksums_are_completed() {
     wire.a.run("ip addr add 10.5.0.1/24 dev a0");
     wire.a.run("ip neigh add 10.5.0.2 lladdr 02:00:00:00:00:02 dev a0");
     let socket = wire.a.enter(|| UdpSocket::bind("10.5.0.1:9").unwrap());
-    for open in [open, open_messages] {
+    for (open, header) in [(open as fn(&Wire) -> PacketPort, 0), (open_messages, 12)] {
         let mut port = open(&wire);
         let mut drops = Drops::default();
         for length in [1usize, 2, 777, 1472] {
             let payload: Vec<u8> = (0..length).map(|i| (i * 3) as u8).collect();
             assert_eq!(socket.send_to(&payload, "10.5.0.2:9").unwrap(), length);
-            let frames = collect_all(&mut port, 1, u32::MAX, &mut drops);
+            let mut frames = collect_all(&mut port, 1, u32::MAX, &mut drops);
+            // In messages, the receiver is told what is to be done.
+            if header > 0 {
+                let told = ringway_vnet::Header::parse(&frames[0][..header]).unwrap();
+                assert_eq!([told.flags as u16, told.csum_start, told.csum_offset], [1, 34, 6]);
+                frames[0].drain(..header);
+                ringway_vnet::consume(&told, &mut frames[0], 1514, &mut []).unwrap();
+            }
             let udp = &frames[0][34..42 + length];
             assert_eq!(udp[8..], payload);
             let pseudo = sum(&frames[0][26..34]) + sum(&[0, 17]) + sum(&udp[4..6]);

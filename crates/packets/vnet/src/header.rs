@@ -3,17 +3,17 @@
 use crate::Error;
 
 /// The checksum is partial: see `csum_start` and `csum_offset`.
-const NEEDS_CSUM: u8 = 1;
+pub(crate) const NEEDS_CSUM: u8 = 1;
 /// The checksum has been verified: nothing to do.
 const DATA_VALID: u8 = 2;
 
 const GSO_NONE: u8 = 0;
-const GSO_TCPV4: u8 = 1;
+pub(crate) const GSO_TCPV4: u8 = 1;
 const GSO_UDP: u8 = 3;
-const GSO_TCPV6: u8 = 4;
+pub(crate) const GSO_TCPV6: u8 = 4;
 const GSO_UDP_L4: u8 = 5;
 /// Added to the TCP types: the connection uses explicit congestion notification.
-const GSO_ECN: u8 = 0x80;
+pub(crate) const GSO_ECN: u8 = 0x80;
 
 /// A virtio-net header as it stands before a frame. Offsets count from the frame's first byte;
 /// numbers are in the machine's byte order.

@@ -24,6 +24,7 @@
 //! | `layers.rs` | where the headers of a frame begin |
 //! | `segment.rs` | a large frame into many |
 //! | `consume.rs` | what the header asks for, done |
+//! | `whole.rs` | what stays whole, for receivers that do the rest |
 //! | `partial_csum.rs` | what a frame without a header needs all the same |
 
 #![forbid(unsafe_code)]
@@ -34,11 +35,13 @@ mod header;
 mod layers;
 mod partial_csum;
 mod segment;
+mod whole;
 
 pub use consume::{Output, consume, consume_as_sent, consume_pieces, least_frames, most_frames};
 pub use header::{Gso, Header};
 pub use partial_csum::{BEGINNING, PartialCsum};
 pub use segment::{MAX_DATAGRAMS, Segments};
+pub use whole::{for_kernel, is_expressible};
 
 /// Longest frame that [`consume`] takes, in bytes: IP's longest packet with an Ethernet header
 /// and two VLAN tags.

@@ -17,6 +17,9 @@ pub const HEADER: usize = 16;
 /// Bytes of the pieces that frames of interfaces come in: what the buffers of other ports hold.
 pub(crate) const PIECE: u32 = 2048;
 
+/// Bytes of the first where that begins with a virtio-net header.
+const HEADED_PIECE: u32 = PIECE - 64;
+
 /// Shortest frame that has an Ethernet header.
 pub const SHORTEST: usize = 14;
 
@@ -201,6 +204,8 @@ pub struct Source {
     pub ring: usize,
     /// Bytes of virtio-net header in front of each of its frames.
     pub header_len: u8,
+    /// The headers are the kernel's: of a frame there were, or would be, segments of `gso_size`.
+    pub as_sent: bool,
 }
 
 /// A buffer with the bytes used in it.
@@ -246,6 +251,19 @@ impl<'a> Burst<'a> {
             rest = behind;
         }
         self.push(rest, rest.size());
+    }
+
+    /// The same with a virtio-net header in front, whose length the burst's source says. The first piece
+    /// is shorter, so that a longer header, or a tag, has room beside it.
+    #[inline]
+    pub fn push_headed(&mut self, buf: Buf<'a>) {
+        match buf.part(0, HEADED_PIECE).zip(buf.skip(HEADED_PIECE)) {
+            Some((first, rest)) if rest.size() > 0 => {
+                self.push(first, HEADED_PIECE);
+                self.push_in_pieces(rest);
+            }
+            _ => drop(self.push(buf, buf.size())),
+        }
     }
 
     /// Adds an empty piece to a packet that has one already.
@@ -402,11 +420,11 @@ impl<'a> Burst<'a> {
     /// Puts a packet together in `to`, which has room for all of its bytes.
     #[inline]
     pub fn gather(&self, frame: &Frame, to: Buf<'_>) {
-        let mut at = 0;
+        let (mut at, begin) = (0, self.source.header_len.into());
         for (from, len) in self.pieces(frame) {
             let Some(to) = to.skip(at) else { break };
             // No piece is longer than a packet may be, and that fits.
-            at += frame.copy_piece((at == 0).then_some(0), from, *len, &to).unwrap_or(0);
+            at += frame.copy_piece((at == 0).then_some(begin), from, *len, &to).unwrap_or(0);
         }
     }
 

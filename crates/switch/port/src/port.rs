@@ -123,6 +123,12 @@ pub trait Configure {
     /// longer ones: for ports where it is not buffers but an interface that says how long they may be.
     fn set_max_frame(&mut self, _bytes: u32) {}
 
+    /// Whether the port takes bursts without virtio-net headers, and others with headers of 10 bytes that
+    /// the kernel can be given: it sends frames whole, and the kernel cuts and sums them.
+    fn takes_headers(&self) -> bool {
+        false
+    }
+
     /// The way to the port of a program in the kernel that may forward in its place, if there is such a
     /// program where the port receives.
     fn kernel_way(&self) -> Option<KernelWay> {

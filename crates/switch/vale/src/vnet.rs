@@ -8,7 +8,10 @@ use std::{iter, mem};
 
 use ringway_fastpath::SEGMENT_HEADERS;
 use ringway_region::Buf;
-use ringway_vnet::{Error, Header, MAX_FRAME, Output, consume_pieces, least_frames, most_frames};
+use ringway_vnet::{
+    Error, Header, MAX_FRAME, Output, consume_as_sent, consume_pieces, for_kernel, least_frames,
+    most_frames,
+};
 
 use crate::{budget::Budget, config::PortConfig, forward::BridgePort};
 use ringway_switch_port::{Burst, Delivered, Drops, Frame, Room, Source};
@@ -47,8 +50,26 @@ impl Converter {
             segments: vec![0; 2 * MAX_FRAME].into(),
         });
         let source = Source { header_len: to.config.header_len, ..burst.source };
+        let of_kernel = Source { header_len: Header::SHORT as u8, ..burst.source };
+        let takes_whole = to.takes_whole(burst);
         let mut delivered = Delivered::default();
         for frame in run {
+            if takes_whole {
+                let mut whole = mem::take(&mut self.spare).recycle(of_kernel);
+                whole.serial = burst.serial;
+                let first = keep_whole(frame, burst, to.config.max_frame, memory, &mut whole);
+                if let Some(bytes) = first {
+                    budget.charge(Delivered { packets: 1, bytes }, 1);
+                    let Delivered { packets, bytes } =
+                        to.port.deliver(ring, &whole.frames, &whole, &mut to.totals.drops);
+                    delivered.packets += packets;
+                    delivered.bytes += bytes;
+                }
+                self.spare = whole.recycle(source);
+                if first.is_some() {
+                    continue;
+                }
+            }
             // Nothing is done for what is refused or finds no room.
             let Ok(least) = least_slots(&to.config, frame, burst) else {
                 drops.bad_offload += 1;
@@ -85,8 +106,14 @@ impl Converter {
 impl BridgePort {
     /// Whether the segments of one packet could all be delivered: it is all or nothing.
     fn fits(&mut self, ring: usize, converted: &Burst<'_>) -> bool {
-        let segments = converted.frames.len();
-        segments <= 1 || self.port.has_room(ring, segments as u32, converted)
+        let slots = converted.pieces.len();
+        converted.frames.len() <= 1 || self.port.has_room(ring, slots as u32, converted)
+    }
+
+    /// Whether the kernel does for it what the headers of `burst` ask for. Its monitors see what a wire would
+    /// have.
+    fn takes_whole(&self, burst: &Burst<'_>) -> bool {
+        burst.source.header_len != 0 && self.copies == 1 && self.port.takes_headers()
     }
 }
 
@@ -145,6 +172,32 @@ fn exchange<'a>(
     Ok(())
 }
 
+/// Adds a packet to `whole` as the kernel sends it, if it can; returns how much of it was looked at.
+fn keep_whole<'a>(
+    frame: &Frame,
+    burst: &Burst<'a>,
+    max_frame: u32,
+    memory: &'a mut Memory,
+    whole: &mut Burst<'a>,
+) -> Option<u64> {
+    let ((first, len), others) = burst.behind_header(frame)?;
+    let header = header_of(frame, burst).filter(|header| len > 0 && !header.is_plain())?;
+    let there = frame.moved_len(len) as usize;
+    let slot = memory.packet.get_mut(..Header::SHORT + there)?;
+    let (to_header, begin) = slot.split_at_mut(Header::SHORT);
+    copy_begin(frame, &first, len, begin).ok()?;
+    let length = there + others.iter().map(|(_, len)| *len as usize).sum::<usize>();
+    let (header, as_sent) = (header.shifted(-frame.skip), burst.source.as_sent);
+    let header = for_kernel(&header, begin, length, max_frame as usize, as_sent)?;
+    to_header.copy_from_slice(&header.emit()[..Header::SHORT]);
+    whole.push_private(slot);
+    for &(buf, len) in others {
+        whole.push(buf, len);
+    }
+    whole.end_converted(frame, 0);
+    Some(there as u64)
+}
+
 /// The sender's header.
 fn header_of(frame: &Frame, burst: &Burst<'_>) -> Option<Header> {
     let (start, _) = burst.pieces(frame).first()?;
@@ -165,6 +218,10 @@ pub(crate) fn further_segments(frame: &Frame, burst: &Burst<'_>) -> u32 {
 fn least_slots(to: &PortConfig, frame: &Frame, burst: &Burst<'_>) -> Result<u32, Error> {
     if to.header_len != 0 || burst.source.header_len == 0 {
         return Ok(1);
+    }
+    // Segments take no fewer slots than the frame, but for the header.
+    if burst.source.as_sent {
+        return Ok(u32::from(frame.count).saturating_sub(1).max(1));
     }
     let header = header_of(frame, burst).ok_or(Error::BadHeader)?;
     let least = least_frames(&header, frame.len as usize, to.max_frame as usize)?;
@@ -224,7 +281,13 @@ fn strip<'a>(
         }
     }
     let begin = pieces.clone().enumerate().next().map_or(0, length);
-    match consume_pieces(&header, packet, begin, max_frame as usize, &mut memory.segments)? {
+    let (as_sent, segments) = (burst.source.as_sent, &mut memory.segments);
+    let output = if as_sent {
+        consume_as_sent(&header, packet, segments)
+    } else {
+        consume_pieces(&header, packet, begin, max_frame as usize, segments)
+    };
+    match output? {
         Output::InPlace => {
             let mut rest = packet;
             for piece in pieces.enumerate() {
@@ -235,7 +298,10 @@ fn strip<'a>(
         }
         Output::Segments(segments) => {
             for segment in segments.frames(&mut memory.segments) {
-                converted.push_private(segment);
+                match as_sent {
+                    true => converted.push_in_pieces(Buf::of(segment)),
+                    false => converted.push_private(segment),
+                }
                 converted.end_converted(frame, 0);
             }
         }

@@ -299,7 +299,7 @@ impl Worker {
             beside,
             ..
         } = source;
-        let from = Source { port: index, ring, header_len: config.header_len };
+        let from = Source { port: index, ring, header_len: config.header_len, as_sent: false };
         let can_wait = port.can_wait();
         let mut burst = std::mem::take(&mut self.spare).recycle(from);
         burst.limit = budget.burst_bytes();
@@ -415,6 +415,12 @@ impl Worker {
         }
         let before = totals.sent_bytes;
         account(&burst.frames[..sent], totals);
+        if burst.source.as_sent {
+            // An interface's bytes are those on the wire.
+            let frames =
+                burst.frames.iter().take(sent).filter(|frame| frame.len > 0).count() as u64;
+            totals.sent_bytes -= frames * u64::from(burst.source.header_len);
+        }
         if *is_limited && let Some(rate) = rate {
             rate.pay(&burst, sent);
         }

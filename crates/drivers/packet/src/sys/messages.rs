@@ -10,6 +10,9 @@ pub const MESSAGES: usize = 32;
 /// Bytes of each at most: the longest frame that the kernel makes, and what is in front of it.
 const ROOM: usize = 66 << 10;
 
+/// Bytes that are free in front of each: for a longer header, and a tag.
+pub const HEADROOM: usize = 6;
+
 /// Room for control messages with `tpacket_auxdata` and `timespec`, aligned as the kernel wants it.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
@@ -31,6 +34,7 @@ pub struct Messages {
 
 /// One of them.
 pub struct Message<'a> {
+    /// The free bytes, and then the message.
     pub bytes: &'a mut [u8],
     /// The VLAN tag that was taken out of the frame.
     pub tag: Option<[u8; 4]>,
@@ -55,7 +59,9 @@ impl Messages {
         let rooms = self.memory.chunks_exact_mut(ROOM);
         let places = messages.iter_mut().zip(&mut vectors).zip(&mut controls);
         for (((message, vector), control), room) in places.zip(rooms) {
-            vector.write(libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: ROOM });
+            let room = &mut room[HEADROOM..];
+            let (iov_base, iov_len) = (room.as_mut_ptr().cast(), room.len());
+            vector.write(libc::iovec { iov_base, iov_len });
             // SAFETY: all zeros are a message without address and data.
             let header = unsafe { &mut message.assume_init_mut().msg_hdr };
             (header.msg_iov, header.msg_iovlen) = (vector.as_mut_ptr(), 1);
@@ -87,8 +93,8 @@ impl Messages {
     pub fn from(&mut self, first: usize) -> impl Iterator<Item = Message<'_>> {
         let rooms = self.memory.chunks_exact_mut(ROOM).zip(&self.received).skip(first);
         rooms.map(|(room, &(length, Beside { tag, time }))| {
-            let (bytes, _) = room.split_at_mut(length.min(ROOM));
-            Message { bytes, tag, time, whole: length <= ROOM }
+            let (bytes, _) = room.split_at_mut((HEADROOM + length).min(ROOM));
+            Message { bytes, tag, time, whole: HEADROOM + length <= ROOM }
         })
     }
 }

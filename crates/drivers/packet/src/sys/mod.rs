@@ -10,7 +10,7 @@ pub mod socket;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-pub use messages::{MESSAGES, Message, Messages, time_messages};
+pub use messages::{HEADROOM, MESSAGES, Message, Messages, time_messages};
 pub use pieces::Pieces;
 pub use ring_memory::RingMemory;
 
