@@ -148,6 +148,8 @@ impl PacketPort {
 
 /// Bytes of a VLAN tag, and of the addresses in front of it.
 const TAG: u32 = 4;
+/// The tag that AF_PACKET takes in a frame beyond the MTU.
+const LONGER: [u8; 2] = (libc::ETH_P_8021Q as u16).to_be_bytes();
 const ADDRESSES: usize = 12;
 
 /// Adds a frame, or those that it consists of, to a burst; how many. `None`, with nothing done, if
@@ -329,6 +331,14 @@ fn captured(message: Message<'_>) -> Option<Captured<'_>> {
     Some(Captured { data, header, tag, whole, time, by_hardware: false, next: 0 })
 }
 
+impl PacketPort {
+    /// Whether a frame is longer than the interface's by a tag alone.
+    #[cold]
+    fn fits_with_tag(&self, frame: &Frame, len: u32) -> bool {
+        len - self.max_frame <= TAG && frame.header()[ADDRESSES..][..2] == LONGER
+    }
+}
+
 impl PacketIo for PacketPort {
     fn collect<'a>(&'a mut self, _ring: usize, burst: &mut Burst<'a>, drops: &mut Drops) -> u32 {
         if self.stall.as_mut().is_some_and(TxStall::turn) {
@@ -386,7 +396,7 @@ impl PacketIo for PacketPort {
         for frame in frames {
             let len = frame.len.saturating_sub(vnet);
             // A packet whose data could not be read is empty. How long segments are, the header says.
-            if vnet == 0 && len > self.max_frame.saturating_add(TAG) || len < SHORTEST {
+            if vnet == 0 && len > self.max_frame && !self.fits_with_tag(frame, len) || len < SHORTEST {
                 drops.too_long += 1;
                 continue;
             }

@@ -292,19 +292,27 @@ fn what_is_delivered_is_on_the_wire() {
     assert!(a.receive_all(1) == odd[2..]);
     assert_eq!(drops, Drops { too_long: 2, ..Drops::default() });
 
-    // A frame of that length without a tag is refused by the kernel.
-    assert_eq!(deliver(&mut port, &[frame(4, 1518), frame(5, 60)], &mut drops), (2, 1578));
+    // Only this tag's bytes come on top: the kernel would refuse the others.
+    let provider = tagged(&frame(4, 1514), 0x88a8, 7);
+    let longer = [frame(4, 1515), frame(4, 1518), provider, frame(5, 60)];
+    assert_eq!(deliver(&mut port, &longer, &mut drops), (1, 60));
     assert!(a.receive_all(1) == [frame(5, 60)]);
-    look(&mut port, u32::MAX, &mut drops);
-    assert_eq!(drops, Drops { too_long: 3, ..Drops::default() });
-    assert_eq!(deliver(&mut port, &[frame(4, 1518)], &mut drops), (1, 1518));
-    (0..2).for_each(|_| port.count_lost(&mut drops));
-    assert_eq!(drops, Drops { too_long: 4, ..Drops::default() });
+    assert_eq!(drops, Drops { too_long: 5, ..Drops::default() });
 
     port.set_max_frame(100);
-    assert_eq!(deliver(&mut port, &[frame(6, 104), frame(7, 105)], &mut drops), (1, 104));
-    assert!(a.receive_all(1) == [frame(6, 104)]);
-    assert_eq!(drops, Drops { too_long: 5, ..Drops::default() });
+    let frames = [frame(6, 100), frame(7, 101), tagged(&frame(8, 100), 0x8100, 7)];
+    assert_eq!(deliver(&mut port, &frames, &mut drops), (2, 204));
+    assert!(a.receive_all(2) == [frames[0].clone(), frames[2].clone()]);
+    assert_eq!(drops, Drops { too_long: 6, ..Drops::default() });
+
+    // The interface has learned of a shorter MTU before the switch has.
+    port.set_max_frame(1514);
+    wire.a.run("ip link set a0 mtu 1000");
+    wire.b.run("ip link set b0 mtu 1000");
+    assert_eq!(deliver(&mut port, &[frame(9, 1514), frame(9, 60)], &mut drops), (2, 1574));
+    assert!(a.receive_all(1) == [frame(9, 60)]);
+    (0..2).for_each(|_| port.count_lost(&mut drops));
+    assert_eq!(drops, Drops { too_long: 7, ..Drops::default() });
     assert_eq!((port.tx_rings(), port.rx_rings(), port.receives()), (1, 1, true));
     assert_eq!((port.kernel_way(), open_messages(&wire).kernel_way()), (None, Some(WAY)));
 }
