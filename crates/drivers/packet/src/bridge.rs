@@ -395,8 +395,10 @@ impl PacketIo for PacketPort {
         let vnet = u32::from(burst.source.header_len);
         for frame in frames {
             let len = frame.len.saturating_sub(vnet);
-            // A packet whose data could not be read is empty. How long segments are, the header says.
-            if vnet == 0 && len > self.max_frame && !self.fits_with_tag(frame, len) || len < SHORTEST {
+            // How long segments are, the header says.
+            let fits = vnet != 0 || len <= self.max_frame || self.fits_with_tag(frame, len);
+            // A packet whose data could not be read is empty.
+            if !fits || len < SHORTEST {
                 drops.too_long += 1;
                 continue;
             }
