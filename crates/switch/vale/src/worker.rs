@@ -416,10 +416,7 @@ impl Worker {
         let before = totals.sent_bytes;
         account(&burst.frames[..sent], totals);
         if burst.source.as_sent {
-            // An interface's bytes are those on the wire.
-            let frames =
-                burst.frames.iter().take(sent).filter(|frame| frame.len > 0).count() as u64;
-            totals.sent_bytes -= frames * u64::from(burst.source.header_len);
+            totals.sent_bytes -= kernels_headers(&burst, sent);
         }
         if *is_limited && let Some(rate) = rate {
             rate.pay(&burst, sent);
@@ -580,6 +577,15 @@ impl Worker {
             }
         }
     }
+}
+
+/// Bytes of the headers that an interface's first `sent` frames have for the switch alone: its bytes are those on the
+/// wire.
+#[cold]
+#[inline(never)]
+fn kernels_headers(burst: &Burst<'_>, sent: usize) -> u64 {
+    let frames = burst.frames[..sent].iter().filter(|frame| frame.len > 0).count();
+    frames as u64 * u64::from(burst.source.header_len)
 }
 
 /// A worker without work.
