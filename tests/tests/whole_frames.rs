@@ -4,7 +4,7 @@
 use std::{
     fs::File,
     io::{Read, Write},
-    net::{TcpListener, TcpStream},
+    net::{IpAddr, TcpListener, TcpStream},
     sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     thread,
     time::Duration,
@@ -109,18 +109,46 @@ impl Seen {
     }
 }
 
-/// Random bytes to each other's, both ways at once; every byte arrives.
-fn exchange_files(containers: &[Container; 2]) {
+/// Ends the forwarding, also when what goes on meanwhile fails.
+struct Until<'a>(&'a Seen);
+
+impl Drop for Until<'_> {
+    fn drop(&mut self) {
+        self.0.end.store(true, Relaxed);
+    }
+}
+
+/// Gives both an address of IPv6, `fd08::1` and `fd08::2`, and some inside of tunnels: `10.9.0.1` and `.2`; `10.9.1.1` with
+/// the checksum of the outer UDP; `fd09::1` inside of IPv6.
+fn add_addresses(containers: &[Container; 2]) {
+    for (own, other, container) in [(1, 2, &containers[0]), (2, 1, &containers[1])] {
+        container.netns.run(&format!(
+            "sysctl -qw net.ipv6.conf.all.disable_ipv6=0
+             ip addr add fd08::{own}/64 dev eth0 nodad
+             ip neigh replace fd08::{other} lladdr 02:00:00:00:00:0{other} dev eth0
+             ip link add vx0 type vxlan id 7 remote 10.8.0.{other} dstport 4789 dev eth0
+             ip link add vx1 type vxlan id 8 remote 10.8.0.{other} dstport 4790 udpcsum dev eth0
+             ip link add vx2 type vxlan id 9 remote fd08::{other} dstport 4791 dev eth0
+             ip addr add 10.9.0.{own}/24 dev vx0 && ip link set vx0 up
+             ip addr add 10.9.1.{own}/24 dev vx1 && ip link set vx1 up
+             ip addr add fd09::{own}/64 dev vx2 nodad && ip link set vx2 up"
+        ));
+    }
+}
+
+/// Random bytes to each other's address, `network` and a number, both ways at once; every byte arrives.
+fn exchange_files(containers: &[Container; 2], network: &str) {
     let [one, other] = [0u8, 1].map(|number| {
         let mut random = File::open("/dev/urandom").unwrap();
         let mut file = vec![0; FILE];
         random.read_exact(&mut file).unwrap();
         let [to, from] = [number, 1 - number].map(usize::from).map(|at| &containers[at].netns);
-        let address = format!("10.8.0.{}:77", number + 1);
-        let listener = to.enter(|| TcpListener::bind(&address).unwrap());
-        let sender = from.enter(|| TcpStream::connect(&address).unwrap());
+        let address: IpAddr = format!("{network}{}", number + 1).parse().unwrap();
+        let listener = to.enter(|| TcpListener::bind((address, 77)).unwrap());
+        let sender = from.enter(|| TcpStream::connect((address, 77)).unwrap());
         let receiver = listener.accept().unwrap().0;
         receiver.set_read_timeout(Some(LIMIT)).unwrap();
+        sender.set_write_timeout(Some(LIMIT)).unwrap();
         (file, sender, receiver)
     });
     thread::scope(|scope| {
@@ -152,10 +180,9 @@ fn a_program_with_headers_passes_whole_frames_on() {
             let ports = ["vale0:p", "vale1:q"].map(|name| port(&control, name, header_len));
             let seen = Seen::default();
             thread::scope(|scope| {
-                let forwarder = scope.spawn(|| seen.forward(ports, header_len as usize));
-                exchange_files(&containers);
-                seen.end.store(true, Relaxed);
-                forwarder.join().unwrap();
+                scope.spawn(|| seen.forward(ports, header_len as usize));
+                let _until = Until(&seen);
+                exchange_files(&containers, "10.8.0.");
             });
             let (large, longest) = (seen.large.load(Relaxed), seen.longest.load(Relaxed));
             match header_len {
@@ -163,6 +190,39 @@ fn a_program_with_headers_passes_whole_frames_on() {
                 _ => assert!(longest > 10_000 && large > 100, "{large}, {longest} bytes"),
             }
             assert_eq!(seen.odd.load(Relaxed), 0, "of {large}");
+        }
+    });
+}
+
+/// Of IPv6, and inside of a tunnel, which no header can tell of.
+#[test]
+fn other_networks_pass_a_program_with_headers() {
+    if skip_without_root("other_networks_pass_a_program_with_headers") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("other_networks_pass_a_program_with_headers", |_| {
+        let control = Control::connect().unwrap();
+        let here = Netns::quiet("rww");
+        let containers = containers(&here, &control);
+        add_addresses(&containers);
+        let networks =
+            [("fd08::", true), ("10.9.0.", false), ("10.9.1.", false), ("fd09::", false)];
+        for (network, stays_whole) in networks {
+            let ports = ["vale0:p", "vale1:q"].map(|name| port(&control, name, 12));
+            let seen = Seen::default();
+            thread::scope(|scope| {
+                scope.spawn(|| seen.forward(ports, 12));
+                let _until = Until(&seen);
+                exchange_files(&containers, network);
+                let ping = format!("ping -q -i 0.2 -c 3 -w 20 -s 60000 {network}2");
+                containers[0].netns.run(&ping);
+            });
+            let (large, longest) = (seen.large.load(Relaxed), seen.longest.load(Relaxed));
+            let is_whole = large > 100 && longest > 10_000;
+            assert_eq!(is_whole, stays_whole, "{network}: {large}, {longest} bytes");
+            let drops = totals(&control, "vale0:c0").drops;
+            assert_eq!((drops.too_long, drops.bad_offload), (0, 0), "{network}");
         }
     });
 }

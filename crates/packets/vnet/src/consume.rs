@@ -3,7 +3,9 @@
 use crate::{
     Error, Gso, Header, MAX_FRAME, Segments,
     checksum::{finish_nonzero, sum},
-    segment::{Limit, MAX_DATAGRAMS, segment},
+    layers::{Layers, Network},
+    segment::{Limit, MAX_DATAGRAMS, cut, protocol, segment},
+    tunnel::{Outers, find},
 };
 
 /// Where the result is.
@@ -36,8 +38,21 @@ pub fn consume(
 /// frame had them, or would have sent them. Only where that is less than the headers they are as
 /// long as these.
 pub fn consume_as_sent(header: &Header, frame: &mut [u8], out: &mut [u8]) -> Result<Output, Error> {
-    let payload = Some(header.gso_size.into());
-    finish(header, frame, frame.len(), Limit { frame: MAX_FRAME, payload }, out)
+    let limit = Limit { frame: MAX_FRAME, payload: Some(header.gso_size.into()) };
+    match inside(header, frame)? {
+        Some((gso, layers, outers)) => {
+            cut(frame, layers, &outers, gso, limit, out).map(Output::Segments)
+        }
+        None => finish(header, frame, frame.len(), limit, out),
+    }
+}
+
+/// The headers of a frame that is to be cut and is in a tunnel. The checksum of what is inside is what such a header has.
+fn inside(header: &Header, frame: &[u8]) -> Result<Option<(Gso, Layers, Outers)>, Error> {
+    let Some((gso, (transport, _))) = header.gso()?.zip(header.checksum()) else { return Ok(None) };
+    let is_tunnel = Network::find(frame).is_some_and(|outer| outer.transport < transport);
+    let found = if is_tunnel { find(frame, protocol(gso), transport) } else { None };
+    Ok(found.filter(|_| frame.len() <= MAX_FRAME).map(|(layers, outers)| (gso, layers, outers)))
 }
 
 /// As [`consume`], for a frame that came in pieces, of which the first had `first` bytes: it is

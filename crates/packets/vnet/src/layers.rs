@@ -1,6 +1,9 @@
 //! Where the headers of a frame begin.
 
-use crate::Error;
+use crate::{
+    Error,
+    checksum::{finish, sum},
+};
 
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
@@ -51,29 +54,61 @@ impl Network {
         while ip < 14 + 2 * 4 && TAGS.contains(&word(ip - 2)?) {
             ip += 4;
         }
-        let (v6, transport, carries) = match (word(ip - 2)?, byte(ip)? >> 4) {
-            (IPV4, 4) => {
-                let is_fragment = word(ip + 6)? & 0x3fff != 0;
+        let network = Network::at(frame, ip)?;
+        (word(ip - 2)? == if network.v6 { IPV6 } else { IPV4 }).then_some(network)
+    }
+
+    /// IP that begins at `ip`, by its version.
+    pub fn at(frame: &[u8], ip: usize) -> Option<Network> {
+        let byte = |at: usize| frame.get(at).copied();
+        let (v6, transport, carries) = match byte(ip)? >> 4 {
+            4 => {
+                let is_fragment = u16::from_be_bytes([byte(ip + 6)?, byte(ip + 7)?]) & 0x3fff != 0;
                 let length = usize::from(byte(ip)? & 0xf) * 4;
                 if is_fragment || length < 20 {
                     return None;
                 }
                 (false, ip + length, byte(ip + 9)?)
             }
-            (IPV6, 6) => (true, ip + 40, byte(ip + 6)?),
+            6 => (true, ip + 40, byte(ip + 6)?),
             _ => return None,
         };
         Some(Network { v6, ip, transport, carries })
+    }
+
+    /// The same in a frame in which there are `bytes` more before it.
+    pub fn moved(self, bytes: usize) -> Network {
+        Network { ip: self.ip + bytes, transport: self.transport + bytes, ..self }
+    }
+
+    /// The addresses, of a frame or its beginning.
+    pub fn addresses<'f>(&self, frame: &'f [u8]) -> &'f [u8] {
+        &frame[self.ip..][if self.v6 { 8..40 } else { 12..20 }]
+    }
+
+    /// Makes length, identification and checksum right of segment number `index`.
+    pub fn set_length(&self, segment: &mut [u8], index: usize) {
+        let length = segment.len();
+        let ip = &mut segment[self.ip..self.transport];
+        let mut put = |at: usize, bytes: [u8; 2]| ip[at..at + 2].copy_from_slice(&bytes);
+        if self.v6 {
+            put(4, ((length - self.transport) as u16).to_be_bytes());
+            return;
+        }
+        put(2, ((length - self.ip) as u16).to_be_bytes());
+        put(10, [0, 0]);
+        let identification = u16::from_be_bytes([ip[4], ip[5]]).wrapping_add(index as u16);
+        ip[4..6].copy_from_slice(&identification.to_be_bytes());
+        let checksum = finish(sum(ip));
+        ip[10..12].copy_from_slice(&checksum);
     }
 }
 
 /// The headers of a frame by their offsets, which ascend and lie inside the frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layers {
-    pub v6: bool,
-    pub ip: usize,
+    pub network: Network,
     pub protocol: Protocol,
-    pub transport: usize,
     pub payload: usize,
 }
 
@@ -86,14 +121,19 @@ impl Layers {
     }
 
     fn walk(frame: &[u8], protocol: Protocol) -> Option<Layers> {
-        let Network { v6, ip, transport, carries } = Network::find(frame)?;
+        Self::behind(frame, Network::find(frame)?, protocol)
+    }
+
+    /// The headers of `protocol` behind this IP.
+    pub fn behind(frame: &[u8], network: Network, protocol: Protocol) -> Option<Layers> {
+        let transport = network.transport;
         let byte = |at: usize| frame.get(at).copied();
         let (length, shortest) = match protocol {
             Protocol::Tcp => (usize::from(byte(transport + 12)? >> 4) * 4, 20),
             Protocol::Udp => (8, 8),
         };
         let payload = transport + length;
-        (carries == protocol.number() && length >= shortest && payload <= frame.len())
-            .then_some(Layers { v6, ip, protocol, transport, payload })
+        (network.carries == protocol.number() && length >= shortest && payload <= frame.len())
+            .then_some(Layers { network, protocol, payload })
     }
 }

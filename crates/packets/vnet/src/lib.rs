@@ -24,6 +24,7 @@
 //! | `layers.rs` | where the headers of a frame begin |
 //! | `segment.rs` | a large frame into many |
 //! | `consume.rs` | what the header asks for, done |
+//! | `tunnel.rs` | the headers around those that a frame inside of a tunnel has |
 //! | `whole.rs` | what stays whole, for receivers that do the rest |
 //! | `partial_csum.rs` | what a frame without a header needs all the same |
 
@@ -35,6 +36,7 @@ mod header;
 mod layers;
 mod partial_csum;
 mod segment;
+mod tunnel;
 mod whole;
 
 pub use consume::{Output, consume, consume_as_sent, consume_pieces, least_frames, most_frames};

@@ -6,7 +6,8 @@ use std::slice::ChunksMut;
 use crate::{
     Error, Gso,
     checksum::{finish, finish_nonzero, sum},
-    layers::{Layers, Protocol},
+    layers::{Layers, Network, Protocol},
+    tunnel::Outers,
 };
 
 /// TCP flags that belong to the end of the data: FIN and PSH.
@@ -48,6 +49,14 @@ pub(crate) struct Limit {
     pub payload: Option<usize>,
 }
 
+/// What is cut.
+pub(crate) fn protocol(gso: Gso) -> Protocol {
+    match gso {
+        Gso::TcpV4 | Gso::TcpV6 => Protocol::Tcp,
+        Gso::Udp | Gso::UdpL4(_) => Protocol::Udp,
+    }
+}
+
 /// Writes `frame`, whose headers are among its `first` bytes, to `out` in segments of up to
 /// `limit`. Nothing is promised about `out` when that fails.
 pub(crate) fn segment(
@@ -57,12 +66,21 @@ pub(crate) fn segment(
     limit: Limit,
     out: &mut [u8],
 ) -> Result<Segments, Error> {
-    let protocol = match gso {
-        Gso::TcpV4 | Gso::TcpV6 => Protocol::Tcp,
-        Gso::Udp | Gso::UdpL4(_) => Protocol::Udp,
-    };
-    let layers = Layers::find(frame.get(..first).unwrap_or(frame), protocol)?;
-    if layers.v6 && gso == Gso::TcpV4 || !layers.v6 && gso == Gso::TcpV6 {
+    let layers = Layers::find(frame.get(..first).unwrap_or(frame), protocol(gso))?;
+    cut(frame, layers, &Outers::default(), gso, limit, out)
+}
+
+/// The same of a frame with these headers.
+pub(crate) fn cut(
+    frame: &[u8],
+    layers: Layers,
+    outers: &Outers,
+    gso: Gso,
+    limit: Limit,
+    out: &mut [u8],
+) -> Result<Segments, Error> {
+    let Network { v6, ip, .. } = layers.network;
+    if v6 && gso == Gso::TcpV4 || !v6 && gso == Gso::TcpV6 {
         return Err(Error::BadFrame);
     }
     let (headers, payload) = frame.split_at(layers.payload);
@@ -71,7 +89,7 @@ pub(crate) fn segment(
     if matches!(gso, Gso::UdpL4(size) if too_many(size)) {
         return Err(Error::TooMany);
     }
-    let room = limit.frame.min(layers.ip + 0xffff).saturating_sub(headers.len());
+    let room = limit.frame.min(ip + 0xffff).saturating_sub(headers.len());
     let step = match gso {
         Gso::UdpL4(size) if usize::from(size) > room => return Err(Error::NoRoom),
         Gso::UdpL4(size) => size.into(),
@@ -92,6 +110,7 @@ pub(crate) fn segment(
         to_payload.copy_from_slice(&payload[i * step..][..to_payload.len()]);
         let place = Place { index: i, offset: i * step, last: i + 1 == count };
         fix(segment, &layers, place);
+        outers.fix(segment, i);
     }
     Ok(Segments { size, total })
 }
@@ -106,20 +125,9 @@ struct Place {
 
 /// Makes the headers of a segment, which are those of the large frame, its own.
 fn fix(segment: &mut [u8], layers: &Layers, place: Place) {
-    let (to_transport, transport) = segment.split_at_mut(layers.transport);
-    let ip = &mut to_transport[layers.ip..];
-    let length = transport.len();
-    let addresses = if layers.v6 {
-        put(ip, 4, &(length as u16).to_be_bytes());
-        &ip[8..40]
-    } else {
-        let identification = u16::from_be_bytes([ip[4], ip[5]]).wrapping_add(place.index as u16);
-        put(ip, 2, &((ip.len() + length) as u16).to_be_bytes());
-        put(ip, 4, &identification.to_be_bytes());
-        put(ip, 10, &[0, 0]);
-        put(ip, 10, &finish(sum(ip)));
-        &ip[12..20]
-    };
+    layers.network.set_length(segment, place.index);
+    let (before, transport) = segment.split_at_mut(layers.network.transport);
+    let (length, addresses) = (transport.len(), layers.network.addresses(before));
     match layers.protocol {
         Protocol::Tcp => {
             let sequence =

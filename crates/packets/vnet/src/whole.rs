@@ -22,11 +22,11 @@ pub fn is_expressible(header: &Header, begin: &[u8]) -> bool {
     };
     let Ok(layers) = Layers::find(begin, protocol) else { return false };
     let is_family = match header.gso() {
-        Ok(Some(Gso::TcpV4)) => !layers.v6,
-        Ok(Some(Gso::TcpV6)) => layers.v6,
+        Ok(Some(Gso::TcpV4)) => !layers.network.v6,
+        Ok(Some(Gso::TcpV6)) => layers.network.v6,
         _ => true,
     };
-    let sums = Some((layers.transport, layers.transport + protocol.checksum()));
+    let sums = Some((layers.network.transport, layers.network.transport + protocol.checksum()));
     is_family && header.gso_size > 0 && header.checksum() == sums
 }
 
@@ -65,9 +65,9 @@ pub fn for_kernel(
             let layers = Layers::find(begin, Protocol::Tcp).ok()?;
             let room = max_frame.checked_sub(layers.payload).filter(|room| *room > 0)?;
             let asked = usize::from(header.gso_size);
-            let is_odd = layers.ip != ETHERNET
-                || layers.v6 != (gso == Gso::TcpV6)
-                || length - layers.ip > 0xffff
+            let is_odd = layers.network.ip != ETHERNET
+                || layers.network.v6 != (gso == Gso::TcpV6)
+                || length - layers.network.ip > 0xffff
                 || as_sent && !(1..=room).contains(&asked);
             if is_odd {
                 return None;
@@ -77,14 +77,14 @@ pub fn for_kernel(
             let checksum = Header {
                 flags: NEEDS_CSUM,
                 hdr_len: layers.payload as u16,
-                csum_start: layers.transport as u16,
+                csum_start: layers.network.transport as u16,
                 csum_offset: Protocol::Tcp.checksum() as u16,
                 ..Header::default()
             };
             if length - layers.payload <= size {
                 return Some(checksum);
             }
-            let kind = if layers.v6 { GSO_TCPV6 } else { GSO_TCPV4 };
+            let kind = if layers.network.v6 { GSO_TCPV6 } else { GSO_TCPV4 };
             let gso_type = kind | header.gso_type & GSO_ECN;
             Some(Header { gso_type, gso_size: size as u16, ..checksum })
         }
@@ -96,20 +96,20 @@ pub fn for_kernel(
 /// Puts the lengths of a TCP frame of `length` bytes into its headers, and its pseudo header's sum.
 fn set_lengths(begin: &mut [u8], layers: &Layers, length: usize) {
     let mut put = |at: usize, bytes: [u8; 2]| begin[at..at + 2].copy_from_slice(&bytes);
-    let tcp = (length - layers.transport) as u16;
-    let addresses = if layers.v6 {
-        put(layers.ip + 4, ((length - layers.ip - 40) as u16).to_be_bytes());
-        layers.ip + 8..layers.ip + 40
+    let tcp = (length - layers.network.transport) as u16;
+    let addresses = if layers.network.v6 {
+        put(layers.network.ip + 4, ((length - layers.network.ip - 40) as u16).to_be_bytes());
+        layers.network.ip + 8..layers.network.ip + 40
     } else {
-        put(layers.ip + 2, ((length - layers.ip) as u16).to_be_bytes());
-        put(layers.ip + 10, [0, 0]);
-        let checksum = finish(sum(&begin[layers.ip..layers.transport]));
-        begin[layers.ip + 10..layers.ip + 12].copy_from_slice(&checksum);
-        layers.ip + 12..layers.ip + 20
+        put(layers.network.ip + 2, ((length - layers.network.ip) as u16).to_be_bytes());
+        put(layers.network.ip + 10, [0, 0]);
+        let checksum = finish(sum(&begin[layers.network.ip..layers.network.transport]));
+        begin[layers.network.ip + 10..layers.network.ip + 12].copy_from_slice(&checksum);
+        layers.network.ip + 12..layers.network.ip + 20
     };
     let pseudo = [tcp.to_be_bytes(), [0, Protocol::Tcp.number()]];
     let seed = finish(sum(&begin[addresses]) + sum(pseudo.as_flattened())).map(|byte| !byte);
-    let at = layers.transport + Protocol::Tcp.checksum();
+    let at = layers.network.transport + Protocol::Tcp.checksum();
     begin[at..at + 2].copy_from_slice(&seed);
 }
 
