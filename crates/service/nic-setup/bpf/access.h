@@ -43,58 +43,47 @@ struct machine {
 	__u32 passes;
 };
 
-static inline __attribute__((always_inline)) int load_byte(const struct machine *machine, __u32 at, __u32 *value)
+/*
+ * The byte at `at` of a frame with a tag beside its bytes; -1: there is none. Global functions are verified once, and not for
+ * each way that leads to them.
+ */
+__attribute__((noinline)) int tagged_byte(struct __sk_buff *skb, __u32 at, __u32 tag)
 {
 	__u8 byte = 0;
 
-	if (machine->has_tag && at >= 12) {
-		if (at < 16) {
-			*value = at == 12 ? 0x81 : at == 13 ? 0 : at == 14 ? machine->tag >> 8 & 0xff : machine->tag & 0xff;
-			return 0;
-		}
-		at -= 4;
-	}
-	if (bpf_skb_load_bytes(machine->skb, at, &byte, 1))
+	if (at >= 12 && at < 16)
+		return at == 12 ? 0x81 : at == 13 ? 0 : at == 14 ? tag >> 8 & 0xff : tag & 0xff;
+	if (bpf_skb_load_bytes(skb, at < 12 ? at : at - 4, &byte, 1))
 		return -1;
-	*value = byte;
-	return 0;
+	return byte;
 }
 
 /* Bytes in the order of the wire; `size` is 1, 2 or 4. */
 static inline __attribute__((always_inline)) int load(const struct machine *machine, __u64 at, __u32 size, __u32 *value)
 {
 	__u8 bytes[4] = { 0 };
-	__u32 sum = 0, byte;
+	__u32 sum = 0;
 
 	if (at + size > machine->length)
 		return -1;
 	if (machine->has_tag && at < 16 && at + size > 12) {
 #pragma unroll
 		for (__u32 i = 0; i < 4; i++) {
-			if (i >= size)
-				break;
-			if (load_byte(machine, at + i, &byte))
+			int byte = i < size ? tagged_byte(machine->skb, at + i, machine->tag) : 0;
+
+			if (byte < 0)
 				return -1;
 			sum = sum << 8 | byte;
 		}
-		*value = sum;
+		*value = sum >> (32 - 8 * size);
 		return 0;
 	}
 	if (machine->has_tag && at >= 16)
 		at -= 4;
-	if (size == 1) {
-		if (bpf_skb_load_bytes(machine->skb, at, bytes, 1))
-			return -1;
-		*value = bytes[0];
-	} else if (size == 2) {
-		if (bpf_skb_load_bytes(machine->skb, at, bytes, 2))
-			return -1;
-		*value = bytes[0] << 8 | bytes[1];
-	} else {
-		if (bpf_skb_load_bytes(machine->skb, at, bytes, 4))
-			return -1;
-		*value = (__u32)bytes[0] << 24 | bytes[1] << 16 | bytes[2] << 8 | bytes[3];
-	}
+	if (bpf_skb_load_bytes(machine->skb, at, bytes, size))
+		return -1;
+	sum = (__u32)bytes[0] << 24 | bytes[1] << 16 | bytes[2] << 8 | bytes[3];
+	*value = sum >> (32 - 8 * size);
 	return 0;
 }
 
@@ -142,6 +131,18 @@ static inline __attribute__((always_inline)) int compute(__u32 operation, __u32 
 	return -1;
 }
 
+/*
+ * 0, which the verifier does not know: what it knows of the first step, it would follow through each of those that may
+ * come, which takes a second and more.
+ */
+static inline __attribute__((always_inline)) __u32 unknown_zero(__u32 value)
+{
+	__u32 same = value;
+
+	asm volatile("" : "+r"(same));
+	return value - same;
+}
+
 /* One instruction. Not 0: the filter has come to its end. */
 static long filter_step(__u32 step, void *context)
 {
@@ -157,7 +158,7 @@ static long filter_step(__u32 step, void *context)
 	instruction = &filter->instructions[at];
 	code = instruction->code;
 	k = instruction->k;
-	machine->next = at + 1;
+	machine->next = at + 1 + unknown_zero(key);
 	switch (code & 7) {
 	case 0:
 	case 1: {
@@ -176,6 +177,7 @@ static long filter_step(__u32 step, void *context)
 		} else {
 			return 1;
 		}
+		value += unknown_zero(key);
 		if (code & 1)
 			machine->x = value;
 		else
@@ -186,7 +188,7 @@ static long filter_step(__u32 step, void *context)
 		value = machine->a;
 		if (compute(code & 0xf0, &value, code & 8 ? machine->x : k))
 			return 1;
-		machine->a = value;
+		machine->a = value + unknown_zero(key);
 		return 0;
 	case 5:
 		if ((code & 0xf0) == 0) {
@@ -212,13 +214,16 @@ static long filter_step(__u32 step, void *context)
 	return 1;
 }
 
-/* Whether a filter matches a frame, which has a tag beside its bytes if `has_tag`. */
-static inline __attribute__((always_inline)) int
+/* Whether a filter matches a frame, which has a tag beside its bytes if `has_tag`. Global, too. */
+__attribute__((noinline)) int
 passes(struct __sk_buff *skb, __u32 key, __u32 has_tag, __u32 tag)
 {
 	struct machine machine = {
 		.skb = skb,
 		.key = key,
+		.next = unknown_zero(skb->len),
+		.a = unknown_zero(skb->len),
+		.x = unknown_zero(skb->len),
 		.length = skb->len + (has_tag ? 4 : 0),
 		.has_tag = has_tag,
 		.tag = tag,

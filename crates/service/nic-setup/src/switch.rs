@@ -259,3 +259,31 @@ fn refused(interface: &str) -> impl FnOnce(io::Error) -> Error {
         "the kernel needs to be 5.12 or newer; see `ringway doctor`",
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aya::programs::loaded_programs;
+    use ringway_testkit::skip_without_root;
+
+    /// Instructions that the verifier follows: a switch waits for it. With what was known of each step of a filter it
+    /// were 96 000, which took more than a second.
+    const AT_MOST: u32 = 20_000;
+
+    #[test]
+    fn the_kernel_verifies_the_programs_quickly() {
+        if skip_without_root("the_kernel_verifies_the_programs_quickly") {
+            return;
+        }
+        let parts = make_here().unwrap();
+        assert!(parts.filters.is_some(), "with filters");
+        for name in [PROGRAM, STACK_PROGRAM] {
+            let programs = loaded_programs().filter_map(Result::ok);
+            let own = programs.filter(|program| program.name_as_str() == Some(name));
+            let newest = own.max_by_key(|program| program.id()).expect("it is loaded");
+            let followed =
+                newest.verified_instruction_count().expect("the kernel is 5.16 or newer");
+            assert!((1000..AT_MOST).contains(&followed), "{name}: {followed}");
+        }
+    }
+}
