@@ -176,6 +176,7 @@ fn fix_udp(segment: &mut [u8], ip: &Network) {
 mod tests {
     use super::*;
     use crate::{Header, MAX_FRAME, Output, consume_as_sent};
+    use proptest::{collection::vec, prelude::*};
 
     /// IP's header in front of `inside`, without length and checksum.
     fn ip(v6: bool, carries: u8, inside: Vec<u8>) -> Vec<u8> {
@@ -289,6 +290,34 @@ mod tests {
                 payload.extend_from_slice(&tcp[20..]);
             }
             assert!(payload == frame[start + 20..], "{name}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        /// Nearly good frames with headers that say anything: no panic, and no more than there is room for.
+        #[test]
+        fn spoiled_tunnels(
+            which in 0usize..10, spoilt in vec((0usize..160, any::<u8>()), 0..4), cut_off in 0usize..200,
+            near in -4i32..5, gso_type in 0u8..6, gso_size in any::<u16>()
+        ) {
+            let (_, v6, _, packet) = tunnels().swap_remove(which);
+            let mut frame = ethernet(v6, packet);
+            let start = (frame.len() - 5020).saturating_add_signed(near as isize);
+            for (at, byte) in spoilt {
+                frame[at] = byte;
+            }
+            // To within the headers, too.
+            if cut_off < 160 {
+                frame.truncate(cut_off);
+            }
+            let header =
+                Header { flags: 1, gso_type, gso_size, csum_start: start as u16, ..Header::default() };
+            let (length, mut out) = (frame.len(), vec![0; 2 * MAX_FRAME]);
+            if let Ok(Output::Segments(segments)) = consume_as_sent(&header, &mut frame, &mut out) {
+                prop_assert!(segments.bytes() >= length && segments.frames(&mut out).count() <= length);
+            }
         }
     }
 
