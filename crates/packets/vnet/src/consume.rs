@@ -39,12 +39,10 @@ pub fn consume(
 /// long as these.
 pub fn consume_as_sent(header: &Header, frame: &mut [u8], out: &mut [u8]) -> Result<Output, Error> {
     let limit = Limit { frame: MAX_FRAME, payload: Some(header.gso_size.into()) };
-    match inside(header, frame)? {
-        Some((gso, layers, outers)) => {
-            cut(frame, layers, &outers, gso, limit, out).map(Output::Segments)
-        }
-        None => finish(header, frame, frame.len(), limit, out),
+    if let Some((gso, layers, outers)) = inside(header, frame)? {
+        return cut(frame, layers, &outers, gso, limit, out).map(Output::Segments);
     }
+    finish(header, frame, frame.len(), limit, out)
 }
 
 /// The headers of a frame that is to be cut and is in a tunnel. The checksum of what is inside is what such a header has.

@@ -51,6 +51,8 @@ struct Path<'f> {
 
 /// The inner headers of `protocol`, which begins at `transport`, and those around them. `None`: there is no tunnel that is
 /// known, or an odd one.
+#[cold]
+#[inline(never)]
 pub(crate) fn find(frame: &[u8], protocol: Protocol, transport: usize) -> Option<(Layers, Outers)> {
     let mut path = Path { frame, protocol, transport, outers: Outers::default() };
     let layers = path.ethernet(0)?;
@@ -67,17 +69,20 @@ impl Path<'_> {
     }
 
     /// Ethernet begins at `at`.
+    #[cold]
     fn ethernet(&mut self, at: usize) -> Option<Layers> {
         let network = Network::find(self.frame.get(at..)?)?;
         self.behind(network.moved(at))
     }
 
     /// IP begins at `at`.
+    #[cold]
     fn ip(&mut self, at: usize) -> Option<Layers> {
         let network = Network::at(self.frame, at)?;
         self.behind(network)
     }
 
+    #[cold]
     fn behind(&mut self, ip: Network) -> Option<Layers> {
         let at = ip.transport;
         if at == self.transport {
@@ -141,7 +146,16 @@ impl Path<'_> {
 
 impl Outers {
     /// Makes the lengths and checksums of segment number `index` right, whose inner headers are.
+    #[inline]
     pub fn fix(&self, segment: &mut [u8], index: usize) {
+        if self.count > 0 {
+            self.fix_all(segment, index);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn fix_all(&self, segment: &mut [u8], index: usize) {
         // Checksums are of what follows, so the innermost is first.
         for outer in self.headers[..self.count].iter().rev().flatten() {
             match outer {

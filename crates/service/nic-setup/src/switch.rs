@@ -34,7 +34,7 @@ use crate::{
 };
 
 const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/switch.bpf.o"));
-/// The same for kernels that do not take a program with filters: those before 5.17, and 6.1.
+/// The same for kernels that do not take a program with filters: those before 5.17.
 const UNFILTERED: &[u8] =
     aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/switch_unfiltered.bpf.o"));
 
