@@ -81,15 +81,18 @@ impl Network {
         Network { ip: self.ip + bytes, transport: self.transport + bytes, ..self }
     }
 
-    /// The addresses, of a frame or its beginning.
-    pub fn addresses<'f>(&self, frame: &'f [u8]) -> &'f [u8] {
-        &frame[self.ip..][if self.v6 { 8..40 } else { 12..20 }]
+    /// The sum of the pseudo header of `protocol`, of which there are `length` bytes; `begin`: the frame, up to there at
+    /// least.
+    pub fn pseudo_sum(&self, begin: &[u8], protocol: Protocol, length: usize) -> u64 {
+        let addresses = &begin[self.ip..][if self.v6 { 8..40 } else { 12..20 }];
+        let rest = [(length as u16).to_be_bytes(), [0, protocol.number()]];
+        sum(addresses) + sum(rest.as_flattened())
     }
 
-    /// Makes length, identification and checksum right of segment number `index`.
-    pub fn set_length(&self, segment: &mut [u8], index: usize) {
-        let length = segment.len();
-        let ip = &mut segment[self.ip..self.transport];
+    /// Makes length, identification and checksum right of segment number `index`, which has `length` bytes; `begin`: the
+    /// segment, up to what IP carries at least.
+    pub fn set_length(&self, begin: &mut [u8], length: usize, index: usize) {
+        let ip = &mut begin[self.ip..self.transport];
         let mut put = |at: usize, bytes: [u8; 2]| ip[at..at + 2].copy_from_slice(&bytes);
         if self.v6 {
             put(4, ((length - self.transport) as u16).to_be_bytes());

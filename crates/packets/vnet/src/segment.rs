@@ -125,9 +125,9 @@ struct Place {
 
 /// Makes the headers of a segment, which are those of the large frame, its own.
 fn fix(segment: &mut [u8], layers: &Layers, place: Place) {
-    layers.network.set_length(segment, place.index);
+    layers.network.set_length(segment, segment.len(), place.index);
     let (before, transport) = segment.split_at_mut(layers.network.transport);
-    let (length, addresses) = (transport.len(), layers.network.addresses(before));
+    let length = transport.len();
     match layers.protocol {
         Protocol::Tcp => {
             let sequence =
@@ -144,9 +144,7 @@ fn fix(segment: &mut [u8], layers: &Layers, place: Place) {
     }
     let at = layers.protocol.checksum();
     put(transport, at, &[0, 0]);
-    // The pseudo header: addresses, length, protocol.
-    let pseudo = [(length as u16).to_be_bytes(), [0, layers.protocol.number()]];
-    let sum = sum(addresses) + sum(pseudo.as_flattened()) + sum(transport);
+    let sum = layers.network.pseudo_sum(before, layers.protocol, length) + sum(transport);
     let checksum = match layers.protocol {
         Protocol::Tcp => finish(sum),
         Protocol::Udp => finish_nonzero(sum),

@@ -160,7 +160,7 @@ impl Outers {
         for outer in self.headers[..self.count].iter().rev().flatten() {
             match outer {
                 Outer::Ip(ip) => {
-                    ip.set_length(segment, index);
+                    ip.set_length(segment, segment.len(), index);
                 }
                 Outer::Udp(ip) => fix_udp(segment, ip),
                 Outer::Gre(at) => {
@@ -176,12 +176,11 @@ impl Outers {
 /// No checksum stays none.
 fn fix_udp(segment: &mut [u8], ip: &Network) {
     let (before, udp) = segment.split_at_mut(ip.transport);
-    let length = (udp.len() as u16).to_be_bytes();
-    udp[4..6].copy_from_slice(&length);
+    let length = udp.len();
+    udp[4..6].copy_from_slice(&(length as u16).to_be_bytes());
     if udp[6..8] != [0, 0] {
         udp[6..8].fill(0);
-        let pseudo = [length, [0, Protocol::Udp.number()]];
-        let all = sum(ip.addresses(before)) + sum(pseudo.as_flattened()) + sum(udp);
+        let all = ip.pseudo_sum(before, Protocol::Udp, length) + sum(udp);
         udp[6..8].copy_from_slice(&finish_nonzero(all));
     }
 }

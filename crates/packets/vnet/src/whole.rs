@@ -2,7 +2,7 @@
 
 use crate::{
     Gso, Header,
-    checksum::{finish, sum},
+    checksum::finish,
     header::{GSO_ECN, GSO_TCPV4, GSO_TCPV6, NEEDS_CSUM},
     layers::{Layers, Network, Protocol},
 };
@@ -95,28 +95,17 @@ pub fn for_kernel(
 
 /// Puts the lengths of a TCP frame of `length` bytes into its headers, and its pseudo header's sum.
 fn set_lengths(begin: &mut [u8], layers: &Layers, length: usize) {
-    let mut put = |at: usize, bytes: [u8; 2]| begin[at..at + 2].copy_from_slice(&bytes);
-    let tcp = (length - layers.network.transport) as u16;
-    let addresses = if layers.network.v6 {
-        put(layers.network.ip + 4, ((length - layers.network.ip - 40) as u16).to_be_bytes());
-        layers.network.ip + 8..layers.network.ip + 40
-    } else {
-        put(layers.network.ip + 2, ((length - layers.network.ip) as u16).to_be_bytes());
-        put(layers.network.ip + 10, [0, 0]);
-        let checksum = finish(sum(&begin[layers.network.ip..layers.network.transport]));
-        begin[layers.network.ip + 10..layers.network.ip + 12].copy_from_slice(&checksum);
-        layers.network.ip + 12..layers.network.ip + 20
-    };
-    let pseudo = [tcp.to_be_bytes(), [0, Protocol::Tcp.number()]];
-    let seed = finish(sum(&begin[addresses]) + sum(pseudo.as_flattened())).map(|byte| !byte);
-    let at = layers.network.transport + Protocol::Tcp.checksum();
-    begin[at..at + 2].copy_from_slice(&seed);
+    let Layers { network, protocol, .. } = layers;
+    network.set_length(begin, length, 0);
+    let seed = finish(network.pseudo_sum(begin, *protocol, length - network.transport));
+    let at = network.transport + protocol.checksum();
+    begin[at..at + 2].copy_from_slice(&seed.map(|byte| !byte));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Output, consume_as_sent};
+    use crate::{Output, checksum::sum, consume_as_sent};
 
     /// TCP over IPv4 with lengths and sums that say nothing.
     fn frame(payload: usize) -> Vec<u8> {
