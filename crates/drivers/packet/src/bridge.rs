@@ -148,9 +148,9 @@ impl PacketPort {
 
 /// Bytes of a VLAN tag, and of the addresses in front of it.
 const TAG: u32 = 4;
+const ADDRESSES: usize = 12;
 /// The tag that AF_PACKET takes in a frame beyond the MTU.
 const LONGER: [u8; 2] = (libc::ETH_P_8021Q as u16).to_be_bytes();
-const ADDRESSES: usize = 12;
 
 /// Adds a frame, or those that it consists of, to a burst; how many. `None`, with nothing done, if
 /// `arena` has no room left to finish it in.
@@ -229,8 +229,8 @@ impl InBlocks {
 }
 
 impl InMessages {
-    /// How many were looked at; `times`: for when they came.
-    /// Frames that are left undone come whole, with headers, in a burst of their own, unless monitors want their `times`.
+    /// How many were looked at; `times`: for when they came. Frames that are left undone come whole, with headers, in a burst
+    /// of their own, unless monitors want their `times`.
     fn collect<'a>(
         &'a mut self,
         mut times: Option<&mut Vec<u64>>,
