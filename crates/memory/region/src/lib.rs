@@ -48,7 +48,7 @@ pub use extra_bufs::{ExtraBufs, next_extra_buf};
 pub use holders::HolderProbe;
 pub use huge_pages::collapse;
 pub use layout::{Layout, LayoutError, MAX_BUFS, PoolShape, Sizes};
-pub use lost_pages::LostPages;
+pub use lost_pages::{GuardedRange, LostPages};
 pub use mapping::Mapping;
 pub use netif::{NetifView, RingOffsets};
 pub use pool::{Pool, Span};

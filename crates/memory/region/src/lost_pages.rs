@@ -49,13 +49,17 @@ static FREE: Mutex<Vec<&'static Entry>> = Mutex::new(Vec::new());
 static EVENT: AtomicI32 = AtomicI32::new(-1);
 static SINK_FD: AtomicI32 = AtomicI32::new(-1);
 
-/// A mapping that the handler knows of, while this is there.
+/// A mapping that the handler of [`LostPages`] knows of, while this is there: where the kernel has no page
+/// for an address of it, other memory takes its place.
 #[derive(Debug)]
-pub(crate) struct GuardedRange(&'static Entry);
+pub struct GuardedRange(&'static Entry);
 
 impl GuardedRange {
-    /// The `len` bytes from address `base`, which are mapped for as long as this is there.
-    pub fn new(base: usize, len: usize) -> GuardedRange {
+    /// The `len` bytes from address `base`, which are the caller's mapping for as long as this is there.
+    ///
+    /// # Safety
+    /// Nothing but the mapping is in the range, and all who use it allow for other bytes there at any time.
+    pub unsafe fn new(base: usize, len: usize) -> GuardedRange {
         let free = FREE.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let entry = free.unwrap_or_else(|| {
             let entry: &'static Entry = Box::leak(Box::new(Entry {
@@ -80,6 +84,7 @@ impl GuardedRange {
         GuardedRange(entry)
     }
 
+    /// Whether that has happened.
     pub fn has_lost_pages(&self) -> bool {
         self.0.lost.load(Relaxed)
     }
@@ -208,7 +213,8 @@ mod tests {
         const BASE: usize = 0x1000;
         const LEN: usize = 0x2000;
         for _ in 0..2 {
-            let range = GuardedRange::new(BASE, LEN);
+            // SAFETY: nothing is there, and nobody uses it.
+            let range = unsafe { GuardedRange::new(BASE, LEN) };
             assert!(!range.has_lost_pages());
             range.0.lost.store(true, Relaxed);
             assert!(range.has_lost_pages());

@@ -80,7 +80,9 @@ mod imp {
             // Packets of other users are nothing for a core file of this process.
             // SAFETY: it changes what such a file holds, and nothing else.
             let _ = unsafe { madvise(mapping.base.as_ptr().cast(), len, Advice::LinuxDontDump) };
-            mapping.guard = Some(GuardedRange::new(mapping.base.as_ptr() as usize, len));
+            // SAFETY: the range is the new mapping, and its users allow for any bytes (see the crate's rules).
+            let guard = unsafe { GuardedRange::new(mapping.base.as_ptr() as usize, len) };
+            mapping.guard = Some(guard);
             // What others hold can be told from what is ours; see `holders.rs`.
             let handed_out = open_again(&fd, OFlags::RDWR).unwrap_or(fd);
             Ok((handed_out, mapping))

@@ -71,6 +71,7 @@ mod traffic;
 mod turn;
 mod units;
 mod verify;
+mod vm;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
@@ -127,6 +128,8 @@ enum Command {
     Shape(shape::Args),
     /// Make, show and change VALE switches
     Switch(switch::Args),
+    /// Virtual machines on switches
+    Vm(vm::Args),
     /// Show and change which frames the ports of interfaces get
     Filter(filter::Args),
     /// Show and change action programs, which decide where frames go
@@ -162,6 +165,7 @@ fn main() -> ExitCode {
         Command::Pong(args) => pong::run(&args),
         Command::Shape(args) => shape::run(&args),
         Command::Switch(args) => switch::run(&args),
+        Command::Vm(args) => vm::run(&args),
         Command::Filter(args) => filter::run(&args),
         Command::Action(args) => action::run(&args),
         Command::Queue(args) => queue::run(&args),

@@ -1,6 +1,6 @@
 //! `ringway switch`: makes, shows and changes VALE switches.
 
-mod choose;
+pub mod choose;
 mod fdb;
 mod mirror;
 mod show_port;

@@ -1,0 +1,174 @@
+//! A chain of descriptors: the pieces of guest memory that hold one frame, or are to.
+
+use ringway_region::Buf;
+
+use crate::memory::GuestMemory;
+
+/// The chain goes on.
+pub(crate) const NEXT: u16 = 1;
+/// The device writes; else it reads.
+pub(crate) const WRITE: u16 = 2;
+/// What it points to is a table of descriptors.
+pub(crate) const INDIRECT: u16 = 4;
+
+/// Bytes of a descriptor, in either layout.
+pub(crate) const DESCRIPTOR: u32 = 16;
+
+/// Descriptors in a chain, at most: the longest queue there is.
+pub(crate) const MAX_CHAIN: u32 = 32_768;
+
+/// A queue that its guest uses as no guest may. It is not looked at until it is set up anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    #[error("it offers more descriptors than the queue has")]
+    Index,
+    #[error("a descriptor's number is behind the end of its table")]
+    Descriptor,
+    #[error("a chain of descriptors has no end")]
+    Endless,
+    #[error("a descriptor points to memory that the machine does not have")]
+    Address,
+    #[error("a frame to be sent is in memory for receiving, or the other way round")]
+    Direction,
+    #[error("a table of descriptors is in another, is of no length, or has a part of one")]
+    Table,
+}
+
+/// A piece of a frame in guest memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece<'m> {
+    pub buf: Buf<'m>,
+    /// The guest's address.
+    pub at: u64,
+}
+
+/// A descriptor, read once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Descriptor {
+    pub address: u64,
+    pub len: u32,
+    pub flags: u16,
+    /// The next one's number; in packed queues, the buffer's.
+    pub number: u16,
+}
+
+impl Descriptor {
+    /// As a split queue has it, and each table of a split queue.
+    #[inline]
+    pub fn split(bytes: [u8; 16]) -> Descriptor {
+        let (flags, number) = (half(&bytes, 12), half(&bytes, 14));
+        Descriptor { flags, number, ..Descriptor::packed(bytes) }
+    }
+
+    /// As a packed queue has it.
+    #[inline]
+    pub fn packed(bytes: [u8; 16]) -> Descriptor {
+        let [a, b, c, d, e, f, g, h, i, j, k, l, ..] = bytes;
+        Descriptor {
+            address: u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+            len: u32::from_le_bytes([i, j, k, l]),
+            flags: half(&bytes, 14),
+            number: half(&bytes, 12),
+        }
+    }
+}
+
+#[inline]
+fn half(bytes: &[u8; 16], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+/// Which way a queue's frames go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// From the machine.
+    Out,
+    /// To the machine.
+    In,
+}
+
+/// A chain as it is walked.
+pub(crate) struct Walk<'a, 'm> {
+    memory: &'m GuestMemory,
+    way: Way,
+    pieces: &'a mut Vec<Piece<'m>>,
+}
+
+impl<'a, 'm> Walk<'a, 'm> {
+    /// Adds to `pieces`.
+    pub fn new(memory: &'m GuestMemory, way: Way, pieces: &'a mut Vec<Piece<'m>>) -> Self {
+        Walk { memory, way, pieces }
+    }
+
+    /// Adds what a descriptor points to.
+    #[inline]
+    pub fn add(&mut self, descriptor: &Descriptor) -> Result<(), Fault> {
+        let is_for_writing = descriptor.flags & WRITE != 0;
+        if is_for_writing != (self.way == Way::In) {
+            return Err(Fault::Direction);
+        }
+        let (mut at, mut left) = (descriptor.address, descriptor.len);
+        while left > 0 {
+            let buf = self.memory.piece(at, left).ok_or(Fault::Address)?;
+            self.pieces.push(Piece { buf, at });
+            left -= buf.size();
+            at = at.checked_add(buf.size().into()).ok_or(Fault::Address)?;
+        }
+        Ok(())
+    }
+
+    /// The table that a descriptor points to, and how many descriptors it has.
+    fn table(&self, descriptor: &Descriptor) -> Result<(Buf<'m>, u32), Fault> {
+        let count = descriptor.len / DESCRIPTOR;
+        let is_table = descriptor.len.is_multiple_of(DESCRIPTOR)
+            && (1..=MAX_CHAIN).contains(&count)
+            && descriptor.flags & NEXT == 0;
+        if !is_table {
+            return Err(Fault::Table);
+        }
+        let table = self.memory.buf(descriptor.address, descriptor.len).ok_or(Fault::Address)?;
+        Ok((table, count))
+    }
+
+    /// Adds what a table has, which is a chain of its own.
+    pub fn add_split_table(&mut self, descriptor: &Descriptor) -> Result<(), Fault> {
+        let (table, count) = self.table(descriptor)?;
+        let mut number = 0;
+        for _ in 0..count {
+            let bytes = table.read((number * DESCRIPTOR) as usize).ok_or(Fault::Descriptor)?;
+            let entry = Descriptor::split(bytes);
+            if entry.flags & INDIRECT != 0 {
+                return Err(Fault::Table);
+            }
+            self.add(&entry)?;
+            if entry.flags & NEXT == 0 {
+                return Ok(());
+            }
+            number = entry.number.into();
+        }
+        Err(Fault::Endless)
+    }
+
+    /// Adds all that a table has.
+    pub fn add_packed_table(&mut self, descriptor: &Descriptor) -> Result<(), Fault> {
+        let (table, count) = self.table(descriptor)?;
+        for number in 0..count {
+            let bytes = table.read((number * DESCRIPTOR) as usize).ok_or(Fault::Descriptor)?;
+            let entry = Descriptor::packed(bytes);
+            if entry.flags & INDIRECT != 0 {
+                return Err(Fault::Table);
+            }
+            self.add(&entry)?;
+        }
+        Ok(())
+    }
+}
+
+/// What the device gives back: the chain by its number, how many descriptors of the queue it took, and how
+/// many bytes were written to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Used {
+    pub id: u16,
+    pub descriptors: u16,
+    pub written: u32,
+}

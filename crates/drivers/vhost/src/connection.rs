@@ -1,0 +1,208 @@
+//! A front end's connection: its messages, and the turns in between.
+
+use std::{
+    io,
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::net::UnixStream,
+    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use ringway_region::RingView;
+use vhost::vhost_user::{BackendReqHandler, Error as ProtocolError};
+
+use crate::{
+    chain::Fault,
+    device::Device,
+    features::Features,
+    inbound::{self, Finisher},
+    moved::Moved,
+    outbound,
+};
+
+/// For how long a message may be incomplete.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Why a connection has ended.
+#[derive(Debug, thiserror::Error)]
+pub enum End {
+    /// The front end has closed it: the machine is off, or its monitor has ended.
+    #[error("the front end has closed the connection")]
+    Closed,
+    #[error("the front end's message cannot be obeyed: {0}")]
+    Refused(String),
+    #[error("the machine's memory was taken away: its file has become shorter")]
+    MemoryLost,
+}
+
+/// A ring of a port, and the bytes of the header in front of each of its frames.
+pub type PortRing<'r> = (&'r RingView, usize);
+
+/// A card whose front end is connected.
+pub struct Connection {
+    handler: BackendReqHandler<Mutex<Device>>,
+    device: Arc<Mutex<Device>>,
+    socket: UnixStream,
+    finisher: Option<Finisher>,
+    /// Of the pair of queues that the next turn begins with.
+    turn: usize,
+    /// Whether queues are to tell when something is offered: of sending and of receiving ones.
+    listening: [bool; 2],
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection").field("socket", &self.socket).finish_non_exhaustive()
+    }
+}
+
+impl Connection {
+    /// Over a socket that is connected.
+    ///
+    /// # Errors
+    /// Those of `setsockopt(2)` and `dup(2)`.
+    pub fn new(socket: UnixStream) -> io::Result<Connection> {
+        socket.set_nonblocking(false)?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_write_timeout(Some(PATIENCE))?;
+        let device = Arc::new(Mutex::new(Device::new()));
+        let handler = BackendReqHandler::from_stream(socket.try_clone()?, device.clone());
+        Ok(Connection { handler, device, socket, finisher: None, turn: 0, listening: [true; 2] })
+    }
+
+    fn device(&self) -> MutexGuard<'_, Device> {
+        self.device.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Readable when there is a message for [`handle`](Self::handle).
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Obeys one message; waits for it, where there is none.
+    ///
+    /// # Errors
+    /// The connection is over. All that the front end had handed over is let go with it.
+    pub fn handle(&mut self) -> Result<(), End> {
+        self.handler.handle_request().map_err(|error| {
+            let problem = self.device().problem.take();
+            match (problem, error) {
+                (Some(problem), _) => End::Refused(problem),
+                (None, ProtocolError::Disconnected | ProtocolError::SocketBroken(_)) => End::Closed,
+                (None, ProtocolError::PartialMessage) => End::Closed,
+                (None, error) => End::Refused(error.to_string()),
+            }
+        })?;
+        // A refusal that the front end was told of leaves the connection.
+        let _ = self.device().problem.take();
+        Ok(())
+    }
+
+    /// What guest and front end make use of.
+    pub fn features(&self) -> Features {
+        self.device().features
+    }
+
+    /// Whether the guest's driver is there: frames go by a queue at least.
+    pub fn is_up(&self) -> bool {
+        self.device().is_up()
+    }
+
+    /// Fails where the machine's memory is not there any more.
+    pub fn check_memory(&self) -> Result<(), End> {
+        if self.device().memory.is_lost() { Err(End::MemoryLost) } else { Ok(()) }
+    }
+
+    /// A queue that is not used any more, as its guest has spoiled it.
+    pub fn fault(&self) -> Option<(usize, Fault)> {
+        let device = self.device();
+        device.queues.iter().enumerate().find_map(|(index, queue)| Some((index, queue.fault()?)))
+    }
+
+    /// Moves frames from the machine into the free slots of a ring, up to `budget` of each queue. Whoever calls
+    /// it syncs the ring.
+    pub fn send(&mut self, ring: PortRing<'_>, budget: u32) -> Moved {
+        self.listen(0, false);
+        let mut device = self.device.lock().unwrap_or_else(PoisonError::into_inner);
+        let Device { features, memory, queues, steering, .. } = &mut *device;
+        let pairs = queues.len() / 2;
+        let several = queues.iter().skip(1).step_by(2).filter(|queue| queue.is_ready()).count() > 1;
+        let mut moved = Moved::default();
+        // Where there is no room, the next turn begins with another.
+        for pair in (0..pairs).map(|pair| (self.turn + pair) % pairs) {
+            let queue = &mut queues[2 * pair + 1];
+            if !queue.is_running() {
+                continue;
+            }
+            let discard = !queue.is_ready();
+            let learn = several.then_some((&mut *steering, pair));
+            moved += outbound::send(queue, memory, *features, ring, budget, discard, learn);
+            if moved.no_room {
+                break;
+            }
+        }
+        self.turn = (self.turn + 1) % pairs;
+        moved
+    }
+
+    /// Moves frames from the filled slots of a ring to the machine, up to `budget`. Whoever calls it syncs the ring.
+    pub fn receive(&mut self, ring: PortRing<'_>, budget: u32) -> Moved {
+        self.listen(1, false);
+        let mut device = self.device.lock().unwrap_or_else(PoisonError::into_inner);
+        let Device { features, memory, queues, steering, .. } = &mut *device;
+        let mut ready: Vec<_> =
+            queues.iter_mut().step_by(2).filter(|queue| queue.is_ready()).collect();
+        let pairs = ready.len();
+        if pairs == 0 {
+            return Moved::default();
+        }
+        let choose = |begin: &[u8]| steering.find(begin, pairs);
+        inbound::receive(&mut ready, memory, *features, ring, budget, &mut self.finisher, choose)
+    }
+
+    /// Whether the guest offers a frame to be sent, or, the other way, a buffer for receiving.
+    pub fn offers(&mut self, to_send: bool) -> bool {
+        let first = usize::from(to_send);
+        let mut device = self.device();
+        let mut queues = device.queues.iter_mut().skip(first).step_by(2);
+        queues.any(|queue| match to_send {
+            true => queue.is_running() && queue.is_offered(),
+            false => queue.is_ready() && queue.is_offered(),
+        })
+    }
+
+    /// From now on a [kick](Self::kicks) tells what the guest offers: frames to be sent, or buffers. Forgets those
+    /// that came before; true if there were any. Whoever calls it looks once more.
+    pub fn arm(&mut self, to_send: bool) -> bool {
+        let first = usize::from(to_send);
+        let drained = {
+            let device = self.device();
+            let queues = device.queues.iter().skip(first).step_by(2);
+            queues.fold(false, |drained, queue| drained | queue.drain_kick())
+        };
+        // Each time: the place that the guest is to tell of has moved.
+        self.listening[usize::from(!to_send)] = false;
+        self.listen(usize::from(!to_send), true);
+        drained
+    }
+
+    /// Descriptors that are readable when the guest has something new to offer.
+    pub fn kicks(&self, to_send: bool) -> Vec<Arc<OwnedFd>> {
+        let first = usize::from(to_send);
+        let device = self.device();
+        let queues = device.queues.iter().skip(first).step_by(2);
+        queues.filter(|queue| queue.is_running()).filter_map(|queue| queue.kick.clone()).collect()
+    }
+
+    fn listen(&mut self, way: usize, on: bool) {
+        if self.listening[way] == on {
+            return;
+        }
+        self.listening[way] = on;
+        let mut device = self.device();
+        let first = usize::from(way == 0);
+        device.queues.iter_mut().skip(first).step_by(2).for_each(|queue| queue.listen(on));
+    }
+}

@@ -1,0 +1,310 @@
+//! Frames to the machine: slots of a receive ring, into chains that it offers.
+
+use ringway_abi::NS_MOREFRAG;
+use ringway_region::{Buf, RingView};
+use ringway_vnet::{Error, Header, MAX_FRAME, Output, consume_as_sent, is_expressible};
+
+use crate::{
+    chain::{Piece, Used},
+    features::{Features, MRG_RXBUF},
+    memory::GuestMemory,
+    moved::Moved,
+    queue::Queue,
+};
+
+/// Bytes of a frame's beginning that its header is checked against: all headers that there may be.
+const BEGIN: usize = 256;
+
+/// Private memory for what the guest does not take as it is.
+#[derive(Debug)]
+pub(crate) struct Finisher {
+    frame: Box<[u8]>,
+    segments: Box<[u8]>,
+}
+
+impl Default for Finisher {
+    fn default() -> Self {
+        let zeros = |len| vec![0; len].into_boxed_slice();
+        Finisher { frame: zeros(MAX_FRAME), segments: zeros(2 * MAX_FRAME) }
+    }
+}
+
+/// A frame in slots.
+struct Frame<'r> {
+    header: Header,
+    /// Without the header.
+    parts: Vec<Buf<'r>>,
+    len: usize,
+    slots: u32,
+}
+
+/// What came of an attempt.
+enum Put {
+    /// The frame is through: with the guest, or counted as dropped.
+    Done,
+    /// The guest offers too little now.
+    NoRoom,
+}
+
+/// Moves frames from filled slots of `ring`, whose frames have a header of `header_len` bytes, to the queues, which
+/// `choose` names by the beginning of each. Up to `budget` frames.
+pub(crate) fn receive(
+    queues: &mut [&mut Queue],
+    memory: &GuestMemory,
+    features: Features,
+    (ring, header_len): (&RingView, usize),
+    budget: u32,
+    finisher: &mut Option<Finisher>,
+    choose: impl Fn(&[u8]) -> usize,
+) -> Moved {
+    let (slots, head, tail) = (ring.num_slots(), ring.head(), ring.tail());
+    let mut filled = if head < slots && tail < slots { ring.distance(head, tail) } else { 0 };
+    let mut at = head;
+    let mut moved = Moved::default();
+    let mut to = Receiver { features, memory, pieces: Vec::new(), chains: Vec::new() };
+    let mut frame = Frame { header: Header::default(), parts: Vec::new(), len: 0, slots: 0 };
+    let several = queues.len() > 1;
+    for _ in 0..budget {
+        if !frame.read(ring, at, filled, header_len) {
+            break;
+        }
+        let queue = if several { choose(&frame.begin::<BEGIN>().0) } else { 0 };
+        let Some(queue) = queues.get_mut(queue) else { break };
+        let put = to.put_frame(queue, &frame, finisher, &mut moved);
+        if let Put::NoRoom = put {
+            moved.no_room = true;
+            break;
+        }
+        at = ring.advance(at, frame.slots);
+        filled -= frame.slots;
+    }
+    if at != head {
+        ring.set_cur(at);
+        ring.set_head(at);
+    }
+    queues.iter_mut().for_each(|queue| queue.publish());
+    moved
+}
+
+impl<'r> Frame<'r> {
+    /// Reads the slots from `at` on, of which `filled` are; false where no frame is whole yet.
+    #[inline]
+    fn read(&mut self, ring: &'r RingView, mut at: u32, filled: u32, header_len: usize) -> bool {
+        self.parts.clear();
+        (self.len, self.slots) = (0, 0);
+        self.header = Header::default();
+        let mut skip = header_len as u32;
+        while self.slots < filled {
+            let slot = ring.slot(at);
+            // What names no buffer has no bytes.
+            if let Some(buf) = ring.buf(slot.buf_idx) {
+                let buf = buf.part(0, u32::from(slot.len).min(buf.size())).unwrap_or(buf);
+                if self.slots == 0 && header_len > 0 {
+                    self.header = buf
+                        .read::<{ Header::SHORT }>(0)
+                        .and_then(|bytes| Header::parse(&bytes))
+                        .unwrap_or_default();
+                }
+                let skipped = skip.min(buf.size());
+                skip -= skipped;
+                if let Some(part) = buf.skip(skipped).filter(|part| part.size() > 0) {
+                    self.len += part.size() as usize;
+                    self.parts.push(part);
+                }
+            }
+            self.slots += 1;
+            if slot.flags & NS_MOREFRAG == 0 {
+                return true;
+            }
+            at = ring.next(at);
+        }
+        false
+    }
+
+    /// Its first bytes, and how many there are.
+    fn begin<const N: usize>(&self) -> ([u8; N], usize) {
+        let mut bytes = [0; N];
+        let len = copy_out(&self.parts, &mut bytes);
+        (bytes, len)
+    }
+}
+
+/// Copies out as much of a frame as fits; returns how much.
+fn copy_out(parts: &[Buf<'_>], to: &mut [u8]) -> usize {
+    let mut filled = 0;
+    for part in parts {
+        let room = &mut to[filled..];
+        filled += part.copy_to(room.len(), room);
+    }
+    filled
+}
+
+/// The guest's side of a turn.
+struct Receiver<'m> {
+    memory: &'m GuestMemory,
+    features: Features,
+    /// Of the chains at hand.
+    pieces: Vec<Piece<'m>>,
+    /// Each with the number of its first piece behind its last.
+    chains: Vec<(Used, usize)>,
+}
+
+impl<'m> Receiver<'m> {
+    /// Puts a frame into the guest's memory, finished where the guest asks for that.
+    fn put_frame(
+        &mut self,
+        queue: &mut Queue,
+        frame: &Frame<'_>,
+        finisher: &mut Option<Finisher>,
+        moved: &mut Moved,
+    ) -> Put {
+        if frame.header.is_plain() {
+            // What has been verified is the sender's word: the guest verifies.
+            return self.put(queue, &Header::default(), &frame.parts, frame.len, moved);
+        }
+        let (begin, len) = frame.begin::<BEGIN>();
+        let (begin, is_v6) = (&begin[..len], begin[12..14] == [0x86, 0xdd]);
+        let header = Header { flags: frame.header.flags & 1, ..frame.header };
+        if self.features.takes(&header, is_v6) && is_expressible(&header, begin) {
+            return self.put(queue, &header, &frame.parts, frame.len, moved);
+        }
+        let Finisher { frame: whole, segments } = finisher.get_or_insert_default();
+        if frame.len > whole.len() {
+            moved.too_long += 1;
+            return Put::Done;
+        }
+        let whole = &mut whole[..frame.len];
+        copy_out(&frame.parts, whole);
+        let plain = Header::default();
+        match consume_as_sent(&frame.header, whole, segments) {
+            Ok(Output::InPlace) => self.put(queue, &plain, &[Buf::of(whole)], frame.len, moved),
+            Ok(Output::Segments(cut)) => {
+                // All or none now: what the guest has no room for it gets in a later turn.
+                let mut first = true;
+                for segment in cut.frames(segments) {
+                    let len = segment.len();
+                    match self.put(queue, &plain, &[Buf::of(segment)], len, moved) {
+                        Put::NoRoom if first => return Put::NoRoom,
+                        Put::NoRoom => moved.no_buffers += 1,
+                        Put::Done => first = false,
+                    }
+                }
+                Put::Done
+            }
+            Err(Error::NoRoom) => {
+                moved.too_long += 1;
+                Put::Done
+            }
+            Err(_) => {
+                moved.bad_offload += 1;
+                Put::Done
+            }
+        }
+    }
+
+    /// Copies a frame as it is.
+    #[inline]
+    fn put(
+        &mut self,
+        queue: &mut Queue,
+        header: &Header,
+        parts: &[Buf<'_>],
+        len: usize,
+        moved: &mut Moved,
+    ) -> Put {
+        let own = self.features.header_len();
+        let needed = own + len;
+        self.pieces.clear();
+        self.chains.clear();
+        let mut room = 0;
+        while room < needed {
+            let first = self.pieces.len();
+            match queue.take(self.memory, &mut self.pieces) {
+                Some(chain) => {
+                    room += bytes_of(&self.pieces[first..]);
+                    self.chains.push((chain, self.pieces.len()));
+                    if !self.features.has(MRG_RXBUF) {
+                        break;
+                    }
+                }
+                None => break,
+            }
+        }
+        if room < needed {
+            // More than all that can ever be offered at once, or than the one buffer that it has to fit.
+            let is_too_long = match self.features.has(MRG_RXBUF) {
+                true => self.chains.len() >= queue.size() as usize,
+                false => !self.chains.is_empty(),
+            };
+            self.chains.iter().rev().for_each(|(chain, _)| queue.take_back(&[*chain]));
+            if !is_too_long {
+                return Put::NoRoom;
+            }
+            moved.too_long += 1;
+            return Put::Done;
+        }
+        let header = Header { num_buffers: self.chains.len() as u16, ..*header }.emit();
+        let mut to = Writer { memory: self.memory, pieces: &self.pieces, filled: 0 };
+        to.write(&header[..own]);
+        for part in parts {
+            to.copy(part);
+        }
+        let (mut first, mut left) = (0, needed);
+        for (chain, behind) in &self.chains {
+            let written = bytes_of(&self.pieces[first..*behind]).min(left);
+            queue.put(Used { written: written as u32, ..*chain });
+            (first, left) = (*behind, left - written);
+        }
+        moved.frames += 1;
+        moved.bytes += len as u64;
+        Put::Done
+    }
+}
+
+fn bytes_of(pieces: &[Piece<'_>]) -> usize {
+    pieces.iter().map(|piece| piece.buf.size() as usize).sum()
+}
+
+/// Writes one thing after another into pieces that have room for all.
+struct Writer<'a, 'm> {
+    memory: &'m GuestMemory,
+    pieces: &'a [Piece<'m>],
+    /// Bytes of the first piece that are written.
+    filled: u32,
+}
+
+impl Writer<'_, '_> {
+    fn write(&mut self, bytes: &[u8]) {
+        let mut left = bytes;
+        while !left.is_empty() {
+            let Some((to, room)) = self.next(left.len()) else { return };
+            to.write(0, &left[..room as usize]);
+            left = &left[room as usize..];
+        }
+    }
+
+    #[inline]
+    fn copy(&mut self, from: &Buf<'_>) {
+        let mut left = Some(*from);
+        while let Some(from) = left.filter(|from| from.size() > 0) {
+            let Some((to, room)) = self.next(from.size() as usize) else { return };
+            to.copy_from(&from, room as usize);
+            left = from.skip(room);
+        }
+    }
+
+    /// Where the next bytes go, up to `most`, which are noted as written.
+    #[inline]
+    fn next(&mut self, most: usize) -> Option<(Buf<'_>, u32)> {
+        while self.pieces.first()?.buf.size() == self.filled {
+            self.pieces = &self.pieces[1..];
+            self.filled = 0;
+        }
+        let piece = self.pieces[0];
+        let room = (piece.buf.size() - self.filled).min(most.min(u32::MAX as usize) as u32);
+        let to = piece.buf.part(self.filled, room)?;
+        self.memory.mark(piece.at + u64::from(self.filled), room.into());
+        self.filled += room;
+        Some((to, room))
+    }
+}

@@ -1,0 +1,67 @@
+//! vhost-user: the network card of a virtual machine as a port's rings.
+//!
+//! A machine's monitor (QEMU, Cloud Hypervisor), or a program with a driver of its own (DPDK's
+//! virtio-user), connects to a Unix socket, hands over the machine's memory, and says where in it the
+//! card's virtqueues are. A [`Connection`] obeys its messages, and copies frames between the
+//! virtqueues and the slots of a port's rings.
+//!
+//! ```text
+//!   guest  -- sending queue -->  send     -- tx slots -->  port
+//!          <- receiving queue -- receive  <- rx slots --
+//! ```
+//!
+//! # Trust
+//!
+//! Guest and monitor are hostile. The process that has a connection has nothing that is not the
+//! machine's own, but for its port: what they do to it they do to themselves.
+//!
+//! - A descriptor is read once, and what was read is checked. Chains and tables have an end, whatever
+//!   the guest writes; a queue that is used as no guest may is not touched any more, until it is set
+//!   up anew ([`Fault`]).
+//! - Memory is where the front end says, or nowhere. A file that becomes shorter is found out
+//!   ([`End::MemoryLost`]), if the process has a [`LostPages`](ringway_region::LostPages).
+//! - A header is checked against its frame before the guest gets it; what the guest sends is checked
+//!   by the switch, as every port's.
+//!
+//! # What it does
+//!
+//! Split and packed rings, indirect descriptors, event index, mergeable buffers, several pairs of
+//! queues; checksums, TCP and UDP segmentation both ways, each frame whole, or finished here where
+//! the guest does not take it so; the log of dirty pages for live migration.
+//!
+//! The messages are read by the crate `vhost`. The rings are our own: its sister crate
+//! `virtio-queue` has no packed rings, and looks up the guest's memory anew for each number.
+//!
+//! | file | idea |
+//! | --- | --- |
+//! | `connection.rs` | the messages, and the turns in between |
+//! | `device.rs`, `features.rs` | what the front end sets up |
+//! | `memory.rs`, `log.rs` | the guest's memory, and which pages of it were written |
+//! | `queue.rs` | a virtqueue; `split.rs`, `packed.rs` its two layouts, `chain.rs` what they have in common |
+//! | `outbound.rs`, `inbound.rs` | frames from and to the machine |
+//! | `steering.rs` | which queue a frame goes to |
+//! | `guest.rs` | the other side, for tests |
+#![deny(unsafe_code)]
+
+mod chain;
+mod connection;
+mod device;
+mod features;
+#[cfg(feature = "guest")]
+pub mod guest;
+mod inbound;
+mod log;
+mod memory;
+mod moved;
+mod outbound;
+mod packed;
+mod queue;
+mod split;
+mod steering;
+mod sys;
+
+pub use chain::Fault;
+pub use connection::{Connection, End, PortRing};
+pub use device::MAX_PAIRS;
+pub use features::Features;
+pub use moved::Moved;

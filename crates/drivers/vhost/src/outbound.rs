@@ -1,0 +1,138 @@
+//! Frames from the machine: chains that it offers, into slots of a transmit ring.
+
+use ringway_abi::NS_MOREFRAG;
+use ringway_flow::HASHED_BYTES;
+use ringway_region::RingView;
+use ringway_vnet::{Header, MAX_FRAME};
+
+use crate::{
+    chain::Piece, features::Features, memory::GuestMemory, moved::Moved, queue::Queue,
+    steering::Steering,
+};
+
+/// Bytes of a chain that tell its frame's flow.
+const BEGIN: usize = Header::LONG + HASHED_BYTES;
+
+/// Shortest frame: an Ethernet header.
+const SHORTEST: usize = 14;
+
+/// Moves up to `budget` frames of `queue` into free slots of `ring`, whose frames have a header of `header_len`
+/// bytes. `discard`: they go nowhere, as the guest has this queue disabled. `learn`: flows that leave by this pair of
+/// queues are to come back by it.
+pub(crate) fn send(
+    queue: &mut Queue,
+    memory: &GuestMemory,
+    features: Features,
+    (ring, header_len): (&RingView, usize),
+    budget: u32,
+    discard: bool,
+    mut learn: Option<(&mut Steering, usize)>,
+) -> Moved {
+    let own_header = features.header_len();
+    let (slots, head, tail) = (ring.num_slots(), ring.head(), ring.tail());
+    // Cursors that others have spoiled are put right by the next sync.
+    let mut free = if head < slots && tail < slots { ring.distance(head, tail) } else { 0 };
+    let mut at = head;
+    let mut moved = Moved::default();
+    let mut pieces = Vec::new();
+    for _ in 0..budget {
+        pieces.clear();
+        let Some(chain) = queue.take(memory, &mut pieces) else { break };
+        let len = pieces.iter().map(|piece| piece.buf.size() as usize).sum::<usize>();
+        let frame = len.checked_sub(own_header);
+        match frame.filter(|frame| (SHORTEST..=MAX_FRAME).contains(frame)) {
+            _ if discard => moved.disabled += 1,
+            None if len > MAX_FRAME => moved.too_long += 1,
+            None => moved.too_short += 1,
+            Some(frame) => {
+                let Some(size) = ring.buf(ring.slot(at).buf_idx).map(|buf| buf.size()) else {
+                    queue.take_back(&[chain]);
+                    break;
+                };
+                let needed = ((header_len + frame) as u32).div_ceil(size);
+                if needed > free {
+                    queue.take_back(&[chain]);
+                    moved.no_room = needed < slots;
+                    moved.too_long += u64::from(!moved.no_room);
+                    if moved.no_room {
+                        break;
+                    }
+                } else {
+                    if let Some((steering, pair)) = &mut learn {
+                        let begin = first_bytes::<BEGIN>(&pieces, own_header + HASHED_BYTES);
+                        steering.learn(&begin[own_header..], *pair);
+                    }
+                    at = fill(ring, at, header_len, &pieces, own_header);
+                    free -= needed;
+                    moved.frames += 1;
+                    moved.bytes += frame as u64;
+                }
+            }
+        }
+        queue.put(chain);
+    }
+    if moved.frames > 0 {
+        ring.set_cur(at);
+        ring.set_head(at);
+    }
+    queue.publish();
+    moved
+}
+
+/// Copies a frame into the slots from `at` on, which have room for it; returns the place behind them.
+#[inline]
+fn fill(ring: &RingView, mut at: u32, header_len: usize, pieces: &[Piece<'_>], own: usize) -> u32 {
+    let mut filled = 0;
+    let mut slot = ring.slot(at).buf_idx;
+    let mut to = ring.buf(slot);
+    if header_len > 0 {
+        let header = first_bytes::<{ Header::LONG }>(pieces, own);
+        if let Some(to) = to {
+            to.write(0, &header[..header_len]);
+        }
+        filled = header_len as u32;
+    }
+    let mut skip = own as u32;
+    for piece in pieces {
+        let skipped = skip.min(piece.buf.size());
+        skip -= skipped;
+        let mut from = piece.buf.skip(skipped);
+        while let Some(source) = from.filter(|source| source.size() > 0) {
+            let room = to.map_or(0, |to| to.size()).saturating_sub(filled);
+            if room == 0 {
+                ring.set_slot(at, slot, filled as u16, NS_MOREFRAG);
+                at = ring.next(at);
+                slot = ring.slot(at).buf_idx;
+                to = ring.buf(slot);
+                filled = 0;
+                // A slot that others have spoiled: what is left of the frame has no place. It ends here.
+                if to.is_none() {
+                    break;
+                }
+                continue;
+            }
+            let now = room.min(source.size());
+            if let Some(part) = to.and_then(|to| to.part(filled, now)) {
+                part.copy_from(&source, now as usize);
+            }
+            filled += now;
+            from = source.skip(now);
+        }
+    }
+    ring.set_slot(at, slot, filled as u16, 0);
+    ring.next(at)
+}
+
+/// The first bytes of a chain, as many as `len` and it has; zeros behind them.
+pub(crate) fn first_bytes<const N: usize>(pieces: &[Piece<'_>], len: usize) -> [u8; N] {
+    let mut bytes = [0; N];
+    let mut filled = 0;
+    for piece in pieces {
+        if filled == len.min(N) {
+            break;
+        }
+        let to = &mut bytes[filled..len.min(N)];
+        filled += piece.buf.copy_to(to.len(), to);
+    }
+    bytes
+}

@@ -1,0 +1,80 @@
+//! `ringway vm`: virtual machines on switches.
+
+mod card;
+mod idle;
+mod socket;
+
+use crate::error::Result;
+use crate::opening;
+use crate::run_loop::{self, RunLoop};
+use crate::switch::choose::switch_name;
+use card::Card;
+use ringway::Port;
+use ringway_region::LostPages;
+use socket::Socket;
+use std::path::PathBuf;
+
+#[derive(clap::Args)]
+#[command(arg_required_else_help = true)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Give a virtual machine a port of a switch, for as long as this runs
+    Attach(Attach),
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+The machine's monitor connects to the socket by vhost-user, and shares the machine's memory. QEMU does with
+  -object memory-backend-memfd,id=mem,size=1G,share=on -machine memory-backend=mem -m 1G
+  -chardev socket,id=c0,path=/run/vm1.sock,reconnect-ms=1000
+  -netdev vhost-user,id=n0,chardev=c0 -device virtio-net-pci,netdev=n0
+and DPDK with --vdev=virtio_user0,path=/run/vm1.sock. When the machine is switched off or boots again, the
+port stays, and waits for it. Frames that come meanwhile are dropped as the port's ring is full.
+
+Whoever may write to the socket has the port; who that is the folder's rights say, and the umask.
+
+Examples:
+  ringway vm attach vale0 vm1 --socket /run/vm1.sock
+  ringway vm attach vale0 vm1 --socket /run/vm1.sock --connect      QEMU listens: server=on")]
+pub struct Attach {
+    /// The switch: vale<id>
+    switch: String,
+
+    /// The name of the port on it, which is the machine's
+    port: String,
+
+    /// The Unix socket at which the machine's monitor is waited for
+    #[arg(long, value_name = "PATH")]
+    socket: PathBuf,
+
+    /// The monitor waits at the socket: connect to it, also again
+    #[arg(long)]
+    connect: bool,
+
+    #[command(flatten)]
+    run_loop: run_loop::Args,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    match &args.command {
+        Command::Attach(args) => attach(args),
+    }
+}
+
+fn attach(args: &Attach) -> Result<()> {
+    switch_name(&args.switch)?;
+    // A monitor that shortens the machine's memory ends the connection, and not this process.
+    let lost_pages = LostPages::watch()
+        .map_err(|source| crate::error::Error::System { what: "watching memory", source })?;
+    let socket = Socket::open(&args.socket, args.connect)?;
+    let options = Port::options().accept_header().exclusive();
+    let name = format!("{}:{}", args.switch, args.port);
+    let port = opening::open(&options, &name, opening::Args::default())?;
+    let run_loop = RunLoop::begin(&args.run_loop)?;
+    Card::new(&port, run_loop)?.serve(port, &socket, &lost_pages)
+}

@@ -1,0 +1,339 @@
+//! A machine's card on its port, from one connection of its monitor to the next.
+
+use super::idle::{Away, Idle};
+use super::socket::Socket;
+use crate::drops::DropBook;
+use crate::error::{Error, Result};
+use crate::output::{Opened, note};
+use crate::report::{Counters, Reporter};
+use crate::run_loop::RunLoop;
+use ringway::{Cause, Control, Interest, Port, Waiter};
+use ringway_abi::Dir;
+use ringway_region::LostPages;
+use ringway_vhost::{Connection, End, Moved};
+use ringway_vnet::Header;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::Serialize;
+use std::fmt;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+/// Frames that go one way before the other has its turn.
+const BATCH: u32 = 256;
+
+/// Turns from one look for messages to the next, while frames keep coming.
+const TURNS: u32 = 64;
+
+/// From one attempt to connect to the next.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// How long to look before sleeping: as other commands do.
+const LOOK: Duration = Duration::from_micros(20);
+
+/// For how long a daemon that has ended is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What has become of the machine.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "machine")]
+struct Event<'a> {
+    port: &'a str,
+    state: State,
+    /// What its driver makes use of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    features: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    /// The monitor is there.
+    Connected,
+    /// The machine's driver is there: frames pass.
+    Up,
+    /// It is not there any more.
+    Down,
+    /// Nor is the monitor.
+    Disconnected,
+}
+
+impl fmt::Display for Event<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match self.state {
+            State::Connected => "the machine's monitor has connected",
+            State::Up => "the machine's driver is up",
+            State::Down => "the machine's driver is down",
+            State::Disconnected => "the machine's monitor is not connected any more",
+        };
+        write!(f, "{}: {state}", self.port)?;
+        self.features.iter().chain(&self.reason).try_for_each(|more| write!(f, ": {more}"))
+    }
+}
+
+/// One way.
+struct Flow {
+    reporter: Reporter,
+    moved: Moved,
+    last: Instant,
+}
+
+impl Flow {
+    fn new(label: String, start: Instant) -> Flow {
+        Flow { reporter: Reporter::new(label, start), moved: Moved::default(), last: start }
+    }
+
+    fn count(&mut self, moved: Moved) {
+        self.moved += moved;
+        self.last = Instant::now();
+    }
+}
+
+/// What a turn has moved.
+struct Turn {
+    out: Moved,
+    into: Moved,
+}
+
+/// A machine's card: what it is beside its port.
+pub struct Card {
+    run_loop: RunLoop,
+    connection: Option<Connection>,
+    /// What was last told of the machine.
+    state: State,
+    /// Bytes of the header in front of the port's frames.
+    header_len: usize,
+    out: Flow,
+    into: Flow,
+}
+
+impl Card {
+    /// For a port that is open.
+    pub fn new(port: &Port, run_loop: RunLoop) -> Result<Card> {
+        run_loop.output.write(&Opened::new(port))?;
+        let (switch, machine) = port.name().split_once(':').unwrap_or((port.name(), "machine"));
+        let start = run_loop.start;
+        Ok(Card {
+            out: Flow::new(format!("{machine} -> {switch}"), start),
+            into: Flow::new(format!("{switch} -> {machine}"), start),
+            run_loop,
+            connection: None,
+            state: State::Disconnected,
+            header_len: 0,
+        })
+    }
+
+    /// Serves one monitor after another, until the run is over. A port whose daemon has ended is opened again; its
+    /// monitor stays connected meanwhile.
+    pub fn serve(mut self, mut port: Port, socket: &Socket, lost_pages: &LostPages) -> Result<()> {
+        let mut book = DropBook::open(&port)?;
+        let served = loop {
+            match self.serve_port(&mut port, socket, lost_pages) {
+                Err(Error::Ringway(error)) if error.cause() == Cause::Gone => {
+                    note(format_args!("{error}; it is opened again when there is a daemon"));
+                    match self.reopen(port)? {
+                        Some(again) => port = again,
+                        None => return Ok(()),
+                    }
+                    book = DropBook::open(&port)?;
+                    self.header_len = 0;
+                }
+                served => break served,
+            }
+        };
+        let drops = book.read(&port).unwrap_or_default();
+        let output = self.run_loop.output;
+        for (flow, at_port) in [(&mut self.out, drops.sending), (&mut self.into, drops.receiving)] {
+            let Moved { frames, bytes, .. } = flow.moved;
+            let drops = flow.moved.dropped() + at_port;
+            let counters = Counters { packets: frames, bytes, drops };
+            output.write(&flow.reporter.finish(flow.last, counters))?;
+        }
+        served
+    }
+
+    /// The same port once more; `None`: the run is over before there is one.
+    fn reopen(&self, port: Port) -> Result<Option<Port>> {
+        let (options, spec) = port.opened_as();
+        let (options, spec) = (options.clone(), spec.to_string());
+        drop(port);
+        let end = Instant::now() + PATIENCE;
+        while !self.run_loop.is_over(Instant::now()) {
+            match options.open(&spec) {
+                Ok(port) => return Ok(Some(port)),
+                Err(error) if Instant::now() >= end => return Err(error.into()),
+                Err(_) => self.run_loop.sleep(Instant::now() + RETRY)?,
+            }
+        }
+        Ok(None)
+    }
+
+    fn tell(
+        &mut self,
+        port: &Port,
+        state: State,
+        features: Option<String>,
+        reason: Option<String>,
+    ) -> Result<()> {
+        self.state = state;
+        self.run_loop.output.write(&Event { port: port.name(), state, features, reason })
+    }
+
+    /// Until the run is over, or the daemon has ended.
+    fn serve_port(
+        &mut self,
+        port: &mut Port,
+        socket: &Socket,
+        lost_pages: &LostPages,
+    ) -> Result<()> {
+        while !self.run_loop.is_over(Instant::now()) {
+            if self.connection.is_none() {
+                self.connect(port, socket)?;
+                continue;
+            }
+            if let Err(end) = self.serve_connection(port, lost_pages)? {
+                self.connection = None;
+                let reason = (!matches!(end, End::Closed)).then(|| end.to_string());
+                self.tell(port, State::Disconnected, None, reason)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for a monitor, as long as the daemon is there.
+    fn connect(&mut self, port: &mut Port, socket: &Socket) -> Result<()> {
+        if let Some(stream) = socket.accept() {
+            let connection = Connection::new(stream);
+            let system = |source| Error::System { what: "the monitor's socket", source };
+            self.connection = Some(connection.map_err(system)?);
+            return self.tell(port, State::Connected, None, None);
+        }
+        port.check(Interest::Rx)?;
+        let pause = if socket.listener().is_some() { Duration::from_secs(3600) } else { RETRY };
+        self.run_loop.wait_for(&mut Away { socket, port }, Instant::now() + pause)
+    }
+
+    /// Until the connection ends, or the run is over.
+    fn serve_connection(
+        &mut self,
+        port: &mut Port,
+        lost_pages: &LostPages,
+    ) -> Result<std::result::Result<(), End>> {
+        let mut turns = 0;
+        loop {
+            if turns == 0 {
+                if let Err(end) = self.obey(lost_pages) {
+                    return Ok(Err(end));
+                }
+                self.notice(port)?;
+                if self.run_loop.is_over(Instant::now()) {
+                    return Ok(Ok(()));
+                }
+                turns = TURNS;
+            }
+            turns -= 1;
+            let Some(turn) = self.turn(port) else { return Ok(Ok(())) };
+            if !turn.out.is_something() && !turn.into.is_something() {
+                self.idle(port, &turn)?;
+                turns = 0;
+            }
+        }
+    }
+
+    /// Obeys what the monitor has asked for meanwhile.
+    fn obey(&mut self, lost_pages: &LostPages) -> std::result::Result<(), End> {
+        let Some(connection) = &mut self.connection else { return Ok(()) };
+        while is_readable(connection.socket()) {
+            connection.handle()?;
+        }
+        if is_readable(lost_pages.as_fd()) {
+            lost_pages.drain();
+            connection.check_memory()?;
+        }
+        Ok(())
+    }
+
+    /// Tells what has changed, and gives the port's frames the headers that the machine makes use of.
+    fn notice(&mut self, port: &mut Port) -> Result<()> {
+        let Some(connection) = &self.connection else { return Ok(()) };
+        let (state, features) = match connection.is_up() {
+            true => (State::Up, connection.features()),
+            false => (State::Down, connection.features()),
+        };
+        let fault = connection.fault();
+        let was = self.state;
+        let news = match (was, state) {
+            (State::Up, State::Down) | (State::Connected | State::Down, State::Up) => true,
+            _ => false,
+        };
+        if !news {
+            return Ok(());
+        }
+        if state == State::Down {
+            let reason = fault.map(|(queue, fault)| format!("queue {queue}: {fault}"));
+            return self.tell(port, state, None, reason);
+        }
+        let header_len = if features.has_offloads() { Header::LONG } else { 0 };
+        if header_len != self.header_len {
+            Control::connect()?.set_header_len(port.name(), header_len as u32)?;
+            self.header_len = header_len;
+        }
+        // What came while there was no machine is old.
+        let mut rx = port.rx(0);
+        while rx.sync() > 0 {
+            rx.batch(usize::MAX).for_each(drop);
+        }
+        self.tell(port, state, Some(features.to_string()), None)
+    }
+
+    /// Moves frames both ways; `None`: there is no monitor.
+    fn turn(&mut self, port: &mut Port) -> Option<Turn> {
+        let connection = self.connection.as_mut()?;
+        let header_len = self.header_len;
+        let [tx, rx] = [Dir::Tx, Dir::Rx].map(|dir| &port.binding().rings(dir)[0]);
+        let out = connection.send((tx.kring().ring(), header_len), BATCH);
+        if out.frames > 0 || out.no_room {
+            tx.sync();
+        }
+        rx.sync();
+        let into = connection.receive((rx.kring().ring(), header_len), BATCH);
+        for (flow, moved) in [(&mut self.out, out), (&mut self.into, into)] {
+            if moved.is_something() {
+                flow.count(moved);
+            }
+        }
+        Some(Turn { out, into })
+    }
+
+    /// Sleeps until there is something to do.
+    fn idle(&mut self, port: &mut Port, turn: &Turn) -> Result<()> {
+        let Some(connection) = &mut self.connection else { return Ok(()) };
+        port.check(Interest::Rx)?;
+        let up = connection.is_up();
+        let interest = match (turn.out.no_room, up && !turn.into.no_room) {
+            (true, true) => Some(Interest::Both),
+            (true, false) => Some(Interest::Tx),
+            (false, true) => Some(Interest::Rx),
+            (false, false) => None,
+        };
+        let (frames, buffers) = (!turn.out.no_room, turn.into.no_room);
+        let port = match interest {
+            Some(interest) => Ok(port.waiter(interest)),
+            None => Err(&*port),
+        };
+        let mut idle = Idle { connection, port, frames, buffers, kicks: Vec::new() };
+        let sleep_at = Instant::now() + LOOK;
+        while Instant::now() < sleep_at {
+            if idle.look() {
+                return Ok(());
+            }
+        }
+        self.run_loop.wait_for(&mut idle, Instant::now() + Duration::from_secs(3600))
+    }
+}
+
+fn is_readable(fd: BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
+    poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
+}

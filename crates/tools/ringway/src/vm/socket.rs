@@ -1,0 +1,124 @@
+//! The Unix socket between a machine's monitor and its port.
+
+use crate::error::{Error, Result};
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// Where monitors are waited for, or one waits.
+pub enum Socket {
+    Listening(Listening),
+    Connecting(PathBuf),
+}
+
+/// A socket of ours. Its file goes with it.
+pub struct Listening {
+    listener: UnixListener,
+    path: PathBuf,
+    /// Device and number of the file: somebody may have put another in its place.
+    file: Option<(u64, u64)>,
+}
+
+impl Socket {
+    /// Listens at a path, or is going to connect to it.
+    pub fn open(path: &Path, connect: bool) -> Result<Socket> {
+        if connect {
+            return Ok(Socket::Connecting(path.into()));
+        }
+        clear(path)?;
+        let listener = UnixListener::bind(path).map_err(|error| refused(path, &error))?;
+        let system = |source| Error::System { what: "the socket", source };
+        listener.set_nonblocking(true).map_err(system)?;
+        Ok(Socket::Listening(Listening { listener, path: path.into(), file: identity(path) }))
+    }
+
+    /// A monitor that has connected meanwhile, or can be connected to.
+    pub fn accept(&self) -> Option<UnixStream> {
+        match self {
+            Socket::Listening(listening) => listening.listener.accept().ok().map(|(it, _)| it),
+            Socket::Connecting(path) => UnixStream::connect(path).ok(),
+        }
+    }
+
+    /// Readable when a monitor has connected; `None` where nothing tells.
+    pub fn listener(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Socket::Listening(listening) => Some(listening.listener.as_fd()),
+            Socket::Connecting(_) => None,
+        }
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        if self.file.is_some() && self.file == identity(&self.path) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
+}
+
+/// Removes what a process has left that was killed: a socket at which nobody listens any more.
+fn clear(path: &Path) -> Result<()> {
+    let Ok(there) = fs::symlink_metadata(path) else { return Ok(()) };
+    if !there.file_type().is_socket() {
+        let problem = "is no socket; name another path, or remove it";
+        return Err(Error::Value(format!("{}: {problem}", path.display())));
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            fs::remove_file(path).map_err(|error| refused(path, &error))
+        }
+        Err(error) => Err(refused(path, &error)),
+        Ok(_) => Err(Error::Value(format!(
+            "{}: another process listens there; name another path, or end that process; if it is the machine's \
+             monitor, give --connect",
+            path.display()
+        ))),
+    }
+}
+
+fn refused(path: &Path, error: &io::Error) -> Error {
+    let remedy = match error.kind() {
+        io::ErrorKind::NotFound => "make the folder first",
+        io::ErrorKind::PermissionDenied => "name a path in a folder that you may write to",
+        _ => "name another path",
+    };
+    Error::Value(format!("{}: {error}; {remedy}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_left_behind_is_replaced_and_what_is_in_use_is_not() {
+        let folder = std::env::temp_dir().join(format!("ringway-vm-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let path = folder.join("socket");
+        drop(UnixListener::bind(&path).unwrap());
+        assert!(path.exists(), "as after a kill");
+        let socket = Socket::open(&path, false).unwrap();
+        let text = |opened: Result<Socket>| opened.err().unwrap().to_string();
+        assert!(text(Socket::open(&path, false)).contains("another process listens there"));
+        drop(socket);
+        assert!(!path.exists());
+        fs::write(&path, "").unwrap();
+        assert!(text(Socket::open(&path, false)).contains("is no socket"));
+        assert!(text(Socket::open(&folder.join("none/socket"), false)).contains("make the folder"));
+        // Another's file in our place stays.
+        fs::remove_file(&path).unwrap();
+        let socket = Socket::open(&path, false).unwrap();
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "").unwrap();
+        drop(socket);
+        assert!(path.exists());
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}
