@@ -36,6 +36,8 @@ pub enum Cable {
     Sockets,
     /// Two tap devices with so many queues, and a bridge between them, in a namespace of the host's. Takes root.
     Taps(u32),
+    /// A switch of Ringway's, by vhost-user, with so many queues for each card.
+    Switch(u32),
 }
 
 /// virtio-net with these options. Offloads that change frames on the way are off: the checks compare frames byte
@@ -108,7 +110,7 @@ const fn soft(name: &'static str, about: &'static str, script: &'static str) -> 
 }
 
 /// All kinds.
-pub const CARDS: [Card; 15] = [
+pub const CARDS: [Card; 16] = [
     IGB,
     Card { name: "igb-4q", about: "Intel 82576, four queues", cpus: 4, ..IGB },
     VIRTIO_IOMMU,
@@ -124,6 +126,17 @@ pub const CARDS: [Card; 15] = [
         ..VIRTIO_IOMMU
     },
     VIRTIO,
+    Card {
+        name: "vhost-user",
+        about: "virtio-net with two pairs of queues, on a switch of the host's",
+        made: Made::ByQemu {
+            device: virtio!(",iommu_platform=on,mq=on,vectors=6"),
+            module: "virtio_net",
+            iommu: false,
+            cable: Cable::Switch(2),
+        },
+        ..VIRTIO_IOMMU
+    },
     Card {
         name: "e1000e",
         about: "Intel 82574, whose driver has no XDP",

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -51,9 +51,13 @@ impl Machine<'_> {
             ["initramfs", "script", "console"].map(|name| folder.path().join(name));
         self.kernel.pack(&initramfs)?;
         fs::write(&script, self.script()).map_err(|e| format!("{}: {e}", script.display()))?;
+        let ports = self.ports(folder.path())?;
         let mut command = self.qemu();
         command
-            .args(["-accel", "tcg,thread=multi", "-cpu", "max", "-machine", "q35", "-m", "2048"])
+            .args(["-accel", "tcg,thread=multi", "-cpu", "max", "-m", "2048"])
+            // Which others can map.
+            .args(["-object", "memory-backend-memfd,id=mem,size=2048M,share=on"])
+            .args(["-machine", "q35,memory-backend=mem"])
             .args(["-smp", &self.card.cpus.to_string(), "-display", "none", "-no-reboot"])
             .arg("-kernel")
             .arg(self.kernel.root.join("vmlinuz"))
@@ -66,7 +70,7 @@ impl Machine<'_> {
             .arg("-serial")
             .arg(format!("file:{}", console.display()))
             .args(["-serial", "stdio"])
-            .args(self.cards()?)
+            .args(self.cards(folder.path())?)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -97,6 +101,7 @@ impl Machine<'_> {
             said(&entry);
             entries.push(entry);
         }
+        drop(ports);
         let (kernel, card) = (self.kernel.release.clone(), self.card.name.into());
         Ok(Report { kernel, card, entries })
     }
@@ -179,7 +184,7 @@ impl Machine<'_> {
             "set -e; sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1
              ip link add cable type bridge mcast_snooping 0 forward_delay 0; ip link set cable up\n",
         );
-        for tap in TAPS {
+        for tap in ENDS {
             script += &format!(
                 "ip tuntap add dev {tap} mode tap multi_queue; ip link set dev {tap} mtu 9000 master cable up\n"
             );
@@ -189,8 +194,33 @@ impl Machine<'_> {
         command
     }
 
+    /// The ports of the switch that is the cable, if it is one.
+    fn ports(&self, folder: &Path) -> Result<Vec<Killed>, String> {
+        let Made::ByQemu { cable: Cable::Switch(_), .. } = self.card.made else {
+            return Ok(Vec::new());
+        };
+        let ringway = self.program.with_file_name("ringway");
+        let attach = |name: &str| {
+            let socket = folder.join(name);
+            let mut command = Command::new("setpriv");
+            command.args(["--pdeathsig", "KILL", "--"]).arg(&ringway);
+            command.args(["--json", "vm", "attach", "vale0", name, "--socket"]).arg(&socket);
+            command.env("RINGWAY_DIR", folder).stdin(Stdio::null()).stdout(Stdio::piped());
+            let failed = |e| format!("{}: {e}", ringway.display());
+            let mut port = Killed(command.spawn().map_err(failed)?);
+            // It says so when its socket is there.
+            let mut said = BufReader::new(port.0.stdout.as_mut().expect("it is piped"));
+            said.read_line(&mut String::new()).map_err(failed)?;
+            match socket.exists() {
+                true => Ok(port),
+                false => Err(format!("{}: vm attach has failed", ringway.display())),
+            }
+        };
+        ENDS.into_iter().map(attach).collect()
+    }
+
     /// Two cards and the cable between them.
-    fn cards(&self) -> Result<Vec<String>, String> {
+    fn cards(&self, folder: &Path) -> Result<Vec<String>, String> {
         let Made::ByQemu { device, cable, .. } = self.card.made else { return Ok(Vec::new()) };
         let mut options = Vec::new();
         if self.has_iommu() {
@@ -198,7 +228,15 @@ impl Machine<'_> {
         }
         let ends = match cable {
             Cable::Sockets => sockets()?,
-            Cable::Taps(queues) => TAPS.map(|tap| {
+            Cable::Switch(queues) => {
+                for name in ENDS {
+                    let socket = folder.join(name);
+                    options.push("-chardev".into());
+                    options.push(format!("socket,id={name},path={}", socket.display()));
+                }
+                ENDS.map(|name| format!("vhost-user,chardev={name},queues={queues}"))
+            }
+            Cable::Taps(queues) => ENDS.map(|tap| {
                 format!("tap,ifname={tap},script=no,downscript=no,vhost=off,queues={queues}")
             }),
         };
@@ -216,7 +254,8 @@ impl Machine<'_> {
     }
 }
 
-const TAPS: [&str; 2] = ["one", "other"];
+/// What the two ends of a cable are called.
+const ENDS: [&str; 2] = ["one", "other"];
 
 /// Both ends of a cable of two UDP sockets.
 fn sockets() -> Result<[String; 2], String> {

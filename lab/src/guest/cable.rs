@@ -155,9 +155,13 @@ impl Cable {
             // Tunnels have no carrier to speak of.
             said.contains(" state UP ") || said.contains(" state UNKNOWN ")
         };
-        until("both ends are up", || {
+        let waited = until("both ends are up", || {
             let up = is_up(&self.here, &self.near) && is_up(&self.there, &self.far);
             up.then_some(())
+        });
+        waited.map_err(|error| {
+            let links = self.here.run("ip -o link; dmesg | tail -n 8");
+            format!("{error}: {}{links}", self.there.run("ip -o link"))
         })
     }
 

@@ -6,18 +6,18 @@ use std::{
         fd::{AsFd, BorrowedFd, OwnedFd},
         unix::net::UnixStream,
     },
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use ringway_region::RingView;
-use vhost::vhost_user::{BackendReqHandler, Error as ProtocolError};
 
 use crate::{
     chain::Fault,
     device::Device,
     features::Features,
     inbound::{self, Finisher},
+    message,
     moved::Moved,
     outbound,
 };
@@ -41,39 +41,28 @@ pub enum End {
 pub type PortRing<'r> = (&'r RingView, usize);
 
 /// A card whose front end is connected.
+#[derive(Debug)]
 pub struct Connection {
-    handler: BackendReqHandler<Mutex<Device>>,
-    device: Arc<Mutex<Device>>,
+    device: Device,
     socket: UnixStream,
     finisher: Option<Finisher>,
-    /// Of the pair of queues that the next turn begins with.
+    /// The pair of queues that the next turn begins with.
     turn: usize,
-    /// Whether queues are to tell when something is offered: of sending and of receiving ones.
+    /// Whether queues are to tell when something is offered: sending and receiving ones.
     listening: [bool; 2],
-}
-
-impl std::fmt::Debug for Connection {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connection").field("socket", &self.socket).finish_non_exhaustive()
-    }
 }
 
 impl Connection {
     /// Over a socket that is connected.
     ///
     /// # Errors
-    /// Those of `setsockopt(2)` and `dup(2)`.
+    /// Those of `fcntl(2)` and `setsockopt(2)`.
     pub fn new(socket: UnixStream) -> io::Result<Connection> {
         socket.set_nonblocking(false)?;
         socket.set_read_timeout(Some(PATIENCE))?;
         socket.set_write_timeout(Some(PATIENCE))?;
-        let device = Arc::new(Mutex::new(Device::new()));
-        let handler = BackendReqHandler::from_stream(socket.try_clone()?, device.clone());
-        Ok(Connection { handler, device, socket, finisher: None, turn: 0, listening: [true; 2] })
-    }
-
-    fn device(&self) -> MutexGuard<'_, Device> {
-        self.device.lock().unwrap_or_else(PoisonError::into_inner)
+        let device = Device::new();
+        Ok(Connection { device, socket, finisher: None, turn: 0, listening: [true; 2] })
     }
 
     /// Readable when there is a message for [`handle`](Self::handle).
@@ -81,43 +70,61 @@ impl Connection {
         self.socket.as_fd()
     }
 
-    /// Obeys one message; waits for it, where there is none.
+    /// Obeys one message, and waits for it, where there is none. Returns why it was refused, if the front end was
+    /// told that it was, and may go on.
     ///
     /// # Errors
-    /// The connection is over. All that the front end had handed over is let go with it.
-    pub fn handle(&mut self) -> Result<(), End> {
-        self.handler.handle_request().map_err(|error| {
-            let problem = self.device().problem.take();
-            match (problem, error) {
-                (Some(problem), _) => End::Refused(problem),
-                (None, ProtocolError::Disconnected | ProtocolError::SocketBroken(_)) => End::Closed,
-                (None, ProtocolError::PartialMessage) => End::Closed,
-                (None, error) => End::Refused(error.to_string()),
+    /// The connection is over. All that the front end has handed over is let go with it.
+    pub fn handle(&mut self) -> Result<Option<String>, End> {
+        let refused = |error: io::Error| End::Refused(error.to_string());
+        let message = match message::read(&self.socket) {
+            Ok(message) => message.ok_or(End::Closed)?,
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                return Err(End::Closed);
             }
-        })?;
-        // A refusal that the front end was told of leaves the connection.
-        let _ = self.device().problem.take();
-        Ok(())
+            Err(error) => return Err(refused(error)),
+        };
+        let number = message.number;
+        let (answer, problem) = self.device.obey(message).map_err(End::Refused)?;
+        if let Some(answer) = answer {
+            message::reply(&self.socket, number, &answer).map_err(|_| End::Closed)?;
+        }
+        // What has been found anew has told nobody yet.
+        self.listening = [true; 2];
+        Ok(problem)
+    }
+
+    /// The frame that announces a machine which has moved here, if its monitor has asked for that: RARP, as QEMU
+    /// sends it.
+    pub fn take_announcement(&mut self) -> Option<[u8; 60]> {
+        let address = self.device.announce.take()?;
+        let mut frame = [0; 60];
+        frame[..6].fill(0xff);
+        frame[6..12].copy_from_slice(&address);
+        frame[12..22].copy_from_slice(&[0x80, 0x35, 0, 1, 8, 0, 6, 4, 0, 3]);
+        frame[22..28].copy_from_slice(&address);
+        frame[32..38].copy_from_slice(&address);
+        Some(frame)
     }
 
     /// What guest and front end make use of.
     pub fn features(&self) -> Features {
-        self.device().features
+        self.device.features
     }
 
     /// Whether the guest's driver is there: frames go by a queue at least.
     pub fn is_up(&self) -> bool {
-        self.device().is_up()
+        self.device.is_up()
     }
 
     /// Fails where the machine's memory is not there any more.
     pub fn check_memory(&self) -> Result<(), End> {
-        if self.device().memory.is_lost() { Err(End::MemoryLost) } else { Ok(()) }
+        if self.device.memory.is_lost() { Err(End::MemoryLost) } else { Ok(()) }
     }
 
     /// A queue that is not used any more, as its guest has spoiled it.
     pub fn fault(&self) -> Option<(usize, Fault)> {
-        let device = self.device();
+        let device = &self.device;
         device.queues.iter().enumerate().find_map(|(index, queue)| Some((index, queue.fault()?)))
     }
 
@@ -125,8 +132,7 @@ impl Connection {
     /// it syncs the ring.
     pub fn send(&mut self, ring: PortRing<'_>, budget: u32) -> Moved {
         self.listen(0, false);
-        let mut device = self.device.lock().unwrap_or_else(PoisonError::into_inner);
-        let Device { features, memory, queues, steering, .. } = &mut *device;
+        let Device { features, memory, queues, steering, .. } = &mut self.device;
         let pairs = queues.len() / 2;
         let several = queues.iter().skip(1).step_by(2).filter(|queue| queue.is_ready()).count() > 1;
         let mut moved = Moved::default();
@@ -150,8 +156,7 @@ impl Connection {
     /// Moves frames from the filled slots of a ring to the machine, up to `budget`. Whoever calls it syncs the ring.
     pub fn receive(&mut self, ring: PortRing<'_>, budget: u32) -> Moved {
         self.listen(1, false);
-        let mut device = self.device.lock().unwrap_or_else(PoisonError::into_inner);
-        let Device { features, memory, queues, steering, .. } = &mut *device;
+        let Device { features, memory, queues, steering, .. } = &mut self.device;
         let mut ready: Vec<_> =
             queues.iter_mut().step_by(2).filter(|queue| queue.is_ready()).collect();
         let pairs = ready.len();
@@ -165,7 +170,7 @@ impl Connection {
     /// Whether the guest offers a frame to be sent, or, the other way, a buffer for receiving.
     pub fn offers(&mut self, to_send: bool) -> bool {
         let first = usize::from(to_send);
-        let mut device = self.device();
+        let device = &mut self.device;
         let mut queues = device.queues.iter_mut().skip(first).step_by(2);
         queues.any(|queue| match to_send {
             true => queue.is_running() && queue.is_offered(),
@@ -178,7 +183,7 @@ impl Connection {
     pub fn arm(&mut self, to_send: bool) -> bool {
         let first = usize::from(to_send);
         let drained = {
-            let device = self.device();
+            let device = &self.device;
             let queues = device.queues.iter().skip(first).step_by(2);
             queues.fold(false, |drained, queue| drained | queue.drain_kick())
         };
@@ -191,7 +196,7 @@ impl Connection {
     /// Descriptors that are readable when the guest has something new to offer.
     pub fn kicks(&self, to_send: bool) -> Vec<Arc<OwnedFd>> {
         let first = usize::from(to_send);
-        let device = self.device();
+        let device = &self.device;
         let queues = device.queues.iter().skip(first).step_by(2);
         queues.filter(|queue| queue.is_running()).filter_map(|queue| queue.kick.clone()).collect()
     }
@@ -201,7 +206,7 @@ impl Connection {
             return;
         }
         self.listening[way] = on;
-        let mut device = self.device();
+        let device = &mut self.device;
         let first = usize::from(way == 0);
         device.queues.iter_mut().skip(first).step_by(2).for_each(|queue| queue.listen(on));
     }

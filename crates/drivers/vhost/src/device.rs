@@ -1,26 +1,19 @@
-//! A network card as its front end sets it up, by the messages of vhost-user.
+//! A network card as its front end sets it up, message by message.
 
-use std::{fs::File, os::fd::OwnedFd, sync::Arc};
+use std::{
+    fs::File,
+    os::fd::{AsFd, OwnedFd},
+    sync::Arc,
+};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use vhost::{
-    VhostUserMemoryRegionBase,
-    vhost_user::{
-        Error, GpuBackend, Result, VhostUserBackendReqHandlerMut, VhostUserProtocolFeatures,
-        message::{
-            VhostTransferStateDirection, VhostTransferStatePhase, VhostUserConfigFlags,
-            VhostUserInflight, VhostUserLog, VhostUserMemoryRegion, VhostUserShMemConfig,
-            VhostUserSharedMsg, VhostUserSingleMemoryRegion, VhostUserVringAddrFlags,
-            VhostUserVringState,
-        },
-    },
-};
 
 use crate::{
     chain::Way,
     features::{EVENTS, Features, LOG_ALL, OFFERED, PACKED, PROTOCOL},
     log::DirtyLog,
     memory::{GuestMemory, MAX_REGIONS, RegionAt},
+    message::{Message, Payload, Request},
     queue::{Places, Queue},
     steering::Steering,
 };
@@ -31,6 +24,24 @@ pub const MAX_PAIRS: usize = 8;
 /// Bytes of a log of dirty pages, at most: for 64 TiB of memory.
 const MAX_LOG: u64 = 1 << 31;
 
+/// Least and longest MTU that a card can be told of.
+const MTU: std::ops::RangeInclusive<u64> = 68..=65_535;
+
+/// Features of the protocol.
+mod protocol {
+    pub const MQ: u64 = 1 << 0;
+    pub const LOG_SHMFD: u64 = 1 << 1;
+    pub const RARP: u64 = 1 << 2;
+    pub const REPLY_ACK: u64 = 1 << 3;
+    pub const MTU: u64 = 1 << 4;
+    /// Nothing is asked of the monitor; QEMU wants it for guests that use their DMA interface.
+    pub const BACKEND_REQ: u64 = 1 << 5;
+    pub const RESET_DEVICE: u64 = 1 << 13;
+    pub const MEM_SLOTS: u64 = 1 << 15;
+    pub const OFFERED: u64 =
+        MQ | LOG_SHMFD | RARP | REPLY_ACK | MTU | BACKEND_REQ | RESET_DEVICE | MEM_SLOTS;
+}
+
 /// The card.
 #[derive(Debug)]
 pub(crate) struct Device {
@@ -39,9 +50,16 @@ pub(crate) struct Device {
     /// Receiving and sending in turn, as virtio numbers them.
     pub queues: Vec<Queue>,
     pub steering: Steering,
-    /// What was wrong with a message, in words.
-    pub problem: Option<String>,
+    /// The address that a machine that has moved here is to be announced by.
+    pub announce: Option<[u8; 6]>,
+    acknowledges: bool,
 }
+
+/// The answer to a message.
+type Answer = Option<Vec<u8>>;
+
+/// Why a message is not obeyed, in words.
+type Problem = String;
 
 impl Device {
     pub fn new() -> Device {
@@ -51,7 +69,8 @@ impl Device {
             memory: Arc::default(),
             queues: ways.take(2 * MAX_PAIRS).map(Queue::new).collect(),
             steering: Steering::default(),
-            problem: None,
+            announce: None,
+            acknowledges: false,
         }
     }
 
@@ -60,44 +79,161 @@ impl Device {
         self.queues.iter().any(Queue::is_ready)
     }
 
-    fn queue(&mut self, index: u32) -> Result<&mut Queue> {
-        if index as usize >= self.queues.len() {
-            let problem =
-                format!("it has set up queue {index}, and there are {MAX_PAIRS} pairs at most");
-            return Err(self.refuse(problem));
+    /// Obeys a message. The answer, if it takes one; with the reason why it was refused, where the answer says
+    /// that it was.
+    ///
+    /// # Errors
+    /// It is refused, and the front end does not wait to hear that.
+    pub fn obey(&mut self, message: Message) -> Result<(Answer, Option<Problem>), Problem> {
+        let Message { request, number, needs_reply, payload, files } = message;
+        let done = match request {
+            Some(request) => self.carry_out(request, &payload, files),
+            None => Err(format!("message {number} is unknown")),
+        };
+        let acknowledges = needs_reply && self.acknowledges;
+        let word = |word: u64| Some(word.to_ne_bytes().to_vec());
+        match done {
+            Ok(None) if acknowledges => Ok((word(0), None)),
+            Ok(answer) => Ok((answer, None)),
+            Err(problem) if acknowledges => Ok((word(1), Some(problem))),
+            Err(problem) => Err(problem),
         }
-        Ok(&mut self.queues[index as usize])
     }
 
-    /// Notes in words what is wrong.
-    fn refuse(&mut self, problem: String) -> Error {
-        self.problem.get_or_insert(problem);
-        Error::InvalidParam
+    fn carry_out(
+        &mut self,
+        request: Request,
+        payload: &Payload,
+        files: Vec<OwnedFd>,
+    ) -> Result<Answer, Problem> {
+        let word = |word: u64| Ok(Some(word.to_ne_bytes().to_vec()));
+        match request {
+            Request::GetFeatures => return word(OFFERED),
+            Request::GetProtocolFeatures => return word(protocol::OFFERED),
+            Request::GetQueueNum => return word(MAX_PAIRS as u64),
+            Request::GetMaxMemSlots => return word(MAX_REGIONS as u64),
+            Request::GetVringBase => {
+                let [index, _] = payload.pair()?;
+                let base = self.queue(index)?.stop();
+                return Ok(Some([index, base].map(u32::to_ne_bytes).concat()));
+            }
+            Request::SetFeatures => self.set_features(payload.words::<1>()?[0])?,
+            Request::SetProtocolFeatures => {
+                self.acknowledges = payload.words::<1>()?[0] & protocol::REPLY_ACK != 0;
+            }
+            // The card has a front end; which is the connection itself.
+            Request::SetOwner => {}
+            // What is said by descriptors that nothing is asked by.
+            Request::SetBackendReqFd | Request::SetLogFd => {}
+            Request::ResetOwner => self.stop_all(),
+            Request::ResetDevice => {
+                self.stop_all();
+                self.features = Features::default();
+            }
+            Request::SetMemTable => self.set_mem_table(payload, files)?,
+            Request::AddMemReg => self.add_mem_region(payload, files)?,
+            Request::RemMemReg => {
+                let [_, guest, size, _, _] = payload.words()?;
+                let memory = self.memory.without(guest, size).map_err(|e| e.to_string())?;
+                self.set_memory(memory)?;
+            }
+            Request::SetLogBase => {
+                self.set_log(payload.words()?, files)?;
+                // The front end waits for it, whatever it says.
+                return Ok(Some(Vec::new()));
+            }
+            Request::SetVringNum => {
+                let [index, num] = payload.pair()?;
+                if !self.queue(index)?.set_size(num) {
+                    return Err(format!("queue {index} is to have {num} descriptors"));
+                }
+            }
+            Request::SetVringAddr => {
+                let [first, descriptors, used, available, _log] = payload.words()?;
+                // The queue's number, and flags behind it.
+                let [index, _flags] = Payload(first.to_ne_bytes().to_vec()).pair()?;
+                self.queue(index)?.set_places(Places { descriptors, available, used });
+                self.find_queue(index as usize)?;
+            }
+            Request::SetVringBase => {
+                let [index, base] = payload.pair()?;
+                self.queue(index)?.set_base(base);
+            }
+            Request::SetVringKick => {
+                let (index, kick) = event(payload, files)?;
+                if kick.is_none() {
+                    return Err(format!(
+                        "queue {index} has no descriptor to tell by; give it one: it is not polled"
+                    ));
+                }
+                let queue = self.queue(index)?;
+                queue.kick = kick.map(Arc::new);
+                queue.start();
+                self.find_queue(index as usize)?;
+            }
+            Request::SetVringCall => {
+                let (index, call) = event(payload, files)?;
+                let queue = self.queue(index)?;
+                queue.call = call;
+                // What the guest was not told of by the one before.
+                queue.tell_guest();
+            }
+            Request::SetVringErr => {
+                let (index, error) = event(payload, files)?;
+                self.queue(index)?.error = error;
+            }
+            Request::SetVringEnable => {
+                let [index, enabled] = payload.pair()?;
+                self.queue(index)?.set_enabled(enabled != 0);
+            }
+            Request::SendRarp => {
+                let [a, b, c, d, e, f, ..] = payload.words::<1>()?[0].to_ne_bytes();
+                self.announce = Some([a, b, c, d, e, f]);
+            }
+            Request::NetSetMtu => {
+                // The monitor tells the guest; frames of any length pass here.
+                let mtu = payload.words::<1>()?[0];
+                if !MTU.contains(&mtu) {
+                    return Err(format!("its MTU is to be {mtu}"));
+                }
+            }
+            Request::IotlbMsg => {
+                return Err(
+                    "the machine has an IOMMU for this card, which is not supported; leave it out"
+                        .into(),
+                );
+            }
+        }
+        Ok(None)
     }
 
-    fn set_memory(&mut self, memory: GuestMemory) -> Result<()> {
+    fn queue(&mut self, index: u32) -> Result<&mut Queue, Problem> {
+        let there = self.queues.get_mut(index as usize);
+        there.ok_or_else(|| {
+            format!("it has a queue {index}, and a card has {MAX_PAIRS} pairs of queues at most")
+        })
+    }
+
+    fn set_memory(&mut self, memory: GuestMemory) -> Result<(), Problem> {
         self.memory = Arc::new(memory);
         self.find_queues()
     }
 
     /// Finds all queues in the memory that there is now.
-    fn find_queues(&mut self) -> Result<()> {
+    fn find_queues(&mut self) -> Result<(), Problem> {
         (0..self.queues.len()).try_for_each(|index| self.find_queue(index))
     }
 
-    fn find_queue(&mut self, index: usize) -> Result<()> {
+    fn find_queue(&mut self, index: usize) -> Result<(), Problem> {
         let [packed, events] = [PACKED, EVENTS].map(|feature| self.features.has(feature));
         let queue = &mut self.queues[index];
-        if queue.find(&self.memory, packed, events) {
+        // Memory may come in several messages; a queue runs once it is there.
+        if queue.find(&self.memory, packed, events) || self.memory.is_empty() {
             return Ok(());
         }
-        // Memory may come in several messages; the queue runs once it is there.
-        if self.memory.is_empty() {
-            return Ok(());
-        }
-        Err(self.refuse(format!(
-            "queue {index} is not in the memory that it has handed over, or has no size that such a queue can have"
-        )))
+        Err(format!(
+            "queue {index} is not in the memory that was handed over, or has a size that such a queue cannot have"
+        ))
     }
 
     fn stop_all(&mut self) {
@@ -106,46 +242,11 @@ impl Device {
             queue.set_enabled(false);
         });
     }
-}
 
-/// A descriptor that is written or read without waiting, whatever it is.
-fn ready(file: Option<File>) -> Result<Option<OwnedFd>> {
-    let Some(file) = file else { return Ok(None) };
-    let set = fcntl_getfl(&file).and_then(|flags| fcntl_setfl(&file, flags | OFlags::NONBLOCK));
-    set.map_err(|error| Error::ReqHandlerError(error.into()))?;
-    Ok(Some(file.into()))
-}
-
-fn region_at(guest: u64, user: u64, size: u64, offset: u64) -> RegionAt {
-    RegionAt { guest, user, size, offset }
-}
-
-impl VhostUserBackendReqHandlerMut for Device {
-    fn set_owner(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    fn reset_owner(&mut self) -> Result<()> {
-        self.stop_all();
-        Ok(())
-    }
-
-    fn reset_device(&mut self) -> Result<()> {
-        self.stop_all();
-        self.features = Features::default();
-        Ok(())
-    }
-
-    fn get_features(&mut self) -> Result<u64> {
-        Ok(OFFERED)
-    }
-
-    fn set_features(&mut self, features: u64) -> Result<()> {
+    fn set_features(&mut self, features: u64) -> Result<(), Problem> {
         if features & !OFFERED != 0 {
             let unknown = features & !OFFERED;
-            return Err(
-                self.refuse(format!("it wants features that were not offered: {unknown:#x}"))
-            );
+            return Err(format!("it wants features that were not offered: {unknown:#x}"));
         }
         let before = std::mem::replace(&mut self.features, Features(features));
         self.memory.set_logging(self.features.has(LOG_ALL));
@@ -160,174 +261,61 @@ impl VhostUserBackendReqHandlerMut for Device {
         Ok(())
     }
 
-    fn set_mem_table(
-        &mut self,
-        regions: &[VhostUserMemoryRegion],
-        files: Vec<File>,
-        _postcopy: Option<bool>,
-    ) -> Result<Option<Vec<VhostUserMemoryRegionBase>>> {
+    fn set_mem_table(&mut self, payload: &Payload, files: Vec<OwnedFd>) -> Result<(), Problem> {
+        let odd = || "its table of memory does not match its descriptors".to_string();
+        let (count, regions) = payload.0.split_first_chunk::<8>().ok_or_else(odd)?;
+        let [count, _] = Payload(count.to_vec()).pair()?;
+        if regions.len() != count as usize * 32 || files.len() != count as usize {
+            return Err(odd());
+        }
         let mut memory = self.memory.cleared();
-        for (region, file) in regions.iter().zip(&files) {
-            let (size, offset) = (region.memory_size, region.mmap_offset);
-            let at = region_at(region.guest_phys_addr, region.user_addr, size, offset);
-            memory = memory.with(at, file).map_err(|error| self.refuse(error.to_string()))?;
+        for (region, file) in regions.chunks_exact(32).zip(files) {
+            let [guest, size, user, offset] = Payload(region.to_vec()).words()?;
+            let at = RegionAt { guest, user, size, offset };
+            memory = memory.with(at, &File::from(file)).map_err(|e| e.to_string())?;
         }
-        self.set_memory(memory)?;
-        Ok(None)
+        self.set_memory(memory)
     }
 
-    fn set_vring_num(&mut self, index: u32, num: u32) -> Result<()> {
-        if self.queue(index)?.set_size(num) {
-            return Ok(());
-        }
-        Err(self.refuse(format!("queue {index} is to have {num} descriptors")))
-    }
-
-    fn set_vring_addr(
-        &mut self,
-        index: u32,
-        _flags: VhostUserVringAddrFlags,
-        descriptors: u64,
-        used: u64,
-        available: u64,
-        _log: u64,
-    ) -> Result<()> {
-        self.queue(index)?.set_places(Places { descriptors, available, used });
-        self.find_queue(index as usize)
-    }
-
-    fn set_vring_base(&mut self, index: u32, base: u32) -> Result<()> {
-        self.queue(index)?.set_base(base);
-        Ok(())
-    }
-
-    fn get_vring_base(&mut self, index: u32) -> Result<VhostUserVringState> {
-        let base = self.queue(index)?.stop();
-        Ok(VhostUserVringState::new(index, base))
-    }
-
-    fn set_vring_kick(&mut self, index: u8, file: Option<File>) -> Result<()> {
-        let kick = ready(file)?.map(Arc::new);
-        if kick.is_none() {
-            let problem = format!("queue {index} has no descriptor to tell by; it is not polled");
-            return Err(self.refuse(problem));
-        }
-        let queue = self.queue(index.into())?;
-        queue.kick = kick;
-        queue.start();
-        self.find_queue(index.into())
-    }
-
-    fn set_vring_call(&mut self, index: u8, file: Option<File>) -> Result<()> {
-        let call = ready(file)?;
-        let queue = self.queue(index.into())?;
-        queue.call = call;
-        // What the guest was not told of by the one before.
-        queue.tell_guest();
-        Ok(())
-    }
-
-    fn set_vring_err(&mut self, index: u8, file: Option<File>) -> Result<()> {
-        let error = ready(file)?;
-        self.queue(index.into())?.error = error;
-        Ok(())
-    }
-
-    fn get_protocol_features(&mut self) -> Result<VhostUserProtocolFeatures> {
-        Ok(VhostUserProtocolFeatures::MQ
-            | VhostUserProtocolFeatures::LOG_SHMFD
-            | VhostUserProtocolFeatures::RESET_DEVICE
-            | VhostUserProtocolFeatures::CONFIGURE_MEM_SLOTS)
-    }
-
-    fn set_protocol_features(&mut self, _features: u64) -> Result<()> {
-        Ok(())
-    }
-
-    fn get_queue_num(&mut self) -> Result<u64> {
-        Ok(MAX_PAIRS as u64)
-    }
-
-    fn set_vring_enable(&mut self, index: u32, enable: bool) -> Result<()> {
-        self.queue(index)?.set_enabled(enable);
-        Ok(())
-    }
-
-    fn get_max_mem_slots(&mut self) -> Result<u64> {
-        Ok(MAX_REGIONS as u64)
-    }
-
-    fn add_mem_region(
-        &mut self,
-        region: &VhostUserSingleMemoryRegion,
-        file: File,
-        _postcopy: Option<bool>,
-    ) -> Result<Option<VhostUserMemoryRegionBase>> {
-        let (size, offset) = (region.memory_size, region.mmap_offset);
-        let at = region_at(region.guest_phys_addr, region.user_addr, size, offset);
-        let memory = self.memory.with(at, &file).map_err(|error| self.refuse(error.to_string()))?;
+    fn add_mem_region(&mut self, payload: &Payload, files: Vec<OwnedFd>) -> Result<(), Problem> {
+        let [_, guest, size, user, offset] = payload.words()?;
+        let file = one(files)?.ok_or("a region of memory came without its descriptor")?;
+        let at = RegionAt { guest, user, size, offset };
+        let memory = self.memory.with(at, &File::from(file)).map_err(|e| e.to_string())?;
         self.memory = Arc::new(memory);
-        // Others may follow that the queues are in.
+        // What is not found yet may be in the next region.
         let _ = self.find_queues();
-        self.problem = None;
-        Ok(None)
+        Ok(())
     }
 
-    fn remove_mem_region(&mut self, region: &VhostUserSingleMemoryRegion) -> Result<()> {
-        let memory = self.memory.without(region.guest_phys_addr, region.memory_size);
-        let memory = memory.map_err(|error| self.refuse(error.to_string()))?;
-        self.set_memory(memory)
-    }
-
-    fn set_log_base(&mut self, log: &VhostUserLog, file: File) -> Result<()> {
-        if log.mmap_size > MAX_LOG {
-            let size = log.mmap_size;
-            return Err(self.refuse(format!("its log of dirty pages has {size} bytes")));
+    fn set_log(&mut self, [size, offset]: [u64; 2], files: Vec<OwnedFd>) -> Result<(), Problem> {
+        if size > MAX_LOG {
+            return Err(format!("its log of dirty pages has {size} bytes"));
         }
-        let made = DirtyLog::new(&file, log.mmap_offset, log.mmap_size);
-        let log = made.map_err(|error| self.refuse(format!("its log of dirty pages: {error}")))?;
-        let memory = self.memory.logged(log);
-        self.set_memory(memory)
+        let file = one(files)?.ok_or("its log of dirty pages came without its descriptor")?;
+        let log = DirtyLog::new(&File::from(file), offset, size);
+        let log = log.map_err(|error| format!("its log of dirty pages: {error}"))?;
+        self.set_memory(self.memory.logged(log))
     }
+}
 
-    fn get_config(&mut self, _: u32, _: u32, _: VhostUserConfigFlags) -> Result<Vec<u8>> {
-        Err(Error::InvalidOperation("the monitor has the configuration"))
+/// The only descriptor, if there is one.
+fn one(mut files: Vec<OwnedFd>) -> Result<Option<OwnedFd>, Problem> {
+    match files.len() {
+        0 | 1 => Ok(files.pop()),
+        more => Err(format!("{more} descriptors came with it, and one belongs to it")),
     }
+}
 
-    fn set_config(&mut self, _: u32, _: &[u8], _: VhostUserConfigFlags) -> Result<()> {
-        Err(Error::InvalidOperation("the monitor has the configuration"))
+/// A queue's number, and the descriptor for it, which is written or read without waiting, whatever it is.
+fn event(payload: &Payload, files: Vec<OwnedFd>) -> Result<(u32, Option<OwnedFd>), Problem> {
+    const WITHOUT: u64 = 1 << 8;
+    let [word] = payload.words()?;
+    let file = one(files)?.filter(|_| word & WITHOUT == 0);
+    if let Some(file) = &file {
+        let set = fcntl_getfl(file.as_fd())
+            .and_then(|flags| fcntl_setfl(file.as_fd(), flags | OFlags::NONBLOCK));
+        set.map_err(|error| format!("its descriptor cannot be used: {error}"))?;
     }
-
-    fn set_gpu_socket(&mut self, _: GpuBackend) -> Result<()> {
-        Err(Error::InvalidOperation("it is a network card"))
-    }
-
-    fn get_shared_object(&mut self, _: VhostUserSharedMsg) -> Result<File> {
-        Err(Error::InvalidOperation("nothing is shared"))
-    }
-
-    fn get_inflight_fd(&mut self, _: &VhostUserInflight) -> Result<(VhostUserInflight, File)> {
-        Err(Error::InvalidOperation("frames are not kept between two connections"))
-    }
-
-    fn set_inflight_fd(&mut self, _: &VhostUserInflight, _: File) -> Result<()> {
-        Err(Error::InvalidOperation("frames are not kept between two connections"))
-    }
-
-    fn set_device_state_fd(
-        &mut self,
-        _: VhostTransferStateDirection,
-        _: VhostTransferStatePhase,
-        _: File,
-    ) -> Result<Option<File>> {
-        Err(Error::InvalidOperation("a card has no state beside its queues"))
-    }
-
-    fn check_device_state(&mut self) -> Result<()> {
-        Err(Error::InvalidOperation("a card has no state beside its queues"))
-    }
-
-    fn get_shmem_config(&mut self) -> Result<VhostUserShMemConfig> {
-        Err(Error::InvalidOperation("nothing is shared"))
-    }
+    Ok(((word & 0xff) as u32, file))
 }

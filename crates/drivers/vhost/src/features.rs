@@ -6,6 +6,8 @@ use ringway_vnet::{Gso, Header};
 pub(crate) const CSUM: u64 = 1 << 0;
 /// The guest takes partial checksums.
 pub(crate) const GUEST_CSUM: u64 = 1 << 1;
+/// The monitor tells the guest an MTU.
+const MTU: u64 = 1 << 3;
 pub(crate) const GUEST_TSO4: u64 = 1 << 7;
 pub(crate) const GUEST_TSO6: u64 = 1 << 8;
 pub(crate) const GUEST_ECN: u64 = 1 << 9;
@@ -29,6 +31,8 @@ pub(crate) const EVENTS: u64 = 1 << 29;
 /// There are protocol features.
 pub(crate) const PROTOCOL: u64 = 1 << 30;
 pub(crate) const VERSION_1: u64 = 1 << 32;
+/// The guest uses its DMA interface: without an IOMMU of the machine's, addresses are what they are.
+const ACCESS_PLATFORM: u64 = 1 << 33;
 pub(crate) const PACKED: u64 = 1 << 34;
 pub(crate) const GUEST_USO4: u64 = 1 << 54;
 pub(crate) const GUEST_USO6: u64 = 1 << 55;
@@ -40,6 +44,7 @@ const FROM_GUEST: u64 = CSUM | HOST_TSO4 | HOST_TSO6 | HOST_ECN | HOST_USO;
 /// All that is offered.
 pub(crate) const OFFERED: u64 = TO_GUEST
     | FROM_GUEST
+    | MTU
     | MRG_RXBUF
     | STATUS
     | CTRL_VQ
@@ -53,6 +58,7 @@ pub(crate) const OFFERED: u64 = TO_GUEST
     | EVENTS
     | PROTOCOL
     | VERSION_1
+    | ACCESS_PLATFORM
     | PACKED;
 
 /// What guest and front end have chosen of it.

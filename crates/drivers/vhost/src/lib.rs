@@ -29,13 +29,14 @@
 //! queues; checksums, TCP and UDP segmentation both ways, each frame whole, or finished here where
 //! the guest does not take it so; the log of dirty pages for live migration.
 //!
-//! The messages are read by the crate `vhost`. The rings are our own: its sister crate
-//! `virtio-queue` has no packed rings, and looks up the guest's memory anew for each number.
+//! Messages and rings are read by code of our own, and not by rust-vmm's crates: `vhost` 0.18 ends the
+//! connection at a message that QEMU sends for each card with several queues, and has none of the
+//! messages for MTU and announcement; `virtio-queue` 0.18 has no packed rings.
 //!
 //! | file | idea |
 //! | --- | --- |
 //! | `connection.rs` | the messages, and the turns in between |
-//! | `device.rs`, `features.rs` | what the front end sets up |
+//! | `message.rs`, `device.rs`, `features.rs` | what the front end says, and sets up by it |
 //! | `memory.rs`, `log.rs` | the guest's memory, and which pages of it were written |
 //! | `queue.rs` | a virtqueue; `split.rs`, `packed.rs` its two layouts, `chain.rs` what they have in common |
 //! | `outbound.rs`, `inbound.rs` | frames from and to the machine |
@@ -52,6 +53,7 @@ pub mod guest;
 mod inbound;
 mod log;
 mod memory;
+mod message;
 mod moved;
 mod outbound;
 mod packed;

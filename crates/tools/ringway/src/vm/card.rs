@@ -192,8 +192,12 @@ impl Card {
                 self.connect(port, socket)?;
                 continue;
             }
+            let since = Instant::now();
             if let Err(end) = self.serve_connection(port, lost_pages)? {
                 self.connection = None;
+                // A monitor that cannot use this card may try again and again.
+                let pause = RETRY.saturating_sub(since.elapsed());
+                self.run_loop.sleep(Instant::now() + pause)?;
                 let reason = (!matches!(end, End::Closed)).then(|| end.to_string());
                 self.tell(port, State::Disconnected, None, reason)?;
             }
@@ -227,6 +231,7 @@ impl Card {
                     return Ok(Err(end));
                 }
                 self.notice(port)?;
+                self.announce(port);
                 if self.run_loop.is_over(Instant::now()) {
                     return Ok(Ok(()));
                 }
@@ -245,7 +250,9 @@ impl Card {
     fn obey(&mut self, lost_pages: &LostPages) -> std::result::Result<(), End> {
         let Some(connection) = &mut self.connection else { return Ok(()) };
         while is_readable(connection.socket()) {
-            connection.handle()?;
+            if let Some(problem) = connection.handle()? {
+                note(format_args!("the machine's monitor was refused: {problem}"));
+            }
         }
         if is_readable(lost_pages.as_fd()) {
             lost_pages.drain();
@@ -285,6 +292,16 @@ impl Card {
             rx.batch(usize::MAX).for_each(drop);
         }
         self.tell(port, state, Some(features.to_string()), None)
+    }
+
+    /// Sends what tells others where the machine is now.
+    fn announce(&mut self, port: &mut Port) {
+        let frame = self.connection.as_mut().and_then(Connection::take_announcement);
+        if let Some(frame) = frame {
+            let mut tx = port.tx(0);
+            tx.push(&[&[0; Header::LONG][..self.header_len], &frame].concat());
+            tx.sync();
+        }
     }
 
     /// Moves frames both ways; `None`: there is no monitor.
