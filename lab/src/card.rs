@@ -130,12 +130,12 @@ pub const CARDS: [Card; 16] = [
         name: "vhost-user",
         about: "virtio-net with two pairs of queues, on a switch of the host's",
         made: Made::ByQemu {
-            device: virtio!(",iommu_platform=on,mq=on,vectors=6"),
+            device: virtio!(",mq=on,vectors=6"),
             module: "virtio_net",
             iommu: false,
             cable: Cable::Switch(2),
         },
-        ..VIRTIO_IOMMU
+        ..VIRTIO
     },
     Card {
         name: "e1000e",

@@ -34,12 +34,9 @@ mod protocol {
     pub const RARP: u64 = 1 << 2;
     pub const REPLY_ACK: u64 = 1 << 3;
     pub const MTU: u64 = 1 << 4;
-    /// Nothing is asked of the monitor; QEMU wants it for guests that use their DMA interface.
-    pub const BACKEND_REQ: u64 = 1 << 5;
     pub const RESET_DEVICE: u64 = 1 << 13;
     pub const MEM_SLOTS: u64 = 1 << 15;
-    pub const OFFERED: u64 =
-        MQ | LOG_SHMFD | RARP | REPLY_ACK | MTU | BACKEND_REQ | RESET_DEVICE | MEM_SLOTS;
+    pub const OFFERED: u64 = MQ | LOG_SHMFD | RARP | REPLY_ACK | MTU | RESET_DEVICE | MEM_SLOTS;
 }
 
 /// The card.
@@ -123,8 +120,8 @@ impl Device {
             }
             // The card has a front end; which is the connection itself.
             Request::SetOwner => {}
-            // What is said by descriptors that nothing is asked by.
-            Request::SetBackendReqFd | Request::SetLogFd => {}
+            // It would tell the front end that something was written; which looks by itself.
+            Request::SetLogFd => {}
             Request::ResetOwner => self.stop_all(),
             Request::ResetDevice => {
                 self.stop_all();
@@ -196,12 +193,6 @@ impl Device {
                 if !MTU.contains(&mtu) {
                     return Err(format!("its MTU is to be {mtu}"));
                 }
-            }
-            Request::IotlbMsg => {
-                return Err(
-                    "the machine has an IOMMU for this card, which is not supported; leave it out"
-                        .into(),
-                );
             }
         }
         Ok(None)

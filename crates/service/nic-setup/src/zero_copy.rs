@@ -57,9 +57,11 @@ pub(crate) fn refusal(interface: &Interface, errno: Errno) -> String {
              iommu_platform=on)"
                 .into()
         }
+        // Of a queue that cannot be set up anew, and of buffers for long frames.
         (Errno::NOENT, "virtio_net") => format!(
-            "virtio-net needs mergeable buffers, or an MTU of 1500 and no receive offloads (`ethtool -K {name} \
-             lro off gro-hw off`)"
+            "virtio-net needs queues that the machine's monitor can reset (VIRTIO_F_RING_RESET, which QEMU has \
+             for taps and user networking, not for vhost-user), and mergeable buffers, or an MTU of 1500 and no \
+             receive offloads (`ethtool -K {name} lro off gro-hw off`)"
         ),
         (Errno::INVAL, _) => format!(
             "its driver, {driver}, takes no such memory or queue as it is set up now; the kernel's log may \
