@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn what_is_sent_is_read() {
         let [front, back] = sockets();
-        let files = [front.as_fd(), back.as_fd()];
+        let files = [back.as_fd(); 2];
         let payload = [7u64, 9].map(u64::to_ne_bytes).concat();
         request(&front, Request::SetLogBase, true, &payload, &files).unwrap();
         request(&front, Request::GetFeatures, false, &[], &[]).unwrap();
