@@ -164,7 +164,8 @@ impl<'m> Receiver<'m> {
         }
         let (begin, len) = frame.begin::<BEGIN>();
         let (begin, is_v6) = (&begin[..len], begin[12..14] == [0x86, 0xdd]);
-        let header = Header { flags: frame.header.flags & 1, ..frame.header };
+        // Nor is it told that a checksum was verified.
+        let header = Header { flags: frame.header.flags & !2, ..frame.header };
         if self.features.takes(&header, is_v6) && is_expressible(&header, begin) {
             return self.put(queue, &header, &frame.parts, frame.len, moved);
         }

@@ -10,7 +10,7 @@ use crate::run_loop::RunLoop;
 use ringway::{Cause, Control, Interest, Port, Waiter};
 use ringway_abi::Dir;
 use ringway_region::LostPages;
-use ringway_vhost::{Connection, End, Moved};
+use ringway_vhost::{Connection, End, Fault, Moved};
 use ringway_vnet::Header;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
@@ -100,8 +100,9 @@ struct Turn {
 pub struct Card {
     run_loop: RunLoop,
     connection: Option<Connection>,
-    /// What was last told of the machine.
+    /// What was last told of the machine, and of a queue that it has spoiled.
     state: State,
+    fault: Option<(usize, Fault)>,
     /// Bytes of the header in front of the port's frames.
     header_len: usize,
     out: Flow,
@@ -120,6 +121,7 @@ impl Card {
             run_loop,
             connection: None,
             state: State::Disconnected,
+            fault: None,
             header_len: 0,
         })
     }
@@ -264,22 +266,24 @@ impl Card {
     /// Tells what has changed, and gives the port's frames the headers that the machine makes use of.
     fn notice(&mut self, port: &mut Port) -> Result<()> {
         let Some(connection) = &self.connection else { return Ok(()) };
-        let (state, features) = match connection.is_up() {
-            true => (State::Up, connection.features()),
-            false => (State::Down, connection.features()),
-        };
+        let (state, features) =
+            (if connection.is_up() { State::Up } else { State::Down }, connection.features());
         let fault = connection.fault();
-        let was = self.state;
-        let news = match (was, state) {
-            (State::Up, State::Down) | (State::Connected | State::Down, State::Up) => true,
-            _ => false,
-        };
-        if !news {
+        if fault != self.fault {
+            self.fault = fault;
+            if let Some((queue, fault)) = fault {
+                note(format_args!(
+                    "{}: queue {queue} is not used any more, until the machine sets it up anew: {fault}",
+                    port.name()
+                ));
+            }
+        }
+        // A driver that has not come yet is not down.
+        if self.state == state || (self.state, state) == (State::Connected, State::Down) {
             return Ok(());
         }
         if state == State::Down {
-            let reason = fault.map(|(queue, fault)| format!("queue {queue}: {fault}"));
-            return self.tell(port, state, None, reason);
+            return self.tell(port, state, None, None);
         }
         let header_len = if features.has_offloads() { Header::LONG } else { 0 };
         if header_len != self.header_len {

@@ -1,8 +1,6 @@
 //! Frames pass whole between a guest and a port's rings, in every way in which a guest may use its queues.
 
-mod common;
-
-use common::{Port, machine, obey, setups};
+use crate::common::{Port, machine, obey, setups};
 use proptest::prelude::*;
 use ringway_vhost::guest::{GUEST_BASE, Setup};
 
