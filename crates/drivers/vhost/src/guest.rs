@@ -125,6 +125,11 @@ impl Guest {
     /// Those of the system calls for sockets, memory and events.
     pub fn start(setup: Setup) -> io::Result<(Guest, UnixStream)> {
         let (socket, other) = UnixStream::pair()?;
+        Ok((Guest::over(setup, socket)?, other))
+    }
+
+    /// The same, at a socket that is connected.
+    pub fn over(setup: Setup, socket: UnixStream) -> io::Result<Guest> {
         let file = File::from(memfd_create("guest", MemfdFlags::CLOEXEC)?);
         ftruncate(&file, MEMORY)?;
         let map = Map::new(&file, MEMORY)?;
@@ -148,7 +153,7 @@ impl Guest {
         let drivers = drivers.collect::<io::Result<Vec<_>>>()?;
         let guest = Guest { setup, socket, file, map, drivers };
         guest.connect()?;
-        Ok((guest, other))
+        Ok(guest)
     }
 
     /// What it has agreed on.
@@ -377,6 +382,11 @@ impl Guest {
         (driver.next, driver.wraps[0]) = (at, wrap);
     }
 
+    /// Tells the device that there is something to look at, whether it wants to be told or not.
+    pub fn kick_at_once(&self, index: usize) {
+        let _ = rustix::io::write(&self.drivers[index].kick, &1u64.to_ne_bytes());
+    }
+
     /// Tells the device, where it wants to be told.
     fn kick(&mut self, index: usize, before: u16) {
         let driver = &self.drivers[index];
@@ -394,7 +404,7 @@ impl Guest {
             },
         };
         if wants {
-            let _ = rustix::io::write(&driver.kick, &1u64.to_ne_bytes());
+            self.kick_at_once(index);
         }
     }
 

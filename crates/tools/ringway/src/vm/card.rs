@@ -242,7 +242,8 @@ impl Card {
             turns -= 1;
             let Some(turn) = self.turn(port) else { return Ok(Ok(())) };
             if !turn.out.is_something() && !turn.into.is_something() {
-                self.idle(port, &turn)?;
+                self.notice(port)?;
+                self.idle(port, &turn, lost_pages)?;
                 turns = 0;
             }
         }
@@ -328,7 +329,7 @@ impl Card {
     }
 
     /// Sleeps until there is something to do.
-    fn idle(&mut self, port: &mut Port, turn: &Turn) -> Result<()> {
+    fn idle(&mut self, port: &mut Port, turn: &Turn, lost_pages: &LostPages) -> Result<()> {
         let Some(connection) = &mut self.connection else { return Ok(()) };
         port.check(Interest::Rx)?;
         let up = connection.is_up();
@@ -343,7 +344,8 @@ impl Card {
             Some(interest) => Ok(port.waiter(interest)),
             None => Err(&*port),
         };
-        let mut idle = Idle { connection, port, frames, buffers, kicks: Vec::new() };
+        let kicks = Vec::new();
+        let mut idle = Idle { connection, port, frames, buffers, kicks, lost_pages };
         let sleep_at = Instant::now() + LOOK;
         while Instant::now() < sleep_at {
             if idle.look() {

@@ -2,6 +2,7 @@
 
 use super::socket::Socket;
 use ringway::{Port, PortWaiter, Sleeper, Sources, Waiter};
+use ringway_region::LostPages;
 use ringway_vhost::Connection;
 use rustix::event::PollFlags;
 use std::os::fd::{AsFd, OwnedFd};
@@ -42,6 +43,8 @@ pub struct Idle<'c> {
     /// Whether its buffers are: there is a frame for them.
     pub buffers: bool,
     pub kicks: Vec<Arc<OwnedFd>>,
+    /// Readable when memory was taken away.
+    pub lost_pages: &'c LostPages,
 }
 
 impl Waiter for Idle<'_> {
@@ -78,5 +81,6 @@ impl Sleeper for Idle<'_> {
         }
         self.kicks.iter().for_each(|kick| sources.add(kick.as_fd(), PollFlags::IN));
         sources.add(self.connection.socket(), PollFlags::IN);
+        sources.add(self.lost_pages.as_fd(), PollFlags::IN);
     }
 }

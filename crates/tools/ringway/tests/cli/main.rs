@@ -21,3 +21,4 @@ mod tools;
 mod top;
 mod traffic;
 mod unread;
+mod vm;

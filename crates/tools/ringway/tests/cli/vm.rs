@@ -1,0 +1,243 @@
+//! `ringway vm attach`: machines on a switch, by guests that are part of the test.
+
+use crate::home::{Home, LIMIT, find, finish, lines};
+use ringway_testkit::Proc;
+use ringway_vhost::guest::{Guest, Setup};
+use rustix::process::Signal;
+use std::fs;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+const HEADER: [u8; 12] = [0; 12];
+
+/// A machine's port, and what it says.
+struct Port {
+    name: &'static str,
+    socket: PathBuf,
+    proc: Proc,
+}
+
+impl Port {
+    fn open(home: &Home, name: &'static str) -> Port {
+        let socket = home.dir.join(name);
+        let path = socket.display().to_string();
+        let proc = home.open(&["vm", "attach", "vale0", name, "--socket", &path]);
+        Port { name, socket, proc }
+    }
+
+    /// A guest that has the port's card, and is up.
+    fn boot(&self, setup: Setup) -> Guest {
+        let before = self.times("up");
+        let guest = Guest::over(setup, UnixStream::connect(&self.socket).unwrap()).unwrap();
+        self.until("up", before + 1);
+        guest
+    }
+
+    fn times(&self, state: &str) -> usize {
+        self.proc.output().matches(&format!(r#""state":"{state}""#)).count()
+    }
+
+    fn until(&self, state: &str, times: usize) {
+        let what = format!("{} is {state}", self.name);
+        until(&what, || (self.times(state) >= times).then_some(()).ok_or(self.proc.output()));
+    }
+}
+
+fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        match look() {
+            Ok(found) => return found,
+            Err(why) if Instant::now() > deadline => panic!("{what}: not so far; {why}"),
+            Err(_) => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
+/// A frame to everybody.
+fn frame(number: u8, len: usize) -> Vec<u8> {
+    let mut frame = vec![number; len];
+    frame[..6].fill(0xff);
+    frame[6..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 0x88, 0xb5]);
+    frame
+}
+
+/// Sends frames until one of them arrives: what was sent before the other was there is lost.
+fn until_arrives(from: &mut Guest, to: &mut Guest, number: u8, len: usize) {
+    let sent = frame(number, len);
+    until("a frame arrives", || {
+        while to.offer_buffer(0, 2048) {}
+        from.send(0, &[&HEADER, sent.as_slice()].concat(), 1000);
+        from.reap(0);
+        let arrived = std::iter::from_fn(|| to.receive(0)).any(|frame| frame[12..] == sent);
+        arrived.then_some(()).ok_or("nothing".into())
+    });
+}
+
+/// Each frame arrives, once and in order.
+fn assert_arrive(from: &mut Guest, to: &mut Guest) {
+    let lens = [60, 1514, 9000, 61, 300, 2036, 2048, 4096];
+    let mut arrived = Vec::new();
+    for (number, len) in (0..).zip(lens) {
+        while to.offer_buffer(0, 2048) {}
+        assert!(from.send(0, &[&HEADER, frame(number, len).as_slice()].concat(), 1000));
+        until("a frame arrives", || {
+            from.reap(0);
+            arrived.extend(std::iter::from_fn(|| to.receive(0)));
+            let is_there = arrived.len() > usize::from(number);
+            is_there.then_some(()).ok_or_else(|| format!("{} frames", arrived.len()))
+        });
+    }
+    let sent = (0..).zip(lens).map(|(number, len)| frame(number, len));
+    assert!(arrived.iter().map(|frame| frame[12..].to_vec()).eq(sent));
+}
+
+#[test]
+fn machines_and_programs_on_a_switch() {
+    let home = Home::new();
+    let ports = ["one", "other"].map(|name| Port::open(&home, name));
+    let packed = Setup { packed: true, events: true, indirect: true, ..Setup::default() };
+    let mut one = ports[0].boot(Setup::default());
+    let mut other = ports[1].boot(packed);
+    assert_arrive(&mut one, &mut other);
+    assert_arrive(&mut other, &mut one);
+    // A program.
+    let receiver = home.open(&["recv", "vale0:program", "--count", "1"]);
+    while one.offer_buffer(0, 2048) {}
+    assert!(one.send(0, &[&HEADER, frame(9, 60).as_slice()].concat(), 2048));
+    assert_eq!(find(&finish(receiver), "summary")["packets"], 1);
+    while other.receive(0).is_some() {}
+    home.json(&["gen", "vale0:program", "--count", "40"]);
+    let mut received = [0; 2];
+    until("all have arrived", || {
+        for (guest, received) in [&mut one, &mut other].into_iter().zip(&mut received) {
+            while guest.offer_buffer(0, 2048) {}
+            *received += std::iter::from_fn(|| guest.receive(0)).count();
+        }
+        (received == [40; 2]).then_some(()).ok_or(format!("{received:?}"))
+    });
+    // A machine is switched off and on again, with another system.
+    drop(one);
+    ports[0].until("disconnected", 1);
+    let mut one = ports[0].boot(packed);
+    assert_arrive(&mut one, &mut other);
+    for Port { proc, socket, .. } in ports {
+        proc.signal(Signal::INT);
+        let said = finish(proc);
+        let summaries: Vec<_> = said.iter().filter(|line| line["type"] == "summary").collect();
+        assert!(summaries.len() == 2 && summaries.iter().all(|line| line["packets"] != 0));
+        assert!(!socket.exists());
+    }
+    home.is_left_clean();
+}
+
+/// The pid of a home's private daemon.
+fn daemon(home: &Home) -> i32 {
+    let dir = home.dir.display().to_string();
+    let mut found = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let line = fs::read_to_string(entry.path().join("cmdline")).ok()?;
+        (line.contains("--private") && line.contains(&dir)).then_some(pid)
+    });
+    found.next().expect("there is a daemon")
+}
+
+/// A machine does not notice but by frames that are lost.
+#[test]
+fn a_port_outlives_its_daemon() {
+    let home = Home::new();
+    let ports = ["one", "other"].map(|name| Port::open(&home, name));
+    let [mut one, mut other] = ports.each_ref().map(|port| port.boot(Setup::default()));
+    assert_arrive(&mut one, &mut other);
+    for number in 1..3 {
+        let pid = rustix::process::Pid::from_raw(daemon(&home)).unwrap();
+        rustix::process::kill_process(pid, Signal::KILL).unwrap();
+        until_arrives(&mut one, &mut other, number, 700);
+        until_arrives(&mut other, &mut one, number, 700);
+    }
+    assert!(ports.iter().all(|port| port.times("disconnected") == 0));
+    assert!(ports[0].proc.output().contains("it is opened again"));
+}
+
+/// Killed at any moment, it leaves a file that is in nobody's way.
+#[test]
+fn a_port_that_was_killed_is_opened_again() {
+    let home = Home::new();
+    let witness = Port::open(&home, "witness");
+    let mut other = witness.boot(Setup::default());
+    for _ in 0..3 {
+        let port = Port::open(&home, "one");
+        let mut one = port.boot(Setup::default());
+        until_arrives(&mut one, &mut other, 1, 60);
+        port.proc.kill();
+        assert!(port.socket.exists());
+    }
+    let path = home.dir.join("witness").display().to_string();
+    let failure = home.failure(&["vm", "attach", "vale0", "two", "--socket", &path]);
+    assert!(failure.contains("another process listens there"), "{failure}");
+    let path = home.dir.join("two").display().to_string();
+    let failure = home.failure(&["vm", "attach", "vale0", "witness", "--socket", &path]);
+    assert!(failure.contains("vale0:witness"), "{failure}");
+    assert!(!home.dir.join("two").exists(), "its socket goes with it");
+    let failure = home.failure(&["vm", "attach", "eth0", "two", "--socket", &path]);
+    assert!(failure.contains("not the name of a switch"), "{failure}");
+}
+
+/// A machine that spoils its queues, a monitor that says what none may, and one that takes the memory away: their
+/// neighbours go on, and each is told.
+#[test]
+fn hostile_machines_have_neighbours() {
+    let home = Home::new();
+    let ports = ["one", "other", "bad"].map(|name| Port::open(&home, name));
+    let [mut one, mut other] = [0, 1].map(|i| ports[i].boot(Setup::default()));
+    let bad = &ports[2];
+    // A frame that comes behind the end of the queue.
+    let guest = bad.boot(Setup::default());
+    let (rings, _) = guest.rings(1);
+    guest.write(rings + 16 * 64 + 2, &9000u16.to_le_bytes());
+    guest.kick_at_once(1);
+    bad.proc.wait_for("queue 1 is not used any more", LIMIT);
+    assert_arrive(&mut one, &mut other);
+    // Memory that goes.
+    guest.resize(0).unwrap();
+    // These fail where it was noticed meanwhile.
+    let _ = guest.stop(1).and_then(|()| guest.set_up(1, 0));
+    guest.kick_at_once(1);
+    bad.proc.wait_for("the machine's memory was taken away", LIMIT);
+    assert_arrive(&mut one, &mut other);
+    drop(guest);
+    bad.until("disconnected", 1);
+    // No message at all.
+    let mut socket = UnixStream::connect(&bad.socket).unwrap();
+    std::io::Write::write_all(&mut socket, &[7; 64]).unwrap();
+    bad.proc.wait_for("none of vhost-user's messages", LIMIT);
+    bad.until("disconnected", 2);
+    assert_arrive(&mut other, &mut one);
+    let mut guest = bad.boot(Setup::default());
+    until_arrives(&mut guest, &mut one, 5, 100);
+}
+
+/// A monitor that listens is connected to, also when it comes later.
+#[test]
+fn a_monitor_that_listens() {
+    let home = Home::new();
+    let path = home.dir.join("monitor");
+    let text = path.display().to_string();
+    let proc = home.open(&["vm", "attach", "vale0", "one", "--socket", &text, "--connect"]);
+    for round in 1..3 {
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let (socket, _) = listener.accept().unwrap();
+        fs::remove_file(&path).unwrap();
+        drop(listener);
+        let guest = Guest::over(Setup::default(), socket).unwrap();
+        let ups = || proc.output().matches(r#""state":"up""#).count();
+        until("it is up", || (ups() == round).then_some(()).ok_or(proc.output()));
+        drop(guest);
+    }
+    proc.signal(Signal::TERM);
+    let said = finish(proc);
+    let features = &said.iter().find(|line| line["state"] == "up").unwrap()["features"];
+    assert_eq!(features, "mergeable buffers");
+    assert!(lines(&serde_json::to_string(&said[0]).unwrap())[0]["port"] == "vale0:one");
+}
