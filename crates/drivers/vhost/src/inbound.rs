@@ -61,15 +61,17 @@ pub(crate) fn receive(
     let mut filled = if head < slots && tail < slots { ring.distance(head, tail) } else { 0 };
     let mut at = head;
     let mut moved = Moved::default();
-    let mut to = Receiver { features, memory, pieces: Vec::new(), chains: Vec::new() };
+    let mut receivers: Vec<_> = queues.iter().map(|_| Receiver::new(memory, features)).collect();
     let mut frame = Frame { header: Header::default(), parts: Vec::new(), len: 0, slots: 0 };
     let several = queues.len() > 1;
     for _ in 0..budget {
         if !frame.read(ring, at, filled, header_len) {
             break;
         }
-        let queue = if several { choose(&frame.begin::<BEGIN>().0) } else { 0 };
-        let Some(queue) = queues.get_mut(queue) else { break };
+        let index = if several { choose(&frame.begin::<BEGIN>().0) } else { 0 };
+        let (Some(queue), Some(to)) = (queues.get_mut(index), receivers.get_mut(index)) else {
+            break;
+        };
         let put = to.put_frame(queue, &frame, finisher, &mut moved);
         if let Put::NoRoom = put {
             moved.no_room = true;
@@ -82,7 +84,10 @@ pub(crate) fn receive(
         ring.set_cur(at);
         ring.set_head(at);
     }
-    queues.iter_mut().for_each(|queue| queue.publish());
+    for (queue, to) in queues.iter_mut().zip(&mut receivers) {
+        to.give_back(queue);
+        queue.publish();
+    }
     moved
 }
 
@@ -139,17 +144,62 @@ fn copy_out(parts: &[Buf<'_>], to: &mut [u8]) -> usize {
     filled
 }
 
-/// The guest's side of a turn.
+/// Chains that are taken at once.
+const FETCHED: usize = 32;
+
+/// The guest's side of a turn: of one of its queues.
 struct Receiver<'m> {
     memory: &'m GuestMemory,
     features: Features,
     /// Of the chains at hand.
     pieces: Vec<Piece<'m>>,
-    /// Each with the number of its first piece behind its last.
+    /// Those at hand, each with the number of the first piece behind its last.
     chains: Vec<(Used, usize)>,
+    /// How many of them are used.
+    used: usize,
 }
 
 impl<'m> Receiver<'m> {
+    fn new(memory: &'m GuestMemory, features: Features) -> Receiver<'m> {
+        Receiver { memory, features, pieces: Vec::new(), chains: Vec::new(), used: 0 }
+    }
+
+    /// The number of the first piece of chain `i` of those at hand.
+    fn first_piece(&self, i: usize) -> usize {
+        i.checked_sub(1).map_or(0, |before| self.chains[before].1)
+    }
+
+    /// Takes more chains, several at once, so that their first bytes are on their way while others are written. False
+    /// if there is none.
+    fn fetch(&mut self, queue: &mut Queue) -> bool {
+        let before = self.chains.len();
+        while self.chains.len() < before + FETCHED {
+            let first = self.pieces.len();
+            let Some(chain) = queue.take(self.memory, &mut self.pieces) else { break };
+            if let Some(piece) = self.pieces.get(first) {
+                piece.buf.prefetch_to_write();
+            }
+            self.chains.push((chain, self.pieces.len()));
+        }
+        self.chains.len() > before
+    }
+
+    /// What is at hand and not used comes again.
+    fn give_back(&mut self, queue: &mut Queue) {
+        for (chain, _) in self.chains.drain(self.used..).rev() {
+            queue.take_back(&[chain]);
+        }
+    }
+
+    /// Forgets what is used, where nothing else is at hand.
+    fn tidy(&mut self) {
+        if self.used == self.chains.len() {
+            self.pieces.clear();
+            self.chains.clear();
+            self.used = 0;
+        }
+    }
+
     /// Puts a frame into the guest's memory, finished where the guest asks for that.
     fn put_frame(
         &mut self,
@@ -215,47 +265,42 @@ impl<'m> Receiver<'m> {
     ) -> Put {
         let own = self.features.header_len();
         let needed = own + len;
-        self.pieces.clear();
-        self.chains.clear();
-        let mut room = 0;
-        while room < needed {
-            let first = self.pieces.len();
-            match queue.take(self.memory, &mut self.pieces) {
-                Some(chain) => {
-                    room += bytes_of(&self.pieces[first..]);
-                    self.chains.push((chain, self.pieces.len()));
-                    if !self.features.has(MRG_RXBUF) {
-                        break;
-                    }
-                }
-                None => break,
+        let is_mergeable = self.features.has(MRG_RXBUF);
+        self.tidy();
+        let (mut room, mut end) = (0, self.used);
+        while room < needed && (is_mergeable || end == self.used) {
+            if end == self.chains.len() && !self.fetch(queue) {
+                break;
             }
+            room += bytes_of(&self.pieces[self.first_piece(end)..self.chains[end].1]);
+            end += 1;
         }
+        let count = end - self.used;
         if room < needed {
             // More than all that can ever be offered at once, or than the one buffer that it has to fit.
-            let is_too_long = match self.features.has(MRG_RXBUF) {
-                true => self.chains.len() >= queue.size() as usize,
-                false => !self.chains.is_empty(),
-            };
-            self.chains.iter().rev().for_each(|(chain, _)| queue.take_back(&[*chain]));
-            if !is_too_long {
+            let most = if is_mergeable { queue.size() as usize } else { 1 };
+            if count < most {
                 return Put::NoRoom;
             }
             moved.too_long += 1;
             return Put::Done;
         }
-        let header = Header { num_buffers: self.chains.len() as u16, ..*header }.emit();
-        let mut to = Writer { memory: self.memory, pieces: &self.pieces, filled: 0 };
+        let header = Header { num_buffers: count as u16, ..*header }.emit();
+        let first = self.first_piece(self.used);
+        let pieces = &self.pieces[first..self.chains[end - 1].1];
+        let mut to = Writer { memory: self.memory, pieces, filled: 0 };
         to.write(&header[..own]);
         for part in parts {
             to.copy(part);
         }
-        let (mut first, mut left) = (0, needed);
-        for (chain, behind) in &self.chains {
-            let written = bytes_of(&self.pieces[first..*behind]).min(left);
-            queue.put(Used { written: written as u32, ..*chain });
-            (first, left) = (*behind, left - written);
+        let mut left = needed;
+        for i in self.used..end {
+            let (chain, behind) = self.chains[i];
+            let written = bytes_of(&self.pieces[self.first_piece(i)..behind]).min(left);
+            queue.put(Used { written: written as u32, ..chain });
+            left -= written;
         }
+        self.used = end;
         moved.frames += 1;
         moved.bytes += len as u64;
         Put::Done

@@ -13,6 +13,9 @@ use crate::{
 /// Bytes of a chain that tell its frame's flow.
 const BEGIN: usize = Header::LONG + HASHED_BYTES;
 
+/// Chains that are taken at once.
+const FETCHED: usize = 32;
+
 /// Shortest frame: an Ethernet header.
 const SHORTEST: usize = 14;
 
@@ -35,41 +38,61 @@ pub(crate) fn send(
     let mut at = head;
     let mut moved = Moved::default();
     let mut pieces = Vec::new();
-    for _ in 0..budget {
+    let mut chains = Vec::with_capacity(FETCHED);
+    let mut left = budget as usize;
+    'turn: while left > 0 && !moved.no_room {
+        // Several at once, so that the first bytes of all are on their way while one is copied.
         pieces.clear();
-        let Some(chain) = queue.take(memory, &mut pieces) else { break };
-        let len = pieces.iter().map(|piece| piece.buf.size() as usize).sum::<usize>();
-        let frame = len.checked_sub(own_header);
-        match frame.filter(|frame| (SHORTEST..=MAX_FRAME).contains(frame)) {
-            _ if discard => moved.disabled += 1,
-            None if len > MAX_FRAME => moved.too_long += 1,
-            None => moved.too_short += 1,
-            Some(frame) => {
-                let Some(size) = ring.buf(ring.slot(at).buf_idx).map(|buf| buf.size()) else {
-                    queue.take_back(&[chain]);
-                    break;
-                };
-                let needed = ((header_len + frame) as u32).div_ceil(size);
-                if needed > free {
-                    queue.take_back(&[chain]);
-                    moved.no_room = needed < slots;
-                    moved.too_long += u64::from(!moved.no_room);
-                    if moved.no_room {
-                        break;
+        chains.clear();
+        while chains.len() < FETCHED.min(left) {
+            let first = pieces.len();
+            let Some(chain) = queue.take(memory, &mut pieces) else { break };
+            pieces[first..].iter().for_each(|piece: &Piece<'_>| piece.buf.prefetch());
+            chains.push((chain, first..pieces.len()));
+        }
+        if chains.is_empty() {
+            break;
+        }
+        left -= chains.len();
+        for (i, (chain, range)) in chains.iter().enumerate() {
+            let pieces = &pieces[range.clone()];
+            let len = pieces.iter().map(|piece| piece.buf.size() as usize).sum::<usize>();
+            let frame = len.checked_sub(own_header);
+            match frame.filter(|frame| (SHORTEST..=MAX_FRAME).contains(frame)) {
+                _ if discard => moved.disabled += 1,
+                None if len > MAX_FRAME => moved.too_long += 1,
+                None => moved.too_short += 1,
+                Some(frame) => {
+                    let size = ring.buf(ring.slot(at).buf_idx).map_or(0, |buf| buf.size());
+                    // A slot that others have spoiled names no buffer: the next sync puts it right.
+                    let needed = match size {
+                        0 => free.saturating_add(1).min(slots - 1),
+                        size => ((header_len + frame) as u32).div_ceil(size),
+                    };
+                    if needed > free {
+                        moved.no_room = needed < slots;
+                        if moved.no_room {
+                            chains[i..]
+                                .iter()
+                                .rev()
+                                .for_each(|(chain, _)| queue.take_back(&[*chain]));
+                            break 'turn;
+                        }
+                        moved.too_long += 1;
+                    } else {
+                        if let Some((steering, pair)) = &mut learn {
+                            let begin = first_bytes::<BEGIN>(pieces, own_header + HASHED_BYTES);
+                            steering.learn(&begin[own_header..], *pair);
+                        }
+                        at = fill(ring, at, header_len, pieces, own_header);
+                        free -= needed;
+                        moved.frames += 1;
+                        moved.bytes += frame as u64;
                     }
-                } else {
-                    if let Some((steering, pair)) = &mut learn {
-                        let begin = first_bytes::<BEGIN>(&pieces, own_header + HASHED_BYTES);
-                        steering.learn(&begin[own_header..], *pair);
-                    }
-                    at = fill(ring, at, header_len, &pieces, own_header);
-                    free -= needed;
-                    moved.frames += 1;
-                    moved.bytes += frame as u64;
                 }
             }
+            queue.put(*chain);
         }
-        queue.put(chain);
     }
     if moved.frames > 0 {
         ring.set_cur(at);

@@ -31,6 +31,9 @@ const USED: u16 = 1 << 15;
 /// Where a descriptor's flags are.
 const FLAGS: u32 = 14;
 
+/// How many descriptors ahead they are fetched.
+const AHEAD: u16 = 16;
+
 /// Bytes of an event structure: a place, and flags.
 const EVENT: u32 = 4;
 const EVENT_ON: u16 = 0;
@@ -135,6 +138,8 @@ impl Packed {
         if !self.is_available(at) {
             return Ok(None);
         }
+        let ahead = u32::from(if at.index + AHEAD < self.size { at.index + AHEAD } else { 0 });
+        self.descriptors.prefetch(ahead * DESCRIPTOR);
         let mut walk = Walk::new(memory, way, pieces);
         for count in 1..=self.size {
             let descriptor =

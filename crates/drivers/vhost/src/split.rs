@@ -25,6 +25,8 @@ use crate::{
 const ENTRIES: u32 = 4;
 /// Where their index is.
 const INDEX: u32 = 2;
+/// How many chains ahead descriptors are fetched.
+const AHEAD: u16 = 8;
 /// The other side does not want to be told.
 const SILENT: u16 = 1;
 
@@ -94,6 +96,9 @@ impl Split {
         }
         let entry = u32::from(self.next_available & (self.size - 1));
         let head = self.available.load(ENTRIES + 2 * entry, Relaxed);
+        let ahead = u32::from(self.next_available.wrapping_add(AHEAD) & (self.size - 1));
+        let head_ahead = self.available.load(ENTRIES + 2 * ahead, Relaxed);
+        self.descriptors.prefetch(u32::from(head_ahead) * DESCRIPTOR);
         let mut walk = Walk::new(memory, way, pieces);
         let mut number = head;
         for _ in 0..self.size {

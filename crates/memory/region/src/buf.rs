@@ -170,6 +170,18 @@ impl<'a> Buf<'a> {
         fits
     }
 
+    /// Hints that the first two lines are about to be written.
+    #[inline]
+    pub fn prefetch_to_write(&self) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a prefetch has no effect but on caches, wherever it points to.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+            _mm_prefetch(self.ptr.as_ptr().cast(), _MM_HINT_ET0);
+            _mm_prefetch(self.ptr.as_ptr().wrapping_add(64).cast(), _MM_HINT_ET0);
+        }
+    }
+
     /// Hints that the first line is about to be read.
     #[inline]
     pub fn prefetch(&self) {

@@ -54,6 +54,14 @@ impl Part {
         self.memory.mark(self.address + u64::from(offset), N as u64);
     }
 
+    /// Has the processor fetch what is at an offset, if that is inside.
+    #[inline]
+    pub fn prefetch(&self, offset: u32) {
+        if let Some(buf) = self.buf().skip(offset) {
+            buf.prefetch();
+        }
+    }
+
     /// The number of 16 bits at an offset; 0 if it is not inside, or the offset is odd.
     #[inline]
     pub fn load(&self, offset: u32, order: Ordering) -> u16 {
