@@ -128,8 +128,8 @@ impl Connection {
         device.queues.iter().enumerate().find_map(|(index, queue)| Some((index, queue.fault()?)))
     }
 
-    /// Moves frames from the machine into the free slots of a ring, up to `budget` of each queue. Whoever calls
-    /// it syncs the ring.
+    /// Moves frames from the machine into the free slots of a ring, up to `budget` of each queue. The caller
+    /// syncs the ring.
     pub fn send(&mut self, ring: PortRing<'_>, budget: u32) -> Moved {
         self.listen(0, false);
         let Device { features, memory, queues, steering, .. } = &mut self.device;
@@ -153,7 +153,7 @@ impl Connection {
         moved
     }
 
-    /// Moves frames from the filled slots of a ring to the machine, up to `budget`. Whoever calls it syncs the ring.
+    /// Moves frames from the filled slots of a ring to the machine, up to `budget`. The caller syncs the ring.
     pub fn receive(&mut self, ring: PortRing<'_>, budget: u32) -> Moved {
         self.listen(1, false);
         let Device { features, memory, queues, steering, .. } = &mut self.device;
@@ -179,7 +179,7 @@ impl Connection {
     }
 
     /// From now on a [kick](Self::kicks) tells what the guest offers: frames to be sent, or buffers. Forgets those
-    /// that came before; true if there were any. Whoever calls it looks once more.
+    /// that came before; true if there were any. The caller looks once more.
     pub fn arm(&mut self, to_send: bool) -> bool {
         let first = usize::from(to_send);
         let drained = {

@@ -136,7 +136,7 @@ impl Device {
             }
             Request::SetLogBase => {
                 self.set_log(payload.words()?, files)?;
-                // The front end waits for it, whatever it says.
+                // The front end waits for an answer, and does not read it.
                 return Ok(Some(Vec::new()));
             }
             Request::SetVringNum => {
@@ -298,7 +298,7 @@ fn one(mut files: Vec<OwnedFd>) -> Result<Option<OwnedFd>, Problem> {
     }
 }
 
-/// A queue's number, and the descriptor for it, which is written or read without waiting, whatever it is.
+/// A queue's number, and the descriptor for it, which is written or read without waiting.
 fn event(payload: &Payload, files: Vec<OwnedFd>) -> Result<(u32, Option<OwnedFd>), Problem> {
     const WITHOUT: u64 = 1 << 8;
     let [word] = payload.words()?;

@@ -1,7 +1,7 @@
 //! The other side, for tests: a guest with its driver, and the front end that speaks for it.
 //!
 //! It does what a well-behaved guest does, and has its memory at hand for what others do. It sends its
-//! messages without waiting for answers: whoever has the other end of the socket obeys them.
+//! messages without waiting for answers: the owner of the socket's other end obeys them.
 
 use std::{
     collections::VecDeque,

@@ -15,8 +15,7 @@
 //! Guest and monitor are hostile. The process that has a connection has nothing that is not the
 //! machine's own, but for its port: what they do to it they do to themselves.
 //!
-//! - A descriptor is read once, and what was read is checked. Chains and tables have an end, whatever
-//!   the guest writes; a queue that is used as no guest may is not touched any more, until it is set
+//! - A descriptor is read once, and what was read is checked. Chains and tables have an end; a queue that is used as no guest may is not touched any more, until it is set
 //!   up anew ([`Fault`]).
 //! - Memory is where the front end says, or nowhere. A file that becomes shorter is found out
 //!   ([`End::MemoryLost`]), if the process has a [`LostPages`](ringway_region::LostPages).
@@ -67,3 +66,8 @@ pub use connection::{Connection, End, PortRing};
 pub use device::MAX_PAIRS;
 pub use features::Features;
 pub use moved::Moved;
+/// What a process with a [`Connection`] needs, so that a file that becomes shorter does not end it.
+pub use ringway_region::LostPages;
+
+/// Bytes of the virtio-net header of a port whose machine makes [use of offloads](Features::has_offloads).
+pub const HEADER_LEN: usize = ringway_vnet::Header::LONG;

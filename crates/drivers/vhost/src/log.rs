@@ -4,7 +4,7 @@ use std::{fs::File, io};
 
 use crate::sys::Map;
 
-/// Bytes of a page, whatever the machine's pages are.
+/// Bytes of a page of the protocol's.
 const PAGE: u64 = 4096;
 
 /// The monitor's bitmap, a bit for each page from the guest's address 0 on.

@@ -219,7 +219,7 @@ impl Packed {
         (from..to).contains(&event)
     }
 
-    /// Whether the guest is to tell what it offers. Who turns it on looks once more.
+    /// Whether the guest is to tell what it offers. The caller looks once more then.
     pub fn listen(&mut self, on: bool) {
         if on && self.with_events {
             self.device.store(0, self.next_available.base(), Relaxed);

@@ -228,7 +228,7 @@ impl Queue {
         }
     }
 
-    /// Whether the guest is to tell what it offers. Who turns that on looks once more.
+    /// Whether the guest is to tell what it offers. The caller looks once more then.
     pub fn listen(&mut self, on: bool) {
         if let Some(ring) = self.ring.as_mut().filter(|_| self.fault.is_none()) {
             each!(ring, ring => ring.listen(on));

@@ -153,7 +153,7 @@ impl Split {
         self.available.load(0, Relaxed) & SILENT == 0
     }
 
-    /// Whether the guest is to tell what it offers. Who turns it on looks once more.
+    /// Whether the guest is to tell what it offers. The caller looks once more then.
     pub fn listen(&mut self, on: bool) {
         if self.with_events {
             // That of a chain behind those that were taken: told once.

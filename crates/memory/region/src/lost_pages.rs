@@ -58,7 +58,7 @@ impl GuardedRange {
     /// The `len` bytes from address `base`, which are the caller's mapping for as long as this is there.
     ///
     /// # Safety
-    /// Nothing but the mapping is in the range, and all who use it allow for other bytes there at any time.
+    /// Nothing but the mapping is in the range, and all code that uses it allows for other bytes there at any time.
     pub unsafe fn new(base: usize, len: usize) -> GuardedRange {
         let free = FREE.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let entry = free.unwrap_or_else(|| {

@@ -10,7 +10,7 @@ use crate::run_loop::{self, RunLoop};
 use crate::switch::choose::switch_name;
 use card::Card;
 use ringway::Port;
-use ringway_region::LostPages;
+use ringway_vhost::LostPages;
 use socket::Socket;
 use std::path::PathBuf;
 

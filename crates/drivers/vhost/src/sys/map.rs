@@ -5,7 +5,7 @@ use std::{fs::File, io, ptr::NonNull};
 use ringway_region::{Buf, GuardedRange};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// The first `len` bytes of a file, shared with whoever else has it: with the guest, whose memory it is.
+/// The first `len` bytes of a file, shared with the guest: it is the guest's memory.
 ///
 /// Its owner may shorten the file at any time. A page that is not there any more is replaced (see
 /// [`LostPages`](ringway_region::LostPages)), and [`is_lost`](Self::is_lost) tells.
@@ -50,7 +50,7 @@ impl Map {
     pub fn buf(&self, offset: u64, len: u32) -> Option<Buf<'_>> {
         let end = offset.checked_add(len.into())?;
         (end <= self.len as u64)
-            // SAFETY: inside the mapping, which `self` keeps. A `Buf` allows for others who write to it.
+            // SAFETY: inside the mapping, which `self` keeps. A `Buf` allows for other writers.
             .then(|| unsafe { Buf::new(self.base.add(offset as usize), len) })
     }
 }

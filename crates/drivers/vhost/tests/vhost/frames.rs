@@ -97,7 +97,7 @@ fn frames_pass_in_every_way() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever the sizes of queues, frames and pieces are.
+    /// Queues, frames and pieces of any size.
     #[test]
     fn frames_of_any_size_in_any_pieces(
         bits in 0u32..16,
@@ -162,7 +162,7 @@ fn disabled_queues() {
     assert_eq!(connection.receive((&port.rx, 0), 8).frames, 1);
 }
 
-/// A guest that wants no interrupts has none; one that wants them has one for many frames.
+/// A guest without interrupts has none; with them it has one for many frames.
 #[test]
 fn interrupts() {
     for setup in setups() {

@@ -9,9 +9,7 @@ use crate::report::{Counters, Reporter};
 use crate::run_loop::RunLoop;
 use ringway::{Cause, Control, Interest, Port, Waiter};
 use ringway_abi::Dir;
-use ringway_region::LostPages;
-use ringway_vhost::{Connection, End, Fault, Moved};
-use ringway_vnet::Header;
+use ringway_vhost::{Connection, End, Fault, HEADER_LEN, LostPages, Moved};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use std::fmt;
@@ -286,7 +284,7 @@ impl Card {
         if state == State::Down {
             return self.tell(port, state, None, None);
         }
-        let header_len = if features.has_offloads() { Header::LONG } else { 0 };
+        let header_len = if features.has_offloads() { HEADER_LEN } else { 0 };
         if header_len != self.header_len {
             Control::connect()?.set_header_len(port.name(), header_len as u32)?;
             self.header_len = header_len;
@@ -304,7 +302,7 @@ impl Card {
         let frame = self.connection.as_mut().and_then(Connection::take_announcement);
         if let Some(frame) = frame {
             let mut tx = port.tx(0);
-            tx.push(&[&[0; Header::LONG][..self.header_len], &frame].concat());
+            tx.push(&[&[0; HEADER_LEN][..self.header_len], &frame].concat());
             tx.sync();
         }
     }

@@ -2,8 +2,7 @@
 
 use super::socket::Socket;
 use ringway::{Port, PortWaiter, Sleeper, Sources, Waiter};
-use ringway_region::LostPages;
-use ringway_vhost::Connection;
+use ringway_vhost::{Connection, LostPages};
 use rustix::event::PollFlags;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;

@@ -184,8 +184,8 @@ fn a_port_that_was_killed_is_opened_again() {
     assert!(failure.contains("not the name of a switch"), "{failure}");
 }
 
-/// A machine that spoils its queues, a monitor that says what none may, and one that takes the memory away: their
-/// neighbours go on, and each is told.
+/// A machine that spoils its queues, a monitor that says what none may, memory that is taken away: the
+/// neighbours go on, and the user is told.
 #[test]
 fn hostile_machines_have_neighbours() {
     let home = Home::new();
