@@ -102,7 +102,7 @@ fuzz_target!(|data: &[u8]| {
         events: has(1),
         mergeable: has(2),
         indirect: has(3),
-        features: if has(4) { 0x1ff } else { 0 },
+        features: if has(4) { 0x1983 } else { 0 },
         pairs: if has(5) { 2 } else { 1 },
         ..Setup::default()
     };

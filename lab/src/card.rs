@@ -38,6 +38,8 @@ pub enum Cable {
     Taps(u32),
     /// A switch of Ringway's, by vhost-user, with so many queues for each card.
     Switch(u32),
+    /// The same by streams of frames.
+    Streams,
 }
 
 /// virtio-net with these options. Offloads that change frames on the way are off: the checks compare frames byte
@@ -110,7 +112,7 @@ const fn soft(name: &'static str, about: &'static str, script: &'static str) -> 
 }
 
 /// All kinds.
-pub const CARDS: [Card; 16] = [
+pub const CARDS: [Card; 17] = [
     IGB,
     Card { name: "igb-4q", about: "Intel 82576, four queues", cpus: 4, ..IGB },
     VIRTIO_IOMMU,
@@ -134,6 +136,17 @@ pub const CARDS: [Card; 16] = [
             module: "virtio_net",
             iommu: false,
             cable: Cable::Switch(2),
+        },
+        ..VIRTIO
+    },
+    Card {
+        name: "stream",
+        about: "virtio-net on a switch of the host's, by a stream",
+        made: Made::ByQemu {
+            device: virtio!(""),
+            module: "virtio_net",
+            iommu: false,
+            cable: Cable::Streams,
         },
         ..VIRTIO
     },

@@ -196,15 +196,17 @@ impl Machine<'_> {
 
     /// The ports of the switch that is the cable, if it is one.
     fn ports(&self, folder: &Path) -> Result<Vec<Killed>, String> {
-        let Made::ByQemu { cable: Cable::Switch(_), .. } = self.card.made else {
-            return Ok(Vec::new());
+        let by = match self.card.made {
+            Made::ByQemu { cable: Cable::Switch(_), .. } => "--socket",
+            Made::ByQemu { cable: Cable::Streams, .. } => "--stream",
+            _ => return Ok(Vec::new()),
         };
         let ringway = self.program.with_file_name("ringway");
         let attach = |name: &str| {
             let socket = folder.join(name);
             let mut command = Command::new("setpriv");
             command.args(["--pdeathsig", "KILL", "--"]).arg(&ringway);
-            command.args(["--json", "vm", "attach", "vale0", name, "--socket"]).arg(&socket);
+            command.args(["--json", "vm", "attach", "vale0", name, by]).arg(&socket);
             command.env("RINGWAY_DIR", folder).stdin(Stdio::null()).stdout(Stdio::piped());
             let failed = |e| format!("{}: {e}", ringway.display());
             let mut port = Killed(command.spawn().map_err(failed)?);
@@ -228,6 +230,10 @@ impl Machine<'_> {
         }
         let ends = match cable {
             Cable::Sockets => sockets()?,
+            Cable::Streams => ENDS.map(|name| {
+                let socket = folder.join(name);
+                format!("stream,server=off,addr.type=unix,addr.path={}", socket.display())
+            }),
             Cable::Switch(queues) => {
                 for name in ENDS {
                     let socket = folder.join(name);

@@ -16,6 +16,11 @@ use ringway_vnet::{
 use crate::{budget::Budget, config::PortConfig, forward::BridgePort};
 use ringway_switch_port::{Burst, Delivered, Drops, Frame, Room, Source};
 
+/// Bytes of a buffer, as most regions have them.
+const BUFFER: usize = 2048;
+/// Bytes of a piece that fills no buffer.
+const SHORT_PIECE: usize = 64;
+
 /// Gives packets the header of the receiver. Ports that do not need it do not pay for it.
 #[derive(Default)]
 pub(crate) struct Converter {
@@ -157,7 +162,16 @@ fn exchange<'a>(
     if begins {
         copy_begin(frame, &first, len, begin)?;
     }
-    converted.push_private(slot);
+    // A buffer that the beginning just fits has no room for a longer header: it goes on in a piece of its own.
+    let there = there as usize;
+    let is_full = !others.is_empty() && there >= SHORT_PIECE || to + there > BUFFER;
+    if to > from && is_full {
+        let (slot, rest) = slot.split_at_mut(there);
+        converted.push_private(slot);
+        converted.push_private(rest);
+    } else {
+        converted.push_private(slot);
+    }
     let mut others = others.iter();
     if !begins && let Some((buf, len)) = others.next() {
         let there = frame.moved_len(*len) as usize;
@@ -236,8 +250,10 @@ pub(crate) fn most_slots<'a>(
     room: Room,
 ) -> impl Fn(&Frame) -> u32 + use<'a> {
     let max_frame = (to.header_len == 0 && burst.source.header_len != 0).then_some(to.max_frame);
+    // A header may take a slot more.
+    let more = u32::from(to.header_len > burst.source.header_len);
     move |frame| {
-        let pieces = u32::from(frame.count);
+        let pieces = u32::from(frame.count) + more;
         let Some(max_frame) = max_frame else { return pieces };
         let Some(header) = header_of(frame, burst) else { return pieces };
         let segments = most_frames(&header, frame.len as usize, max_frame as usize) as u32;

@@ -156,18 +156,28 @@ fn s_vhdr_1_the_length_may_change() {
     }
 }
 
-/// No header fits before a frame that fills the buffer: it is lost (S-SYNC-9).
+/// No header fits before a frame that fills the buffer, or before the first piece of a long one: they go on in a slot
+/// more.
 #[test]
-fn s_vhdr_3_a_frame_and_its_new_header_have_to_fit() {
-    let world = World::new(&[(0, 64), (12, 64)]);
-    let mut frame = header(BROADCAST, mac(1)).to_vec();
-    frame.resize(2048 - 11, 1);
-    world.send(0, &[&frame]);
-    assert!(world.received(1).is_empty());
-    assert_eq!(world.drops(1), Drops { too_long: 1, ..Drops::default() });
-    frame.pop();
-    world.send(0, &[&frame]);
-    assert!(world.received(1) == [pieces(&[&join(&[&[0; 12], &frame])])]);
+fn s_vhdr_3_a_frame_that_fills_its_buffer() {
+    for to in [10usize, 12] {
+        let world = World::new(&[(0, 64), (to as u8, 64)]);
+        let mut frame = header(BROADCAST, mac(1)).to_vec();
+        frame.resize(2048 - to, 1);
+        let zeros = vec![0; to];
+        world.send(0, &[&frame]);
+        assert!(world.received(1) == [pieces(&[&join(&[&zeros, &frame])])]);
+        for len in [2048 - to + 1, 2048] {
+            frame.resize(len, 1);
+            let whole = join(&[&zeros, &frame]);
+            let (first, rest) = whole.split_at(len);
+            world.send(0, &[&frame]);
+            assert!(world.received(1) == [pieces(&[first, rest])], "{len} to {to}");
+            world.send(0, &[&frame, &frame, &[2; 60]]);
+            assert!(world.received(1) == [pieces(&[first, rest, &frame, &[2; 60]])]);
+        }
+        assert_eq!(world.drops(1), Drops::default());
+    }
 }
 
 // --- Offloads ----------------------------------------------------------------------------

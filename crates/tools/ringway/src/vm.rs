@@ -2,7 +2,9 @@
 
 mod card;
 mod idle;
+mod link;
 mod socket;
+mod stream;
 
 use crate::error::Result;
 use crate::opening;
@@ -11,7 +13,7 @@ use crate::switch::choose::switch_name;
 use card::Card;
 use ringway::Port;
 use ringway_vhost::LostPages;
-use socket::Socket;
+use socket::{Kind, Socket};
 use std::path::PathBuf;
 
 #[derive(clap::Args)]
@@ -33,14 +35,17 @@ The machine's monitor connects to the socket by vhost-user, and shares the machi
   -object memory-backend-memfd,id=mem,size=1G,share=on -machine memory-backend=mem -m 1G
   -chardev socket,id=c0,path=/run/vm1.sock,reconnect-ms=1000
   -netdev vhost-user,id=n0,chardev=c0 -device virtio-net-pci,netdev=n0
-and DPDK with --vdev=virtio_user0,path=/run/vm1.sock. When the machine is switched off or boots again, the
+and DPDK with --vdev=virtio_user0,path=/run/vm1.sock. With --stream, QEMU needs no shared memory:
+  -netdev stream,id=n0,server=off,addr.type=unix,addr.path=/run/vm1.sock -device virtio-net-pci,netdev=n0
+When the machine is switched off or boots again, the
 port stays, and waits for it. Frames that come meanwhile are dropped as the port's ring is full.
 
 Whoever may write to the socket has the port; who that is the folder's rights say, and the umask.
 
 Examples:
   ringway vm attach vale0 vm1 --socket /run/vm1.sock
-  ringway vm attach vale0 vm1 --socket /run/vm1.sock --connect      QEMU listens: server=on")]
+  ringway vm attach vale0 vm1 --socket /run/vm1.sock --connect      QEMU listens: server=on
+  ringway vm attach vale0 vm1 --stream /run/vm1.sock")]
 pub struct Attach {
     /// The switch: vale<id>
     switch: String,
@@ -48,9 +53,13 @@ pub struct Attach {
     /// The name of the port on it, which is the machine's
     port: String,
 
-    /// The Unix socket at which the machine's monitor is waited for
-    #[arg(long, value_name = "PATH")]
-    socket: PathBuf,
+    /// The Unix socket at which the machine's monitor is waited for; it speaks vhost-user
+    #[arg(long, value_name = "PATH", required_unless_present = "stream")]
+    socket: Option<PathBuf>,
+
+    /// The same, and each frame comes and goes behind its length: slower, for monitors that have nothing else
+    #[arg(long, value_name = "PATH", conflicts_with = "socket")]
+    stream: Option<PathBuf>,
 
     /// The monitor waits at the socket: connect to it, also again
     #[arg(long)]
@@ -71,7 +80,13 @@ fn attach(args: &Attach) -> Result<()> {
     // A monitor that shortens the machine's memory ends the connection, and not this process.
     let lost_pages = LostPages::watch()
         .map_err(|source| crate::error::Error::System { what: "watching memory", source })?;
-    let socket = Socket::open(&args.socket, args.connect)?;
+    let (path, kind) = match (&args.socket, &args.stream) {
+        (None, Some(path)) => (path, Kind::Stream),
+        (Some(path), _) => (path, Kind::Vhost),
+        // Which the options do not let through.
+        (None, None) => return Ok(()),
+    };
+    let socket = Socket::open(path, args.connect, kind)?;
     let options = Port::options().accept_header().exclusive();
     let name = format!("{}:{}", args.switch, args.port);
     let port = opening::open(&options, &name, opening::Args::default())?;

@@ -1,6 +1,7 @@
 //! A machine's card on its port, from one connection of its monitor to the next.
 
 use super::idle::{Away, Idle};
+use super::link::{Awaited, End, Link, is_readable};
 use super::socket::Socket;
 use crate::drops::DropBook;
 use crate::error::{Error, Result};
@@ -8,12 +9,10 @@ use crate::output::{Opened, note};
 use crate::report::{Counters, Reporter};
 use crate::run_loop::RunLoop;
 use ringway::{Cause, Control, Interest, Port, Waiter};
-use ringway_abi::Dir;
-use ringway_vhost::{Connection, End, Fault, HEADER_LEN, LostPages, Moved};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use ringway_vhost::{HEADER_LEN, LostPages, Moved};
 use serde::Serialize;
 use std::fmt;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// Frames that go one way before the other has its turn.
@@ -97,10 +96,10 @@ struct Turn {
 /// A machine's card: what it is beside its port.
 pub struct Card {
     run_loop: RunLoop,
-    connection: Option<Connection>,
-    /// What was last told of the machine, and of a queue that it has spoiled.
+    link: Option<Box<dyn Link>>,
+    /// What was last told of the machine, and of what it has spoiled.
     state: State,
-    fault: Option<(usize, Fault)>,
+    fault: Option<String>,
     /// Bytes of the header in front of the port's frames.
     header_len: usize,
     out: Flow,
@@ -117,7 +116,7 @@ impl Card {
             out: Flow::new(format!("{machine} -> {switch}"), start),
             into: Flow::new(format!("{switch} -> {machine}"), start),
             run_loop,
-            connection: None,
+            link: None,
             state: State::Disconnected,
             fault: None,
             header_len: 0,
@@ -188,13 +187,13 @@ impl Card {
         lost_pages: &LostPages,
     ) -> Result<()> {
         while !self.run_loop.is_over(Instant::now()) {
-            if self.connection.is_none() {
+            if self.link.is_none() {
                 self.connect(port, socket)?;
                 continue;
             }
             let since = Instant::now();
-            if let Err(end) = self.serve_connection(port, lost_pages)? {
-                self.connection = None;
+            if let Err(end) = self.serve_link(port, lost_pages)? {
+                self.link = None;
                 // A monitor that cannot use this card may try again and again.
                 let pause = RETRY.saturating_sub(since.elapsed());
                 self.run_loop.sleep(Instant::now() + pause)?;
@@ -208,9 +207,8 @@ impl Card {
     /// Waits for a monitor, as long as the daemon is there.
     fn connect(&mut self, port: &mut Port, socket: &Socket) -> Result<()> {
         if let Some(stream) = socket.accept() {
-            let connection = Connection::new(stream);
             let system = |source| Error::System { what: "the monitor's socket", source };
-            self.connection = Some(connection.map_err(system)?);
+            self.link = Some(socket.link(stream).map_err(system)?);
             return self.tell(port, State::Connected, None, None);
         }
         port.check(Interest::Rx)?;
@@ -219,7 +217,7 @@ impl Card {
     }
 
     /// Until the connection ends, or the run is over.
-    fn serve_connection(
+    fn serve_link(
         &mut self,
         port: &mut Port,
         lost_pages: &LostPages,
@@ -231,7 +229,6 @@ impl Card {
                     return Ok(Err(end));
                 }
                 self.notice(port)?;
-                self.announce(port);
                 if self.run_loop.is_over(Instant::now()) {
                     return Ok(Ok(()));
                 }
@@ -249,75 +246,55 @@ impl Card {
 
     /// Obeys what the monitor has asked for meanwhile.
     fn obey(&mut self, lost_pages: &LostPages) -> std::result::Result<(), End> {
-        let Some(connection) = &mut self.connection else { return Ok(()) };
-        while is_readable(connection.socket()) {
-            if let Some(problem) = connection.handle()? {
-                note(format_args!("the machine's monitor was refused: {problem}"));
-            }
-        }
+        let Some(link) = &mut self.link else { return Ok(()) };
+        link.obey()?;
         if is_readable(lost_pages.as_fd()) {
             lost_pages.drain();
-            connection.check_memory()?;
+            link.check_memory()?;
         }
         Ok(())
     }
 
     /// Tells what has changed, and gives the port's frames the headers that the machine makes use of.
     fn notice(&mut self, port: &mut Port) -> Result<()> {
-        let Some(connection) = &self.connection else { return Ok(()) };
-        let (state, features) =
-            (if connection.is_up() { State::Up } else { State::Down }, connection.features());
-        let fault = connection.fault();
+        let Some(link) = &mut self.link else { return Ok(()) };
+        let state = if link.is_up() { State::Up } else { State::Down };
+        let (features, header_len, fault) = (link.features(), link.header_len(), link.fault());
+        let announcement = link.take_announcement();
         if fault != self.fault {
-            self.fault = fault;
-            if let Some((queue, fault)) = fault {
-                note(format_args!(
-                    "{}: queue {queue} is not used any more, until the machine sets it up anew: {fault}",
-                    port.name()
-                ));
+            if let Some(fault) = &fault {
+                note(format_args!("{}: {fault}", port.name()));
             }
+            self.fault = fault;
+        }
+        if state == State::Up && (self.state != state || header_len != self.header_len) {
+            if header_len != self.header_len {
+                Control::connect()?.set_header_len(port.name(), header_len as u32)?;
+                self.header_len = header_len;
+            }
+            // What came before is old, or has another header.
+            let mut rx = port.rx(0);
+            while rx.sync() > 0 {
+                rx.batch(usize::MAX).for_each(drop);
+            }
+        }
+        if let Some(frame) = announcement {
+            let mut tx = port.tx(0);
+            tx.push(&[&[0; HEADER_LEN][..self.header_len], &frame].concat());
+            tx.sync();
         }
         // A driver that has not come yet is not down.
         if self.state == state || (self.state, state) == (State::Connected, State::Down) {
             return Ok(());
         }
-        if state == State::Down {
-            return self.tell(port, state, None, None);
-        }
-        let header_len = if features.has_offloads() { HEADER_LEN } else { 0 };
-        if header_len != self.header_len {
-            Control::connect()?.set_header_len(port.name(), header_len as u32)?;
-            self.header_len = header_len;
-        }
-        // What came while there was no machine is old.
-        let mut rx = port.rx(0);
-        while rx.sync() > 0 {
-            rx.batch(usize::MAX).for_each(drop);
-        }
-        self.tell(port, state, Some(features.to_string()), None)
-    }
-
-    /// Sends what tells others where the machine is now.
-    fn announce(&mut self, port: &mut Port) {
-        let frame = self.connection.as_mut().and_then(Connection::take_announcement);
-        if let Some(frame) = frame {
-            let mut tx = port.tx(0);
-            tx.push(&[&[0; HEADER_LEN][..self.header_len], &frame].concat());
-            tx.sync();
-        }
+        self.tell(port, state, features.filter(|_| state == State::Up), None)
     }
 
     /// Moves frames both ways; `None`: there is no monitor.
     fn turn(&mut self, port: &mut Port) -> Option<Turn> {
-        let connection = self.connection.as_mut()?;
-        let header_len = self.header_len;
-        let [tx, rx] = [Dir::Tx, Dir::Rx].map(|dir| &port.binding().rings(dir)[0]);
-        let out = connection.send((tx.kring().ring(), header_len), BATCH);
-        if out.frames > 0 || out.no_room {
-            tx.sync();
-        }
-        rx.sync();
-        let into = connection.receive((rx.kring().ring(), header_len), BATCH);
+        let link = self.link.as_mut()?;
+        let out = link.send(port, self.header_len, BATCH);
+        let into = link.receive(port, self.header_len, BATCH);
         for (flow, moved) in [(&mut self.out, out), (&mut self.into, into)] {
             if moved.is_something() {
                 flow.count(moved);
@@ -328,22 +305,20 @@ impl Card {
 
     /// Sleeps until there is something to do.
     fn idle(&mut self, port: &mut Port, turn: &Turn, lost_pages: &LostPages) -> Result<()> {
-        let Some(connection) = &mut self.connection else { return Ok(()) };
+        let Some(link) = &mut self.link else { return Ok(()) };
         port.check(Interest::Rx)?;
-        let up = connection.is_up();
-        let interest = match (turn.out.no_room, up && !turn.into.no_room) {
+        let interest = match (turn.out.no_room, link.is_up() && !turn.into.no_room) {
             (true, true) => Some(Interest::Both),
             (true, false) => Some(Interest::Tx),
             (false, true) => Some(Interest::Rx),
             (false, false) => None,
         };
-        let (frames, buffers) = (!turn.out.no_room, turn.into.no_room);
+        let awaited = Awaited { frames: !turn.out.no_room, room: turn.into.no_room };
         let port = match interest {
             Some(interest) => Ok(port.waiter(interest)),
             None => Err(&*port),
         };
-        let kicks = Vec::new();
-        let mut idle = Idle { connection, port, frames, buffers, kicks, lost_pages };
+        let mut idle = Idle { link: &mut **link, port, awaited, lost_pages };
         let sleep_at = Instant::now() + LOOK;
         while Instant::now() < sleep_at {
             if idle.look() {
@@ -352,9 +327,4 @@ impl Card {
         }
         self.run_loop.wait_for(&mut idle, Instant::now() + Duration::from_secs(3600))
     }
-}
-
-fn is_readable(fd: BorrowedFd<'_>) -> bool {
-    let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
-    poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
 }

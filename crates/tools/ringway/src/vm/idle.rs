@@ -1,11 +1,11 @@
 //! How a card sleeps: until the machine offers something, its port has something, or its monitor says something.
 
+use super::link::{Awaited, Link};
 use super::socket::Socket;
 use ringway::{Port, PortWaiter, Sleeper, Sources, Waiter};
-use ringway_vhost::{Connection, LostPages};
+use ringway_vhost::LostPages;
 use rustix::event::PollFlags;
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
+use std::os::fd::AsFd;
 
 /// A card whose machine is away: it waits for a monitor, or the end of the daemon.
 pub struct Away<'c> {
@@ -34,34 +34,22 @@ impl Sleeper for Away<'_> {
 
 /// A card that waits for frames, or for room for them.
 pub struct Idle<'c> {
-    pub connection: &'c mut Connection,
+    pub link: &'c mut dyn Link,
     /// What is waited for at the port: frames, room, both, or nothing.
     pub port: Result<PortWaiter<'c>, &'c Port>,
-    /// Whether frames that the machine sends are waited for: there is room for them.
-    pub frames: bool,
-    /// Whether its buffers are: there is a frame for them.
-    pub buffers: bool,
-    pub kicks: Vec<Arc<OwnedFd>>,
+    pub awaited: Awaited,
     /// Readable when memory was taken away.
     pub lost_pages: &'c LostPages,
 }
 
 impl Waiter for Idle<'_> {
     fn look(&mut self) -> bool {
-        self.port.as_mut().is_ok_and(|port| port.look())
-            || self.frames && self.connection.offers(true)
-            || self.buffers && self.connection.offers(false)
+        self.port.as_mut().is_ok_and(|port| port.look()) || self.link.look(self.awaited)
     }
 
     fn arm(&mut self) -> bool {
         let drained = self.port.as_mut().is_ok_and(|port| port.arm());
-        self.kicks.clear();
-        for to_send in [true, false] {
-            if if to_send { self.frames } else { self.buffers } {
-                self.connection.arm(to_send);
-                self.kicks.extend(self.connection.kicks(to_send));
-            }
-        }
+        self.link.arm(self.awaited);
         drained
     }
 
@@ -78,8 +66,7 @@ impl Sleeper for Idle<'_> {
             Ok(port) => port.sources(sources),
             Err(port) => port.daemon_fd().into_iter().for_each(|fd| sources.add_connection(fd)),
         }
-        self.kicks.iter().for_each(|kick| sources.add(kick.as_fd(), PollFlags::IN));
-        sources.add(self.connection.socket(), PollFlags::IN);
+        self.link.sources(self.awaited, sources);
         sources.add(self.lost_pages.as_fd(), PollFlags::IN);
     }
 }

@@ -1,5 +1,7 @@
 //! The Unix socket between a machine's monitor and its port.
 
+use super::link::{Link, Vhost};
+use super::stream::Stream;
 use crate::error::{Error, Result};
 use std::fs;
 use std::io;
@@ -8,14 +10,26 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+/// What a monitor speaks.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    Vhost,
+    Stream,
+}
+
 /// Where monitors are waited for, or one waits.
-pub enum Socket {
+pub struct Socket {
+    place: Place,
+    kind: Kind,
+}
+
+enum Place {
     Listening(Listening),
     Connecting(PathBuf),
 }
 
 /// A socket of ours. Its file goes with it.
-pub struct Listening {
+struct Listening {
     listener: UnixListener,
     path: PathBuf,
     /// Device and number of the file: somebody may have put another in its place.
@@ -24,30 +38,39 @@ pub struct Listening {
 
 impl Socket {
     /// Listens at a path, or is going to connect to it.
-    pub fn open(path: &Path, connect: bool) -> Result<Socket> {
+    pub fn open(path: &Path, connect: bool, kind: Kind) -> Result<Socket> {
         if connect {
-            return Ok(Socket::Connecting(path.into()));
+            return Ok(Socket { place: Place::Connecting(path.into()), kind });
         }
         clear(path)?;
         let listener = UnixListener::bind(path).map_err(|error| refused(path, &error))?;
         let system = |source| Error::System { what: "the socket", source };
         listener.set_nonblocking(true).map_err(system)?;
-        Ok(Socket::Listening(Listening { listener, path: path.into(), file: identity(path) }))
+        let listening = Listening { listener, path: path.into(), file: identity(path) };
+        Ok(Socket { place: Place::Listening(listening), kind })
     }
 
     /// A monitor that has connected meanwhile, or can be connected to.
     pub fn accept(&self) -> Option<UnixStream> {
-        match self {
-            Socket::Listening(listening) => listening.listener.accept().ok().map(|(it, _)| it),
-            Socket::Connecting(path) => UnixStream::connect(path).ok(),
+        match &self.place {
+            Place::Listening(listening) => listening.listener.accept().ok().map(|(it, _)| it),
+            Place::Connecting(path) => UnixStream::connect(path).ok(),
         }
+    }
+
+    /// The link to a machine, over what was accepted.
+    pub fn link(&self, socket: UnixStream) -> io::Result<Box<dyn Link>> {
+        Ok(match self.kind {
+            Kind::Vhost => Box::new(Vhost::new(socket)?),
+            Kind::Stream => Box::new(Stream::new(socket)?),
+        })
     }
 
     /// Readable when a monitor has connected; `None` where nothing tells.
     pub fn listener(&self) -> Option<BorrowedFd<'_>> {
-        match self {
-            Socket::Listening(listening) => Some(listening.listener.as_fd()),
-            Socket::Connecting(_) => None,
+        match &self.place {
+            Place::Listening(listening) => Some(listening.listener.as_fd()),
+            Place::Connecting(_) => None,
         }
     }
 }
@@ -104,17 +127,22 @@ mod tests {
         let path = folder.join("socket");
         drop(UnixListener::bind(&path).unwrap());
         assert!(path.exists(), "as after a kill");
-        let socket = Socket::open(&path, false).unwrap();
+        let socket = Socket::open(&path, false, Kind::Vhost).unwrap();
         let text = |opened: Result<Socket>| opened.err().unwrap().to_string();
-        assert!(text(Socket::open(&path, false)).contains("another process listens there"));
+        assert!(
+            text(Socket::open(&path, false, Kind::Vhost)).contains("another process listens there")
+        );
         drop(socket);
         assert!(!path.exists());
         fs::write(&path, "").unwrap();
-        assert!(text(Socket::open(&path, false)).contains("is no socket"));
-        assert!(text(Socket::open(&folder.join("none/socket"), false)).contains("make the folder"));
+        assert!(text(Socket::open(&path, false, Kind::Vhost)).contains("is no socket"));
+        assert!(
+            text(Socket::open(&folder.join("none/socket"), false, Kind::Stream))
+                .contains("make the folder")
+        );
         // Another's file in our place stays.
         fs::remove_file(&path).unwrap();
-        let socket = Socket::open(&path, false).unwrap();
+        let socket = Socket::open(&path, false, Kind::Vhost).unwrap();
         fs::remove_file(&path).unwrap();
         fs::write(&path, "").unwrap();
         drop(socket);

@@ -5,6 +5,7 @@ use ringway_testkit::Proc;
 use ringway_vhost::guest::{Guest, Setup};
 use rustix::process::Signal;
 use std::fs;
+use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -84,7 +85,11 @@ fn assert_arrive(from: &mut Guest, to: &mut Guest) {
         assert!(from.send(0, &[&HEADER, frame(number, len).as_slice()].concat(), 1000));
         until("a frame arrives", || {
             from.reap(0);
-            arrived.extend(std::iter::from_fn(|| to.receive(0)));
+            // Not those that were sent again before.
+            let new = std::iter::from_fn(|| to.receive(0))
+                .filter(|frame| lens.contains(&(frame.len() - 12)));
+            arrived.extend(new);
+            while to.offer_buffer(0, 2048) {}
             let is_there = arrived.len() > usize::from(number);
             is_there.then_some(()).ok_or_else(|| format!("{} frames", arrived.len()))
         });
@@ -148,7 +153,10 @@ fn daemon(home: &Home) -> i32 {
 fn a_port_outlives_its_daemon() {
     let home = Home::new();
     let ports = ["one", "other"].map(|name| Port::open(&home, name));
-    let [mut one, mut other] = ports.each_ref().map(|port| port.boot(Setup::default()));
+    // With headers in front of the port's frames, and without.
+    let with = Setup { features: 0x1983, ..Setup::default() };
+    let [mut one, mut other] =
+        [(&ports[0], with), (&ports[1], Setup::default())].map(|(port, setup)| port.boot(setup));
     assert_arrive(&mut one, &mut other);
     for number in 1..3 {
         let pid = rustix::process::Pid::from_raw(daemon(&home)).unwrap();
@@ -156,6 +164,8 @@ fn a_port_outlives_its_daemon() {
         until_arrives(&mut one, &mut other, number, 700);
         until_arrives(&mut other, &mut one, number, 700);
     }
+    assert_arrive(&mut one, &mut other);
+    assert_arrive(&mut other, &mut one);
     assert!(ports.iter().all(|port| port.times("disconnected") == 0));
     assert!(ports[0].proc.output().contains("it is opened again"));
 }
@@ -210,7 +220,7 @@ fn hostile_machines_have_neighbours() {
     bad.until("disconnected", 1);
     // No message at all.
     let mut socket = UnixStream::connect(&bad.socket).unwrap();
-    std::io::Write::write_all(&mut socket, &[7; 64]).unwrap();
+    socket.write_all(&[7; 64]).unwrap();
     bad.proc.wait_for("none of vhost-user's messages", LIMIT);
     bad.until("disconnected", 2);
     assert_arrive(&mut other, &mut one);
@@ -240,4 +250,102 @@ fn a_monitor_that_listens() {
     let features = &said.iter().find(|line| line["state"] == "up").unwrap()["features"];
     assert_eq!(features, "mergeable buffers");
     assert!(lines(&serde_json::to_string(&said[0]).unwrap())[0]["port"] == "vale0:one");
+}
+
+/// A machine whose frames come by a stream.
+struct Streamed(UnixStream);
+
+impl Streamed {
+    fn send(&mut self, frame: &[u8]) {
+        let length = (frame.len() as u32).to_be_bytes();
+        self.0.write_all(&[&length, frame].concat()).unwrap();
+    }
+
+    fn receive(&mut self) -> Vec<u8> {
+        let mut length = [0; 4];
+        self.0.read_exact(&mut length).unwrap();
+        let mut frame = vec![0; u32::from_be_bytes(length) as usize];
+        self.0.read_exact(&mut frame).unwrap();
+        frame
+    }
+}
+
+/// Frames of all sizes pass between machines by streams and by vhost-user, also where a length comes in pieces, and
+/// where nobody reads for a while.
+#[test]
+fn frames_by_a_stream() {
+    let home = Home::new();
+    let path = home.dir.join("stream");
+    let text = path.display().to_string();
+    let proc = home.open(&["vm", "attach", "vale0", "streamed", "--stream", &text]);
+    let port = Port::open(&home, "other");
+    let mut other = port.boot(Setup::default());
+    let connect = || {
+        let socket = UnixStream::connect(&path).unwrap();
+        socket.set_read_timeout(Some(LIMIT)).unwrap();
+        Streamed(socket)
+    };
+    let mut machine = connect();
+    until("it is up", || {
+        proc.output().contains(r#""state":"up""#).then_some(()).ok_or(proc.output())
+    });
+    for (number, len) in (0..).zip([60, 1514, 9000, 14, 40_000, 2048, 2049]) {
+        let sent = frame(number, len);
+        while other.offer_buffer(0, 2048) {}
+        machine.send(&sent);
+        let arrived = until("a frame arrives", || other.receive(0).ok_or("nothing".into()));
+        assert!(arrived[12..] == sent, "{len} bytes");
+        assert!(other.send(0, &[&HEADER, sent.as_slice()].concat(), 2000));
+        assert!(machine.receive() == sent, "{len} bytes");
+        other.reap(0);
+    }
+    // Byte by byte; two at once.
+    let sent = frame(9, 100);
+    let bytes = [&100u32.to_be_bytes()[..], &sent].concat();
+    while other.offer_buffer(0, 2048) {}
+    bytes.iter().for_each(|byte| machine.0.write_all(&[*byte]).unwrap());
+    machine.0.write_all(&bytes.repeat(2)).unwrap();
+    for _ in 0..3 {
+        let arrived = until("a frame arrives", || other.receive(0).ok_or("nothing".into()));
+        assert!(arrived[12..] == sent);
+    }
+    // What is not read is lost at the port, and what is read is whole.
+    for number in 0..200 {
+        let sent = frame(number, 9000);
+        until("it is sent", || {
+            other.reap(0);
+            other
+                .send(0, &[&HEADER, sent.as_slice()].concat(), 2000)
+                .then_some(())
+                .ok_or("full".into())
+        });
+    }
+    let end = frame(255, 77);
+    until("all is sent", || {
+        other.reap(0);
+        other.send(0, &[&HEADER, end.as_slice()].concat(), 2000).then_some(()).ok_or("full".into())
+    });
+    machine.0.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    let mut length = [0; 4];
+    let mut received = 0;
+    while machine.0.read_exact(&mut length).is_ok() {
+        let mut arrived = vec![0; u32::from_be_bytes(length) as usize];
+        machine.0.read_exact(&mut arrived).unwrap();
+        assert!(arrived == end || arrived == frame(arrived[20], 9000));
+        received += 1;
+    }
+    assert!(received > 20, "{received}");
+    // A frame that is none; then one that none can have.
+    machine.send(&[1; 13]);
+    machine.0.write_all(&u32::MAX.to_be_bytes()).unwrap();
+    proc.wait_for("a frame of 4294967295 bytes is announced", LIMIT);
+    let mut machine = connect();
+    while other.offer_buffer(0, 2048) {}
+    machine.send(&sent);
+    let arrived = until("a frame arrives", || other.receive(0).ok_or("nothing".into()));
+    assert!(arrived[12..] == sent);
+    drop(machine);
+    proc.signal(Signal::INT);
+    let said = finish(proc);
+    assert_eq!(find(&said, "summary")["drops"], 1);
 }

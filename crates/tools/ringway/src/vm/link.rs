@@ -1,0 +1,187 @@
+//! What is between a machine's monitor and its port: vhost-user, or a stream of frames.
+
+use ringway::{Port, Sources};
+use ringway_abi::Dir;
+use ringway_vhost::{Connection, HEADER_LEN, Moved};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+/// Messages that are obeyed before frames have their turn.
+const MESSAGES: usize = 64;
+
+/// Why a link has ended.
+pub enum End {
+    /// The monitor has closed it.
+    Closed,
+    Because(String),
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            End::Closed => "the monitor has closed it",
+            End::Because(reason) => reason,
+        })
+    }
+}
+
+impl From<ringway_vhost::End> for End {
+    fn from(end: ringway_vhost::End) -> End {
+        match end {
+            ringway_vhost::End::Closed => End::Closed,
+            end => End::Because(end.to_string()),
+        }
+    }
+}
+
+/// What of the machine's is waited for.
+#[derive(Clone, Copy, Debug)]
+pub struct Awaited {
+    /// Frames that it sends.
+    pub frames: bool,
+    /// Room for those that it is to receive.
+    pub room: bool,
+}
+
+/// A machine's link.
+pub trait Link {
+    /// Does what its monitor has asked for meanwhile.
+    fn obey(&mut self) -> Result<(), End>;
+
+    /// Fails where memory that was handed over is not there any more.
+    fn check_memory(&self) -> Result<(), End>;
+
+    /// Whether the machine takes frames.
+    fn is_up(&self) -> bool;
+
+    /// What it makes use of, in words.
+    fn features(&self) -> Option<String>;
+
+    /// Bytes of the header that each frame has.
+    fn header_len(&self) -> usize;
+
+    /// What the machine has spoiled, in words.
+    fn fault(&self) -> Option<String>;
+
+    /// A frame that tells others where the machine is, if its monitor has asked for that.
+    fn take_announcement(&mut self) -> Option<[u8; 60]>;
+
+    /// Moves up to `budget` frames from the machine to the port.
+    fn send(&mut self, port: &mut Port, header_len: usize, budget: u32) -> Moved;
+
+    /// Moves up to `budget` frames from the port to the machine.
+    fn receive(&mut self, port: &mut Port, header_len: usize, budget: u32) -> Moved;
+
+    /// Whether there is what is waited for.
+    fn look(&mut self, awaited: Awaited) -> bool;
+
+    /// From now on a source tells of it.
+    fn arm(&mut self, awaited: Awaited);
+
+    /// What ends a sleep.
+    fn sources<'s>(&'s self, awaited: Awaited, sources: &mut Sources<'s>);
+}
+
+/// A card by vhost-user.
+pub struct Vhost {
+    connection: Connection,
+    kicks: Vec<Arc<OwnedFd>>,
+}
+
+impl Vhost {
+    pub fn new(socket: UnixStream) -> io::Result<Vhost> {
+        Ok(Vhost { connection: Connection::new(socket)?, kicks: Vec::new() })
+    }
+}
+
+impl Link for Vhost {
+    fn obey(&mut self) -> Result<(), End> {
+        for _ in 0..MESSAGES {
+            if !is_readable(self.connection.socket()) {
+                break;
+            }
+            if let Some(problem) = self.connection.handle()? {
+                crate::output::note(format_args!("the machine's monitor was refused: {problem}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_memory(&self) -> Result<(), End> {
+        Ok(self.connection.check_memory()?)
+    }
+
+    fn is_up(&self) -> bool {
+        self.connection.is_up()
+    }
+
+    fn features(&self) -> Option<String> {
+        Some(self.connection.features().to_string())
+    }
+
+    fn header_len(&self) -> usize {
+        if self.connection.features().has_offloads() { HEADER_LEN } else { 0 }
+    }
+
+    fn fault(&self) -> Option<String> {
+        self.connection.fault().map(|(queue, fault)| {
+            format!(
+                "queue {queue} is not used any more, until the machine sets it up anew: {fault}"
+            )
+        })
+    }
+
+    fn take_announcement(&mut self) -> Option<[u8; 60]> {
+        self.connection.take_announcement()
+    }
+
+    fn send(&mut self, port: &mut Port, header_len: usize, budget: u32) -> Moved {
+        let tx = &port.binding().rings(Dir::Tx)[0];
+        let moved = self.connection.send((tx.kring().ring(), header_len), budget);
+        if moved.frames > 0 || moved.no_room {
+            tx.sync();
+        }
+        moved
+    }
+
+    fn receive(&mut self, port: &mut Port, header_len: usize, budget: u32) -> Moved {
+        let rx = &port.binding().rings(Dir::Rx)[0];
+        rx.sync();
+        self.connection.receive((rx.kring().ring(), header_len), budget)
+    }
+
+    fn look(&mut self, awaited: Awaited) -> bool {
+        awaited.frames && self.connection.offers(true)
+            || awaited.room && self.connection.offers(false)
+    }
+
+    fn arm(&mut self, awaited: Awaited) {
+        self.kicks.clear();
+        for (to_send, is_awaited) in [(true, awaited.frames), (false, awaited.room)] {
+            if is_awaited {
+                self.connection.arm(to_send);
+                self.kicks.extend(self.connection.kicks(to_send));
+            }
+        }
+    }
+
+    fn sources<'s>(&'s self, _awaited: Awaited, sources: &mut Sources<'s>) {
+        self.kicks.iter().for_each(|kick| sources.add(kick.as_fd(), PollFlags::IN));
+        sources.add(self.connection.socket(), PollFlags::IN);
+    }
+}
+
+/// Whether a descriptor can be read without waiting.
+pub fn is_readable(fd: BorrowedFd<'_>) -> bool {
+    is_ready(fd, PollFlags::IN)
+}
+
+/// Whether a descriptor is ready for that.
+pub fn is_ready(fd: BorrowedFd<'_>, events: PollFlags) -> bool {
+    let mut fds = [PollFd::from_borrowed_fd(fd, events)];
+    poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
+}

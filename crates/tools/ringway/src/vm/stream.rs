@@ -1,0 +1,218 @@
+//! Frames in a stream, each behind its length in four bytes, the highest first: what QEMU's `-netdev stream` speaks, and
+//! passt and gvproxy with it.
+
+use super::link::{Awaited, End, Link, is_ready};
+use ringway::{NS_MOREFRAG, Port, Sources};
+use ringway_vhost::Moved;
+use rustix::event::PollFlags;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+
+/// Bytes of a length.
+const LENGTH: usize = 4;
+
+/// Shortest and longest frame: an Ethernet header; IP's longest packet with headers in front of it.
+const SHORTEST: usize = 14;
+const LONGEST: usize = 65_535 + 14 + 8;
+
+/// Bytes that are read at once, and up to which frames are gathered before they are written.
+const CHUNK: usize = 256 << 10;
+
+/// A machine whose frames come and go by a stream.
+pub struct Stream {
+    socket: UnixStream,
+    /// What was read, and how much of it was looked at.
+    read: Vec<u8>,
+    looked_at: usize,
+    /// What is to be written, and how much of it was.
+    unwritten: Vec<u8>,
+    written: usize,
+    /// Why it ends, where that was found while frames moved.
+    end: Option<End>,
+}
+
+impl Stream {
+    pub fn new(socket: UnixStream) -> io::Result<Stream> {
+        socket.set_nonblocking(true)?;
+        let (read, unwritten) = (Vec::new(), Vec::new());
+        Ok(Stream { socket, read, looked_at: 0, unwritten, written: 0, end: None })
+    }
+
+    /// Reads what there is, up to a chunk more than what is not looked at.
+    fn fill(&mut self) {
+        self.read.drain(..self.looked_at);
+        self.looked_at = 0;
+        let before = self.read.len();
+        self.read.resize(before + CHUNK, 0);
+        let count = match self.socket.read(&mut self.read[before..]) {
+            Ok(0) => {
+                self.end.get_or_insert(End::Closed);
+                0
+            }
+            Ok(count) => count,
+            Err(error) => {
+                self.failed(&error);
+                0
+            }
+        };
+        self.read.truncate(before + count);
+    }
+
+    fn failed(&mut self, error: &io::Error) {
+        match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::Interrupted => {}
+            ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => {
+                self.end.get_or_insert(End::Closed);
+            }
+            _ => {
+                self.end.get_or_insert_with(|| End::Because(error.to_string()));
+            }
+        }
+    }
+
+    /// The next frame's place in what was read, if it is there whole.
+    fn next_frame(&mut self) -> Option<std::ops::Range<usize>> {
+        let left = &self.read[self.looked_at..];
+        let length = u32::from_be_bytes(*left.first_chunk::<LENGTH>()?) as usize;
+        if length > LONGEST {
+            let reason =
+                format!("a frame of {length} bytes is announced, and the longest has {LONGEST}");
+            self.end.get_or_insert(End::Because(reason));
+            return None;
+        }
+        let first = self.looked_at + LENGTH;
+        (self.read.len() >= first + length).then(|| first..first + length)
+    }
+
+    /// Writes as much as the other side takes. True if that was all.
+    fn flush(&mut self) -> bool {
+        while self.written < self.unwritten.len() {
+            match self.socket.write(&self.unwritten[self.written..]) {
+                Ok(count) => self.written += count,
+                Err(error) => {
+                    self.failed(&error);
+                    if error.kind() != ErrorKind::Interrupted {
+                        return false;
+                    }
+                }
+            }
+        }
+        self.unwritten.clear();
+        self.written = 0;
+        true
+    }
+}
+
+impl Link for Stream {
+    fn obey(&mut self) -> Result<(), End> {
+        self.end.take().map_or(Ok(()), Err)
+    }
+
+    fn check_memory(&self) -> Result<(), End> {
+        Ok(())
+    }
+
+    fn is_up(&self) -> bool {
+        true
+    }
+
+    fn features(&self) -> Option<String> {
+        None
+    }
+
+    fn header_len(&self) -> usize {
+        0
+    }
+
+    fn fault(&self) -> Option<String> {
+        None
+    }
+
+    fn take_announcement(&mut self) -> Option<[u8; 60]> {
+        None
+    }
+
+    fn send(&mut self, port: &mut Port, _header_len: usize, budget: u32) -> Moved {
+        let mut moved = Moved::default();
+        let size = port.max_frame();
+        let mut tx = port.tx(0);
+        if self.next_frame().is_none() && self.end.is_none() {
+            self.fill();
+        }
+        for _ in 0..budget {
+            let Some(place) = self.next_frame() else { break };
+            let frame = &self.read[place.clone()];
+            let slots = frame.len().div_ceil(size);
+            if frame.len() < SHORTEST {
+                moved.too_short += 1;
+            } else if slots > tx.space() {
+                moved.no_room = true;
+                break;
+            } else {
+                for (i, (part, mut slot)) in frame.chunks(size).zip(tx.batch(slots)).enumerate() {
+                    slot.write_part(part, i + 1 < slots);
+                }
+                moved.frames += 1;
+                moved.bytes += frame.len() as u64;
+            }
+            self.looked_at = place.end;
+        }
+        if moved.frames > 0 || moved.no_room {
+            tx.sync();
+        }
+        moved
+    }
+
+    fn receive(&mut self, port: &mut Port, _header_len: usize, budget: u32) -> Moved {
+        let mut moved = Moved::default();
+        let mut rx = port.rx(0);
+        rx.sync();
+        if !self.flush() {
+            moved.no_room = rx.available() > 0;
+            return moved;
+        }
+        let mut taken = 0;
+        while taken < budget as usize && self.unwritten.len() < CHUNK {
+            let mut slots = rx.slots();
+            let held = slots.held();
+            // A frame that has no end yet comes with the next turn.
+            let Some(last) = (0..held).find(|n| slots.get(*n).flags & NS_MOREFRAG == 0) else {
+                break;
+            };
+            let length = (0..=last).map(|n| usize::from(slots.get(n).len)).sum::<usize>();
+            if length > LONGEST {
+                moved.too_long += 1;
+            } else {
+                self.unwritten.extend((length as u32).to_be_bytes());
+                for n in 0..=last {
+                    let first = self.unwritten.len();
+                    self.unwritten.resize(first + usize::from(slots.get(n).len), 0);
+                    slots.read(n, &mut self.unwritten[first..]);
+                }
+                moved.frames += 1;
+                moved.bytes += length as u64;
+            }
+            slots.advance(last + 1);
+            taken += 1;
+        }
+        self.flush();
+        moved
+    }
+
+    fn look(&mut self, awaited: Awaited) -> bool {
+        let is_left = self.written < self.unwritten.len();
+        self.end.is_some()
+            || awaited.frames && is_ready(self.socket.as_fd(), PollFlags::IN)
+            || is_left && is_ready(self.socket.as_fd(), PollFlags::OUT)
+    }
+
+    fn arm(&mut self, _awaited: Awaited) {}
+
+    fn sources<'s>(&'s self, awaited: Awaited, sources: &mut Sources<'s>) {
+        let mut events = PollFlags::empty();
+        events.set(PollFlags::IN, awaited.frames);
+        events.set(PollFlags::OUT, self.written < self.unwritten.len());
+        sources.add(self.socket.as_fd(), events);
+    }
+}
