@@ -40,7 +40,7 @@ and DPDK with --vdev=virtio_user0,path=/run/vm1.sock. With --stream, QEMU needs 
 When the machine is switched off or boots again, the
 port stays, and waits for it. Frames that come meanwhile are dropped as the port's ring is full.
 
-Whoever may write to the socket has the port; who that is the folder's rights say, and the umask.
+A user that may write to the socket can have the port: the rights of its folder and the umask decide.
 
 Examples:
   ringway vm attach vale0 vm1 --socket /run/vm1.sock
