@@ -335,7 +335,7 @@ fn frames_by_a_stream() {
         received += 1;
     }
     assert!(received > 20, "{received}");
-    // A frame that is too short, and one that is longer than any.
+    // A frame that is too short, and a length that no frame has.
     machine.send(&[1; 13]);
     machine.0.write_all(&u32::MAX.to_be_bytes()).unwrap();
     proc.wait_for("a frame of 4294967295 bytes is announced", LIMIT);
