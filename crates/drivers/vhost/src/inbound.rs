@@ -72,8 +72,10 @@ pub(crate) fn receive(
         let (Some(queue), Some(to)) = (queues.get_mut(index), receivers.get_mut(index)) else {
             break;
         };
-        let put = to.put_frame(queue, &frame, finisher, &mut moved);
-        if let Put::NoRoom = put {
+        if frame.len > MAX_FRAME {
+            // No guest has to take what no stack sends.
+            moved.too_long += 1;
+        } else if let Put::NoRoom = to.put_frame(queue, &frame, finisher, &mut moved) {
             moved.no_room = true;
             break;
         }
@@ -220,10 +222,6 @@ impl<'m> Receiver<'m> {
             return self.put(queue, &header, &frame.parts, frame.len, moved);
         }
         let Finisher { frame: whole, segments } = finisher.get_or_insert_default();
-        if frame.len > whole.len() {
-            moved.too_long += 1;
-            return Put::Done;
-        }
         let whole = &mut whole[..frame.len];
         copy_out(&frame.parts, whole);
         let plain = Header::default();

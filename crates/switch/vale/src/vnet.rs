@@ -18,8 +18,6 @@ use ringway_switch_port::{Burst, Delivered, Drops, Frame, Room, Source};
 
 /// Bytes of a buffer, as most regions have them.
 const BUFFER: usize = 2048;
-/// Bytes of a piece that fills no buffer.
-const SHORT_PIECE: usize = 64;
 
 /// Gives packets the header of the receiver. Ports that do not need it do not pay for it.
 #[derive(Default)]
@@ -164,8 +162,7 @@ fn exchange<'a>(
     }
     // A buffer that the beginning just fits has no room for a longer header: it goes on in a piece of its own.
     let there = there as usize;
-    let is_full = !others.is_empty() && there >= SHORT_PIECE || to + there > BUFFER;
-    if to > from && is_full {
+    if to > from && to + there > BUFFER.max(start.size() as usize) {
         let (slot, rest) = slot.split_at_mut(there);
         converted.push_private(slot);
         converted.push_private(rest);

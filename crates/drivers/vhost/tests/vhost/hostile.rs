@@ -169,6 +169,11 @@ fn runts_and_giants() {
         }
         while guest.offer_buffer(0, 10) {}
         assert_eq!(connection.receive((&port.rx, 0), 8).frames, 0);
+        // Longer than any: nothing of it is offered to the guest.
+        let mut port = Port::new();
+        assert!(port.give(&vec![1; ringway_vnet::MAX_FRAME + 1], 2048));
+        let moved = connection.receive((&port.rx, 0), 8);
+        assert_eq!((moved.frames, moved.too_long, moved.no_room), (0, 1, false));
     }
 }
 

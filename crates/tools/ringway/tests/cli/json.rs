@@ -49,7 +49,7 @@ struct Runs {
 
 impl Runs {
     fn note(&mut self, args: &[&str]) {
-        let with_own = ["switch", "filter", "action", "queue"].contains(&args[0]);
+        let with_own = ["switch", "filter", "action", "queue", "vm"].contains(&args[0]);
         let words = match args {
             ["switch", "fdb", ..] => 3,
             _ if with_own => 2,
@@ -122,6 +122,9 @@ fn every_command_prints_objects() {
     let mirror = ["switch", "mirror", "vale0", "b", "c", "--to", "probe{1", "--duration", "10ms"];
     let mirrored = runs.run(plain(), &mirror);
     assert!(find(&mirrored.aside, "note")["text"].as_str().unwrap().contains("vale0:c"));
+    let socket = home.dir.join("vm.sock").display().to_string();
+    let vm = ["vm", "attach", "vale0", "vm", "--socket", &socket, "--duration", "10ms"];
+    assert_eq!(find(&runs.run(plain(), &vm).results, "summary")["label"], "vm -> vale0");
     assert_eq!(runs.changes(plain(), &["switch", "delete", "vale1"]), Value::Null);
     receiver.signal(Signal::INT);
     finish(receiver);
