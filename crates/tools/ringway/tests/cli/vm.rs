@@ -112,7 +112,10 @@ fn machines_and_programs_on_a_switch() {
     while one.offer_buffer(0, 2048) {}
     assert!(one.send(0, &[&HEADER, frame(9, 60).as_slice()].concat(), 2048));
     assert_eq!(find(&finish(receiver), "summary")["packets"], 1);
-    while other.receive(0).is_some() {}
+    until("the other machine has it, too", || {
+        while other.offer_buffer(0, 2048) {}
+        other.receive(0).ok_or("nothing".into())
+    });
     home.json(&["gen", "vale0:program", "--count", "40"]);
     let mut received = [0; 2];
     until("all have arrived", || {
