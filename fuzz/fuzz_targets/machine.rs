@@ -138,7 +138,8 @@ fuzz_target!(|data: &[u8]| {
                     guest.offer_buffer(0, u32::from(input.half()) % 2048);
                 }
                 4 => {
-                    let (number, len) = (u32::from(input.byte() % 44), usize::from(input.byte() % 49));
+                    let (number, len) =
+                        (u32::from(input.byte() % 44), usize::from(input.byte() % 49));
                     let payload = input.take(len);
                     let header = [number, 1, payload.len() as u32].map(u32::to_ne_bytes).concat();
                     let sent = [&header, payload].concat();
