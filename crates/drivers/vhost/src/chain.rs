@@ -130,6 +130,11 @@ impl<'a, 'm> Walk<'a, 'm> {
         Ok((table, count))
     }
 
+    /// Adds what an entry of a table points to, which is no table.
+    fn add_entry(&mut self, entry: &Descriptor) -> Result<(), Fault> {
+        if entry.flags & INDIRECT != 0 { Err(Fault::Table) } else { self.add(entry) }
+    }
+
     /// Adds what a table has, which is a chain of its own.
     pub fn add_split_table(&mut self, descriptor: &Descriptor) -> Result<(), Fault> {
         let (table, count) = self.table(descriptor)?;
@@ -137,10 +142,7 @@ impl<'a, 'm> Walk<'a, 'm> {
         for _ in 0..count {
             let bytes = table.read((number * DESCRIPTOR) as usize).ok_or(Fault::Descriptor)?;
             let entry = Descriptor::split(bytes);
-            if entry.flags & INDIRECT != 0 {
-                return Err(Fault::Table);
-            }
-            self.add(&entry)?;
+            self.add_entry(&entry)?;
             if entry.flags & NEXT == 0 {
                 return Ok(());
             }
@@ -155,10 +157,7 @@ impl<'a, 'm> Walk<'a, 'm> {
         for number in 0..count {
             let bytes = table.read((number * DESCRIPTOR) as usize).ok_or(Fault::Descriptor)?;
             let entry = Descriptor::packed(bytes);
-            if entry.flags & INDIRECT != 0 {
-                return Err(Fault::Table);
-            }
-            self.add(&entry)?;
+            self.add_entry(&entry)?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use crate::{
     features::{Features, MRG_RXBUF},
     memory::GuestMemory,
     moved::Moved,
-    queue::Queue,
+    queue::{FETCHED, Queue},
 };
 
 /// Bytes of a frame's beginning that its header is checked against: all headers that there may be.
@@ -146,9 +146,6 @@ fn copy_out(parts: &[Buf<'_>], to: &mut [u8]) -> usize {
     filled
 }
 
-/// Chains that are taken at once.
-const FETCHED: usize = 32;
-
 /// The guest's side of a turn: of one of its queues.
 struct Receiver<'m> {
     memory: &'m GuestMemory,
@@ -228,7 +225,7 @@ impl<'m> Receiver<'m> {
         match consume_as_sent(&frame.header, whole, segments) {
             Ok(Output::InPlace) => self.put(queue, &plain, &[Buf::of(whole)], frame.len, moved),
             Ok(Output::Segments(cut)) => {
-                // All or none now: what the guest has no room for it gets in a later turn.
+                // The frame waits while there is no room for its first segment. Later ones that find none are lost.
                 let mut first = true;
                 for segment in cut.frames(segments) {
                     let len = segment.len();

@@ -6,15 +6,16 @@ use ringway_region::RingView;
 use ringway_vnet::{Header, MAX_FRAME};
 
 use crate::{
-    chain::Piece, features::Features, memory::GuestMemory, moved::Moved, queue::Queue,
+    chain::Piece,
+    features::Features,
+    memory::GuestMemory,
+    moved::Moved,
+    queue::{FETCHED, Queue},
     steering::Steering,
 };
 
 /// Bytes of a chain that tell its frame's flow.
 const BEGIN: usize = Header::LONG + HASHED_BYTES;
-
-/// Chains that are taken at once.
-const FETCHED: usize = 32;
 
 /// Shortest frame: an Ethernet header.
 const SHORTEST: usize = 14;

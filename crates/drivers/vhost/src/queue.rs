@@ -11,6 +11,9 @@ use crate::{
     split::Split,
 };
 
+/// Chains that are taken at once, so that the memory of all is on its way while one is copied.
+pub(crate) const FETCHED: usize = 32;
+
 /// Slots of a queue, at most.
 pub(crate) const MAX_SIZE: u32 = 32_768;
 

@@ -23,7 +23,7 @@ pub struct Args {
 
 /// How long to look at the rings before sleeping: about as long as two wake-ups take, so that a
 /// steady stream is not slept through, and an idle port costs nothing.
-const LOOK: Duration = Duration::from_micros(20);
+pub const LOOK: Duration = Duration::from_micros(20);
 
 /// By how much a sleep ends too late on a machine that is not overloaded.
 pub const OVERSLEPT: Duration = Duration::from_micros(60);

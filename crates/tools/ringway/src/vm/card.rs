@@ -7,7 +7,7 @@ use crate::drops::DropBook;
 use crate::error::{Error, Result};
 use crate::output::{Opened, note};
 use crate::report::{Counters, Reporter};
-use crate::run_loop::RunLoop;
+use crate::run_loop::{LOOK, RunLoop};
 use ringway::{Cause, Control, Interest, Port, Waiter};
 use ringway_vhost::{HEADER_LEN, LostPages, Moved};
 use serde::Serialize;
@@ -23,9 +23,6 @@ const TURNS: u32 = 64;
 
 /// From one attempt to connect to the next.
 const RETRY: Duration = Duration::from_millis(200);
-
-/// How long to look before sleeping: as other commands do.
-const LOOK: Duration = Duration::from_micros(20);
 
 /// For how long a daemon that has ended is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -273,8 +273,8 @@ impl Streamed {
     }
 }
 
-/// Frames of all sizes pass between machines by streams and by vhost-user, also where a length comes in pieces, and
-/// where nobody reads for a while.
+/// Frames of all sizes pass between machines by streams and by vhost-user, also where a length comes in pieces.
+/// While the monitor does not read, the port drops what does not fit.
 #[test]
 fn frames_by_a_stream() {
     let home = Home::new();
