@@ -5,8 +5,7 @@ use ringway_region::RingView;
 
 /// Slots between `head` and `tail`, as of the last sync; none if somebody spoiled the cursors.
 pub(crate) fn held(ring: &RingView) -> usize {
-    let (head, tail, n) = (ring.head(), ring.tail(), ring.num_slots());
-    if head < n && tail < n { ring.distance(head, tail) as usize } else { 0 }
+    ring.held() as usize
 }
 
 /// Takes slots from `head` on. On drop `head` and `cur` move past those that were taken.

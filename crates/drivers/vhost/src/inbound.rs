@@ -57,8 +57,7 @@ pub(crate) fn receive(
     finisher: &mut Option<Finisher>,
     choose: impl Fn(&[u8]) -> usize,
 ) -> Moved {
-    let (slots, head, tail) = (ring.num_slots(), ring.head(), ring.tail());
-    let mut filled = if head < slots && tail < slots { ring.distance(head, tail) } else { 0 };
+    let (mut filled, head) = (ring.held(), ring.head());
     let mut at = head;
     let mut moved = Moved::default();
     let mut receivers: Vec<_> = queues.iter().map(|_| Receiver::new(memory, features)).collect();

@@ -33,11 +33,13 @@ pub(crate) fn send(
     mut learn: Option<(&mut Steering, usize)>,
 ) -> Moved {
     let own_header = features.header_len();
-    let (slots, head, tail) = (ring.num_slots(), ring.head(), ring.tail());
-    // Cursors that others have spoiled are put right by the next sync.
-    let mut free = if head < slots && tail < slots { ring.distance(head, tail) } else { 0 };
-    let mut at = head;
+    let (slots, mut free, mut at) = (ring.num_slots(), ring.held(), ring.head());
     let mut moved = Moved::default();
+    if at >= slots {
+        // Others have spoiled it; the next sync puts it right.
+        moved.no_room = true;
+        return moved;
+    }
     let mut pieces = Vec::new();
     let mut chains = Vec::with_capacity(FETCHED);
     let mut left = budget as usize;

@@ -251,6 +251,13 @@ impl RingView {
         b.store(words[1], Relaxed);
     }
 
+    /// Slots between `head` and `tail`; none if somebody spoiled the cursors.
+    #[inline]
+    pub fn held(&self) -> u32 {
+        let (head, tail, n) = (self.head(), self.tail(), self.num_slots());
+        if head < n && tail < n { self.distance(head, tail) } else { 0 }
+    }
+
     /// A copy of slot `i`.
     #[inline]
     pub fn slot(&self, i: u32) -> Slot {

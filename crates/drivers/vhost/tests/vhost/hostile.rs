@@ -177,6 +177,26 @@ fn runts_and_giants() {
     }
 }
 
+/// A program of the same user that writes over the port's cursors: nothing moves until they are right again.
+#[test]
+fn cursors_that_others_have_spoiled() {
+    let (mut guest, mut connection) = machine(Setup::default());
+    let mut port = Port::new();
+    assert!(guest.send(0, &[0; 72], 2048) && guest.offer_buffer(0, 2048));
+    assert!(port.give(&[1; 60], 2048));
+    for spoiled in [64, 65, u32::MAX] {
+        let rings = [(&port.tx, port.tx.head()), (&port.rx, port.rx.head())];
+        rings.iter().for_each(|(ring, _)| ring.set_head(spoiled));
+        let moved = connection.send((&port.tx, 0), 8);
+        assert_eq!((moved.frames, moved.no_room), (0, true));
+        assert_eq!(connection.receive((&port.rx, 0), 8).frames, 0);
+        rings.iter().for_each(|(ring, head)| ring.set_head(*head));
+    }
+    assert_eq!(connection.send((&port.tx, 0), 8).frames, 1);
+    assert_eq!(connection.receive((&port.rx, 0), 8).frames, 1);
+    assert_eq!(port.sent(), [[0; 60]]);
+}
+
 /// Any bytes in the rings, at any time, while frames go both ways: each turn has an end, and nothing that a port
 /// gets is longer than a frame may be.
 #[test]
