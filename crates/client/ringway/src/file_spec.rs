@@ -3,6 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use ringway_file::{Replay, Rotation};
+use ringway_proto::parse_mac;
 
 use crate::{error::Error, own_options::NAMES};
 
@@ -94,11 +95,13 @@ impl FileSpec {
                     speed.ok_or_else(|| needs("speed=1, or 0 for as fast as it goes"))?;
             }
             ("dst-mac", value) => {
-                let mac = value.and_then(mac).ok_or_else(|| needs("dst-mac=02:00:00:00:00:01"))?;
+                let mac =
+                    value.and_then(parse_mac).ok_or_else(|| needs("dst-mac=02:00:00:00:00:01"))?;
                 self.replay.dst_mac = Some(mac);
             }
             ("src-mac", value) => {
-                let mac = value.and_then(mac).ok_or_else(|| needs("src-mac=02:00:00:00:00:01"))?;
+                let mac =
+                    value.and_then(parse_mac).ok_or_else(|| needs("src-mac=02:00:00:00:00:01"))?;
                 self.replay.src_mac = Some(mac);
             }
             ("rotate", value) => {
@@ -180,17 +183,6 @@ fn duration(text: &str) -> Option<Duration> {
         "h" => Duration::from_secs(number.checked_mul(3600)?),
         _ => return None,
     })
-}
-
-fn mac(text: &str) -> Option<[u8; 6]> {
-    let mut mac = [0; 6];
-    let mut parts = text.split(':');
-    for byte in &mut mac {
-        let part =
-            parts.next().filter(|part| (1..=2).contains(&part.len()) && !part.starts_with('+'))?;
-        *byte = u8::from_str_radix(part, 16).ok()?;
-    }
-    parts.next().is_none().then_some(mac)
 }
 
 #[derive(Debug, PartialEq)]

@@ -1,4 +1,5 @@
-//! A daemon's configuration: a TOML file, every key optional.
+//! A daemon's configuration: a TOML file, every key optional; and, of the system daemon, what files of a folder
+//! beside it add.
 
 use std::{
     fs::{self, File},
@@ -11,11 +12,18 @@ use std::{
 use ringway_environment::{has_more_rights, variable};
 use ringway_ipc::{GROUPS, USERS, home_of, id_of};
 use ringway_region::{LayoutError, Sizes};
-use ringway_registry::{Accounts, NamePattern, Settings, UidRange};
+use ringway_registry::{Accounts, DeclaredSwitch, NamePattern, Settings, UidRange};
 use rustix::process::{Resource, getrlimit, getuid};
 use serde::Deserialize;
 
 use crate::{reservations::Reservation, uid_ranges};
+
+mod drop_in;
+#[cfg(test)]
+mod schema;
+mod switches;
+
+use switches::Switch;
 
 pub const DEFAULT_PATH: &str = "/etc/ringway/ringwayd.toml";
 
@@ -23,13 +31,14 @@ pub const DEFAULT_PATH: &str = "/etc/ringway/ringwayd.toml";
 const PRIVATE_NAME: &str = "ringway/ringwayd.toml";
 
 /// Keys for the users of a daemon, and its place.
-const SYSTEM_KEYS: [&str; 11] = [
+const SYSTEM_KEYS: [&str; 12] = [
     "socket",
     "group",
     "mode",
     "nic_users",
     "grant",
     "reserve",
+    "switch",
     "switches_per_user",
     "switch_ports_per_user",
     "lossless_users",
@@ -42,6 +51,7 @@ const SWITCH_PORTS: usize = 63;
 
 /// What the administrator may set, or the user of a private daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// The socket's path; its directory is made if missing.
@@ -57,6 +67,8 @@ pub struct Config {
     /// Names of switches and ports that only some users may take; the first that stands for a name
     /// decides.
     pub reserve: Vec<Reserve>,
+    /// Switches that stay, with their ports.
+    switch: Vec<Switch>,
     /// Bridges at most.
     pub max_bridges: usize,
     /// Bridges of one user at most. Without it: a quarter of all.
@@ -79,12 +91,14 @@ pub struct Config {
     /// that the daemon may have.
     pub descriptors_per_user: Option<usize>,
     /// Pools of each user's global region, from the daemon's start on (S-MEM-6).
+    #[cfg_attr(test, schemars(with = "schema::Region"))]
     pub global_region: Sizes,
 }
 
 /// An interface of the daemon's own network namespace, and those who may open it from wherever they
 /// are: a container, say, with a network namespace of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Grant {
     pub interface: String,
@@ -94,6 +108,7 @@ pub struct Grant {
 
 /// Names of switches, or of their ports, that these users alone may take, and root.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Reserve {
     /// `vale_prod*`, say, or `vale0:db`.
@@ -115,6 +130,7 @@ impl Default for Config {
             nic_users: Vec::new(),
             grant: Vec::new(),
             reserve: Vec::new(),
+            switch: Vec::new(),
             max_bridges: settings.max_bridges,
             switches_per_user: None,
             switch_ports_per_user: None,
@@ -146,6 +162,8 @@ pub enum Error {
     System { path: String, key: &'static str },
     #[error("{path}: {source}; correct the file, or remove it to have the defaults")]
     Private { path: String, source: Box<Error> },
+    #[error("{place}: {problem}")]
+    Switch { place: String, problem: String },
     #[error("global_region: {0}")]
     Region(#[from] LayoutError),
 }
@@ -200,13 +218,29 @@ impl Config {
             }
             Err(source) => return Err(Error::Read { path: shown, source }),
         };
-        Config::parse(&shown, &text)
+        let mut config = Config::take_in(&shown, &text)?;
+        drop_in::read(path, &mut config)?;
+        config.check()?;
+        Ok(config)
     }
 
     /// Parses and checks the text of the file at `path`.
     fn parse(path: &str, text: &str) -> Result<Config, Error> {
-        let config: Config =
+        let config = Config::take_in(path, text)?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Parses it.
+    fn take_in(path: &str, text: &str) -> Result<Config, Error> {
+        let mut config: Config =
             toml::from_str(text).map_err(|error| Error::parse(path, text, &error))?;
+        config.switch.iter_mut().for_each(|switch| switch.note_place(path, text));
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let config = self;
         config.mode()?;
         config.gid()?;
         config.nic_uids()?;
@@ -218,8 +252,9 @@ impl Config {
             let value = config.nic_slots.to_string();
             return Err(Error::Value { key: "nic_slots", value, problem: "is not in 3..=32768" });
         }
+        config.declared()?;
         config.settings(false).check()?;
-        Ok(config)
+        Ok(())
     }
 
     /// The socket's permission bits.
@@ -278,6 +313,35 @@ impl Config {
             Ok(Reservation::new(pattern, uids, gids))
         };
         self.reserve.iter().map(reservation).collect()
+    }
+
+    /// Switches as they are to be.
+    pub fn declared(&self) -> Result<Vec<DeclaredSwitch>, Error> {
+        switches::check_names(&self.switch)?;
+        let users = self.lossless_uids()?;
+        let may_be_lossless =
+            |uid| uid == 0 || users.as_ref().is_none_or(|users| users.contains(&uid));
+        self.switch.iter().map(|switch| switch.declared(may_be_lossless)).collect()
+    }
+
+    /// The keys that are read when the daemon starts alone, and what they are set to.
+    pub fn fixed(&self) -> Vec<(String, String)> {
+        let Config { socket, group, mode, max_bridges, subuid, uid_ranges, .. } = self;
+        let Config { nic_slots, timestamps, memory_per_user, descriptors_per_user, .. } = self;
+        let values: [(&str, &dyn std::fmt::Debug); 11] = [
+            ("socket", socket),
+            ("group", group),
+            ("mode", mode),
+            ("max_bridges", max_bridges),
+            ("subuid", subuid),
+            ("uid_ranges", uid_ranges),
+            ("nic_slots", nic_slots),
+            ("timestamps", timestamps),
+            ("memory_per_user", memory_per_user),
+            ("descriptors_per_user", descriptors_per_user),
+            ("global_region", &self.global_region),
+        ];
+        values.into_iter().map(|(key, value)| (key.into(), format!("{value:?}"))).collect()
     }
 
     /// Ids that count as other users.

@@ -24,6 +24,7 @@
     )
 )]
 
+mod check;
 mod closer;
 mod config;
 mod confine;
@@ -35,6 +36,7 @@ mod log;
 mod pace;
 mod peer;
 mod place;
+mod policy;
 mod ready;
 mod reservations;
 mod server;
@@ -60,7 +62,8 @@ use crate::{
     helper::Launcher,
     listener::Listener,
     log::log_lines,
-    server::{Policy, Server, Signals},
+    policy::Policy,
+    server::{Server, Signals},
     service_manager::ServiceManager,
 };
 
@@ -79,9 +82,17 @@ struct Args {
     #[arg(long, hide = true, conflicts_with_all = ["private", "config"])]
     janitor: bool,
 
-    /// Configuration of the system daemon
+    /// Configuration of the system daemon; it has what is in FILE, and in the folder beside it: for ringwayd.toml,
+    /// ringwayd.d/*.toml
     #[arg(long, value_name = "FILE", default_value = config::DEFAULT_PATH)]
     config: PathBuf,
+
+    /// Say what is wrong with the configuration, or what a daemon that runs would change to have it, and end
+    #[arg(
+        long, value_name = "FILE", num_args = 0..=1, default_missing_value = config::DEFAULT_PATH,
+        conflicts_with = "config"
+    )]
+    check: Option<PathBuf>,
 }
 
 /// The program.
@@ -100,6 +111,9 @@ pub fn main() -> ExitCode {
 fn run(args: Args) -> Result<(), Box<dyn Error>> {
     if args.janitor {
         return Ok(janitor::main()?);
+    }
+    if let Some(path) = &args.check {
+        return Ok(check::run(path)?);
     }
     confine::take_descriptors();
     // Before a client can connect: a signal that comes right then must not leave the directory behind.
@@ -125,7 +139,7 @@ fn run(args: Args) -> Result<(), Box<dyn Error>> {
             confine::forbid_dumps()?;
             let config = Config::read(&args.config)?;
             // It has no descriptor of the socket.
-            launcher = Some(Arc::new(helper::start()?));
+            launcher = Some(Arc::new(helper::start(&args.config)?));
             (Listener::system(&config)?, config)
         }
     };

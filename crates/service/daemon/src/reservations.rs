@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use ringway_ipc::members_of;
 use ringway_registry::{Lasting, NamePattern, Reserved, for_others};
+use serde::{Deserialize, Serialize};
 
 use crate::peer::CONTAINED_ROOT;
 
 /// A pattern of names, and the only users and groups that may take these, besides root.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Reservation {
     pattern: NamePattern,
     uids: Vec<u32>,
@@ -118,6 +119,7 @@ mod tests {
             forwarding: Default::default(),
             settings: Vec::new(),
             addresses: Vec::new(),
+            declared: None,
         };
         let attached = |name: &str, uid| LastingAttachment {
             name: name.into(),

@@ -10,17 +10,15 @@ use std::{
 
 use ringway_region::LostPages;
 use ringway_registry::{
-    Accounts, Caller, Handle, LostRegion, Netns, Registry, Reserved, Settings, Subject,
+    Accounts, Caller, Handle, LostRegion, Netns, Registry, Reserved, Subject,
 };
 use rustix::{
     event::{Timespec, epoll},
     fd::{AsFd, OwnedFd},
-    process::getuid,
 };
 
 use crate::{
     closer::Closer,
-    config::{Config, Error as ConfigError},
     guard::guarded_in,
     helper::Launcher,
     janitor::Notes,
@@ -28,18 +26,22 @@ use crate::{
     log::log,
     pace::Pace,
     peer::User,
+    policy::{Policy, Rules},
     ready::{For, Ready},
-    reservations::Reservation,
     service_manager::ServiceManager,
     state::StateFile,
     workers::{Waiter, Workers},
 };
 
 mod connections;
+mod declared;
 mod handover;
+mod reload;
 mod requests;
 
 use handover::Restoring;
+pub use reload::Reading;
+use reload::Reload;
 use requests::Pending;
 
 /// Connections looked at together.
@@ -52,7 +54,8 @@ const CLOSER: u64 = 3;
 const LOST_PAGES: u64 = 4;
 const WORKERS: u64 = 5;
 const HANGUPS: u64 = 6;
-const FIRST_CLIENT: u64 = 7;
+const RELOADED: u64 = 7;
+const FIRST_CLIENT: u64 = 8;
 
 /// How long a private daemon stays when nobody needs it: who closes a port and opens the next finds it again.
 const LINGER: Duration = Duration::from_millis(200);
@@ -71,34 +74,11 @@ struct Client {
     barrier: Option<u64>,
 }
 
-/// Who may do what, as the configuration says. To be read before the daemon cannot reach the machine's list
-/// of users any more.
-pub struct Policy {
-    /// The users who may open NICs, besides root.
-    nic_uids: Vec<u32>,
-    grants: Vec<(String, Vec<u32>)>,
-    reservations: Vec<Reservation>,
-    settings: Settings,
-}
-
-impl Policy {
-    /// In a private daemon its user may open NICs: the kernel asks for the privileges.
-    pub fn read(config: &Config, is_private: bool) -> Result<Policy, ConfigError> {
-        let mut nic_uids = config.nic_uids()?;
-        if is_private {
-            nic_uids.push(getuid().as_raw());
-        }
-        let (grants, settings) = (config.grants()?, config.settings(is_private));
-        let reservations = config.reservations()?;
-        Ok(Policy { nic_uids, grants, reservations, settings })
-    }
-}
-
 /// Signals to the process, as descriptors that are readable when there is one.
 pub struct Signals {
     /// What ends the daemon.
     pub end: OwnedFd,
-    /// SIGHUP, which many daemons take for the request to read their configuration again.
+    /// SIGHUP: the configuration is to be read again.
     pub hangup: Option<OwnedFd>,
 }
 
@@ -107,9 +87,10 @@ pub struct Server {
     signals: Signals,
     epoll: OwnedFd,
     registry: Registry,
-    nic_uids: Vec<u32>,
-    grants: Vec<(String, Vec<u32>)>,
-    reservations: Vec<Reservation>,
+    rules: Rules,
+    /// Starts what reads the configuration again.
+    launcher: Option<Arc<Launcher>>,
+    reload: Reload,
     /// Who shares threads that close things.
     accounts: Arc<Accounts>,
     clients: HashMap<u64, Client>,
@@ -158,11 +139,11 @@ impl Server {
         if let Some(hangup) = &signals.hangup {
             watch(hangup, HANGUPS)?;
         }
-        let Policy { nic_uids, grants, reservations, settings } = policy;
+        let Policy { rules, settings } = policy;
         let accounts = settings.accounts.clone();
         let mut registry = Registry::new(settings);
         registry.deferred().defer_closings();
-        let janitor = Arc::new(Notes::new(launcher));
+        let janitor = Arc::new(Notes::new(launcher.clone()));
         registry.set_janitor(janitor.clone());
         ringway_nic_setup::use_guard(janitor);
         watch(&registry.events()?, INTERFACES)?;
@@ -180,9 +161,9 @@ impl Server {
             signals,
             epoll,
             registry,
-            nic_uids,
-            grants,
-            reservations,
+            rules,
+            launcher,
+            reload: Reload::default(),
             accounts,
             clients,
             ready: Ready::default(),
@@ -208,9 +189,9 @@ impl Server {
         netns: Netns,
         reservations: Arc<[Reserved]>,
     ) -> Caller {
-        let granted = self.grants.iter().filter(|(_, users)| users.contains(&uid));
+        let granted = self.rules.grants.iter().filter(|(_, users)| users.contains(&uid));
         let mut caller = Caller::new(account, netns);
-        caller.may_use_nics = account == 0 || self.nic_uids.contains(&uid);
+        caller.may_use_nics = account == 0 || self.rules.nic_uids.contains(&uid);
         caller.granted = granted.map(|(interface, _)| interface.clone()).collect();
         if account != 0 {
             caller.reservations = reservations;
@@ -221,6 +202,7 @@ impl Server {
     /// Serves until a signal, or, a private daemon, until nobody needs it.
     pub fn run(mut self, manager: &ServiceManager) -> io::Result<()> {
         self.take_over();
+        self.declare();
         self.let_in();
         manager.ready();
         let longest_sleep = manager.longest_sleep();
@@ -256,7 +238,8 @@ impl Server {
                         self.listener.close();
                         return Ok(());
                     }
-                    HANGUPS => self.note_hangup(),
+                    HANGUPS => self.begin_reload(),
+                    RELOADED => self.finish_reload(manager),
                     INTERFACES => {
                         // What it was about is looked at again with the next request.
                         let _ = guarded_in(
@@ -299,18 +282,6 @@ impl Server {
                     Err(peer) => _ = self.admit(peer),
                 }
             }
-        }
-    }
-
-    /// A signal that ends most programs by default ends no daemon that others depend on.
-    fn note_hangup(&self) {
-        let mut signal = [0u8; size_of::<libc::signalfd_siginfo>()];
-        let hangup = self.signals.hangup.as_ref();
-        if hangup.is_some_and(|fd| rustix::io::read(fd, &mut signal).is_ok()) {
-            log(format_args!(
-                "SIGHUP is ignored: the configuration is read at the start only; restart the \
-                 daemon to have a change"
-            ));
         }
     }
 

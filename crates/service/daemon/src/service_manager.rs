@@ -49,6 +49,11 @@ impl ServiceManager {
         tell(NotifyState::Ready);
     }
 
+    /// The configuration is being changed; [`ready`](Self::ready) when it is.
+    pub fn reloading(&self) {
+        tell(NotifyState::Reloading);
+    }
+
     /// The loop has gone round.
     pub fn alive(&self) {
         if self.watchdog.is_some() {

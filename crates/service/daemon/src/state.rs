@@ -90,6 +90,16 @@ impl StateFile {
         StateFile { path, written: None, attempts: 0, failed: false }
     }
 
+    /// What a daemon that runs, or the last one, has; nothing if there is no file.
+    ///
+    /// # Errors
+    /// The file cannot be used, in words.
+    pub fn look(&self) -> Result<Lasting, String> {
+        let path = self.path.display();
+        let contents = self.read().map_err(|error| format!("{path}: {error}"))?;
+        Ok(contents.map(|contents| contents.lasting).unwrap_or_default())
+    }
+
     /// What the daemon before this one had. It is to be [set up](Self::done) now.
     pub fn take_over(&mut self) -> Option<Lasting> {
         let mut contents = match self.read() {
@@ -259,6 +269,7 @@ mod tests {
             forwarding,
             settings,
             addresses: Vec::new(),
+            declared: None,
         };
         let added = LastingAddress { mac: [2, 0, 0, 0, 0, 9], vlan: 7, port: "vale3:d".into() };
         let learning = switch("vale3", None, Forwarding::default(), Vec::new());

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     grant::PortKind,
-    switch::{Forwarding, Lossless, PortTotals, RateLimit, SourceAddresses, Vlan},
+    switch::{Declared, Forwarding, Lossless, PortTotals, RateLimit, SourceAddresses, Vlan},
 };
 
 /// A region, for display.
@@ -44,6 +44,8 @@ pub struct BridgeInfo {
     pub ports: Vec<BridgePortInfo>,
     /// The user whose it is: the one who made it to stay, or has the first of its ports.
     pub owner: Option<u32>,
+    /// What the daemon's configuration has to do with it.
+    pub declared: Declared,
 }
 
 /// A port of a bridge, for display.
@@ -81,6 +83,8 @@ pub struct BridgePortInfo {
     pub loops_with: Option<String>,
     /// For interfaces: the mode, and why a better one was refused.
     pub mode: Option<String>,
+    /// What the daemon's configuration has to do with it.
+    pub declared: Declared,
 }
 
 /// A port, for display.

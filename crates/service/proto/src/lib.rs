@@ -42,8 +42,8 @@ pub use ringway_flow::Flow;
 pub use ringway_region::{Layout, PoolShape, Sizes, Span, Timestamps};
 pub use steering::Steered;
 pub use switch::{
-    AddressInfo, Forwarding, Lossless, Mac, Polling, PortDrops, PortSettings, PortTotals,
-    RateLimit, SourceAddresses, SwitchPosition, Vlan,
+    AddressInfo, Declared, Forwarding, Lossless, Mac, Polling, PortDrops, PortSettings, PortTotals,
+    RateLimit, SourceAddresses, SwitchPosition, Vlan, parse_mac, parse_vids,
 };
 pub use transport::{Connector, Transport};
 

@@ -8,6 +8,35 @@ use serde::{Deserialize, Serialize};
 /// An Ethernet address.
 pub type Mac = [u8; 6];
 
+/// Reads an address as people write it, `02:00:00:00:00:01`.
+pub fn parse_mac(text: &str) -> Option<Mac> {
+    let mut mac = [0; 6];
+    let mut parts = text.split(':');
+    for byte in &mut mac {
+        let part =
+            parts.next().filter(|part| (1..=2).contains(&part.len()) && !part.starts_with('+'))?;
+        *byte = u8::from_str_radix(part, 16).ok()?;
+    }
+    parts.next().is_none().then_some(mac)
+}
+
+/// Reads numbers of VLANs as people write them, `10,20-29`. An error says what is wrong.
+pub fn parse_vids(text: &str) -> Result<BTreeSet<u16>, String> {
+    let number = |text: &str| {
+        text.parse::<u16>().map_err(|_| format!("`{text}` is no VLAN: 10 or 20-29, with commas"))
+    };
+    let mut all = BTreeSet::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (number(first)?, number(last)?);
+        if last < first {
+            return Err(format!("`{part}` ends before it begins: write {last}-{first}"));
+        }
+        all.extend(first..=last);
+    }
+    Ok(all)
+}
+
 /// A forwarding function with the names of ports. `vale0:a` may be written as `a`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -184,6 +213,19 @@ pub struct PortDrops {
     /// A slot of the packet was longer than its buffer; or the packet did not fit the NIC, or a
     /// piece of it the receiver's buffer (S-SYNC-9).
     pub too_long: u64,
+}
+
+/// Whether the daemon's configuration declares something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Declared {
+    /// No: it was set up by hand.
+    #[default]
+    No,
+    /// As it is.
+    Yes,
+    /// Otherwise than it is: it has been changed by hand since the configuration was read.
+    Changed,
 }
 
 /// What went through a port of a bridge, in packets and bytes.

@@ -15,12 +15,14 @@ use ringway_vale::{Bridge, Draining, PortConfig, PortCounters, Remainder, Source
 
 use crate::{
     accounts::Accounts,
+    declared::DeclaredSwitch,
     fast_switch::FastSwitch,
     lasting::{LastingAddress, LastingSettings},
     registry::Settings,
 };
 
 mod addresses;
+mod declared;
 mod forwarding;
 mod info;
 mod lasting;
@@ -81,6 +83,8 @@ struct BridgeEntry {
     settings: Vec<LastingSettings>,
     /// Addresses that were added to those that it learns.
     statics: Vec<LastingAddress>,
+    /// What the operator has declared of it.
+    declared: Option<DeclaredSwitch>,
     /// The table that the worker shares with a program in the kernel.
     table: Option<Arc<FastPath>>,
 }
@@ -146,6 +150,11 @@ impl Bridges {
             doorbell: None,
             fast: BTreeMap::new(),
         }
+    }
+
+    /// What users may have from now on; those who have more keep it.
+    pub fn change_limits(&mut self, share: usize, ports: usize, lossless: Option<Vec<u32>>) {
+        (self.share, self.ports_share, self.lossless_users) = (share, ports, lossless);
     }
 
     /// What forwards between the interfaces of a bridge in the kernel, for one of network namespace `netns`; or
@@ -328,6 +337,7 @@ impl Bridges {
                 expected: Vec::new(),
                 settings: Vec::new(),
                 statics: Vec::new(),
+                declared: None,
                 table: None,
             });
         }

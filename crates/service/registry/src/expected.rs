@@ -190,10 +190,17 @@ impl Expected {
         self.items.push(Item { id: self.last, what, due, attempts: 0, until, why, told });
     }
 
-    /// What has waited for too long for something that was tried just now: on which switch, and its name.
-    fn given_up(&mut self, due: &Due, now: Instant) -> Option<(String, String)> {
+    /// What has waited for too long for something that was tried just now: on which switch, and its name. What is
+    /// `declared` is waited for as long as it is.
+    fn given_up(
+        &mut self,
+        due: &Due,
+        now: Instant,
+        declared: impl Fn(&str) -> bool,
+    ) -> Option<(String, String)> {
         let at = self.items.iter().position(|item| item.id == due.id)?;
-        self.items.get(at)?.until.as_ref().filter(|(until, _)| *until <= now)?;
+        let item = self.items.get(at)?;
+        item.until.as_ref().filter(|(until, _)| *until <= now && !declared(item.what.name()))?;
         let what = self.items.remove(at).what;
         self.changed = true;
         let (_, bridge) = what.on_switch()?;
@@ -395,7 +402,9 @@ impl Registry {
     /// What has come of something that was due. Returns what the operator is to know.
     pub fn tried_again(&mut self, due: &Due, outcome: Result<()>, now: Instant) -> Option<String> {
         let notice = self.expected.tried(due, outcome, now);
-        let Some((bridge, full)) = self.expected.given_up(due, now) else { return notice };
+        let bridges = &self.bridges;
+        let given_up = self.expected.given_up(due, now, |full| bridges.is_declared(full));
+        let Some((bridge, full)) = given_up else { return notice };
         self.bridges.expect_no_more(&bridge, &full);
         let minutes = PATIENCE.as_secs() / 60;
         Some(format!(

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     bridges::Bridges,
+    declared::DeclaredSwitch,
     expected::Expected,
     kinds::{
         attached::Attached,
@@ -92,6 +93,9 @@ pub struct LastingSwitch {
     /// Addresses that were added to those that it learns.
     #[serde(default)]
     pub addresses: Vec<LastingAddress>,
+    /// What the operator has declared of it.
+    #[serde(default)]
+    pub declared: Option<DeclaredSwitch>,
 }
 
 /// An address, and the port of a switch that it is behind.
@@ -135,6 +139,30 @@ pub struct LastingSettings {
 }
 
 impl LastingSettings {
+    /// Those of a port of which nobody has chosen anything; `one_address`: its switch is for programs that
+    /// send with one.
+    pub fn unset(one_address: bool) -> LastingSettings {
+        LastingSettings {
+            name: String::new(),
+            uid: 0,
+            group_forward: 0,
+            isolated: false,
+            filter_in: None,
+            filter_out: None,
+            max_addresses: None,
+            rate: None,
+            storm: None,
+            vlan: Vlan::default(),
+            sources: if one_address { SourceAddresses::One } else { SourceAddresses::Any },
+            lossless: None,
+        }
+    }
+
+    /// Whether they are the same, whosever they are.
+    pub(crate) fn is_like(&self, other: &LastingSettings) -> bool {
+        self.wanted() == other.wanted()
+    }
+
     /// The same as a user asks for it.
     pub(crate) fn wanted(&self) -> PortSettings {
         let LastingSettings { name: _, uid: _, vlan, sources, lossless, .. } = self;
@@ -219,7 +247,7 @@ impl Registry {
 }
 
 impl Lasting {
-    fn of(ports: &Ports, bridges: &Bridges, expected: &Expected) -> Lasting {
+    pub(crate) fn of(ports: &Ports, bridges: &Bridges, expected: &Expected) -> Lasting {
         // A port is on its first switch before a second one becomes its program.
         let (mut attached, mut seconds) = (Vec::new(), Vec::new());
         for (bridge, name) in bridges.visible_ports() {

@@ -25,7 +25,7 @@
 //! | `Watches` | network interfaces that ports are tied to |
 //! | [`Deferred`] | work that takes long, for requests and for what is closed |
 //! | `Leftovers` | rings that a switch still reads although their port has gone |
-//! | [`Expected`] | what a daemon before this one had, and is not back yet |
+//! | [`Expected`] | what a daemon before this one had, or what is declared, and is not there yet |
 //! | `KeptSockets`, `Steerings`, `Notices` | sockets that programs keep, flows that are steered, what an operator is told |
 //! | `NameConflicts` | names that users asked for, and others have |
 //!
@@ -66,6 +66,7 @@ mod clock;
 #[cfg(feature = "faults")]
 pub mod clock;
 mod conflicts;
+mod declared;
 mod deferred;
 mod descriptors;
 mod device_losses;
@@ -122,6 +123,7 @@ mod switches;
 mod waiting;
 
 pub use accounts::{Accounts, UidRange};
+pub use declared::{Change, DeclaredInterface, DeclaredPort, DeclaredSwitch, changes};
 pub use deferred::{Deferred, Done, Progress, Step, Work};
 pub use expected::{Due, Expected};
 pub use handles::Handle;

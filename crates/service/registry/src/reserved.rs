@@ -6,6 +6,7 @@
 use std::fmt;
 
 use ringway_proto::{Cause, Error, Request, Result};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     bridges::Bridges,
@@ -15,7 +16,8 @@ use crate::{
 
 /// Names of switches, `vale_prod*`, or of their ports, `vale0:db*`. A `*` stands for any
 /// characters, of the switch or of the port.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct NamePattern {
     switch: String,
     port: Option<String>,
@@ -43,6 +45,20 @@ impl NamePattern {
                 (Some(pattern), Some(port)) => matches(pattern, port),
                 _ => false,
             }
+    }
+}
+
+impl From<NamePattern> for String {
+    fn from(pattern: NamePattern) -> String {
+        pattern.to_string()
+    }
+}
+
+impl TryFrom<String> for NamePattern {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> std::result::Result<NamePattern, &'static str> {
+        NamePattern::parse(&text).ok_or("it stands for no switch and no port")
     }
 }
 

@@ -139,18 +139,9 @@ impl FromStr for Mac {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Mac> {
-        let mut mac = [0; 6];
-        let mut parts = text.split(':');
-        let good = mac.iter_mut().all(|byte| {
-            parts
-                .next()
-                .filter(|part| matches!(part.len(), 1 | 2) && !part.starts_with('+'))
-                .is_some_and(|part| u8::from_str_radix(part, 16).map(|value| *byte = value).is_ok())
-        });
-        if good && parts.next().is_none() {
-            return Ok(Mac(mac));
-        }
-        Err(Error::Value(format!("`{text}` is not a MAC address; write 02:00:00:00:00:01")))
+        let wrong =
+            || Error::Value(format!("`{text}` is not a MAC address; write 02:00:00:00:00:01"));
+        ringway::parse_mac(text).map(Mac).ok_or_else(wrong)
     }
 }
 

@@ -6,6 +6,7 @@ use std::{
         ErrorKind::{BrokenPipe, ConnectionReset, NotConnected},
     },
     os::fd::{AsFd, OwnedFd},
+    path::Path,
     process::exit,
     sync::{Mutex, MutexGuard},
 };
@@ -13,7 +14,7 @@ use std::{
 use ringway_ipc::{receive, send};
 use rustix::net::{RecvFlags, SendFlags};
 
-use super::{messages::pair, process};
+use super::{messages::pair, process, reader};
 use crate::{confine, janitor, log::log, sys};
 
 /// What the broker may ask for, by a byte.
@@ -23,6 +24,8 @@ pub enum Part {
     /// The same for what is quick.
     Quick = b'q' as isize,
     Janitor = b'j' as isize,
+    /// Reads the configuration, and sends it.
+    Configuration = b'c' as isize,
 }
 
 /// The broker's side.
@@ -60,11 +63,12 @@ impl Launcher {
 
 /// Parts this process in two: the launcher, which ends with this process, and the caller. To be called
 /// before there are other threads.
-pub fn start() -> io::Result<Launcher> {
+/// `config`: the file of the configuration.
+pub fn start(config: &Path) -> io::Result<Launcher> {
     let (ours, theirs) = pair()?;
     if sys::fork()? {
         drop(ours);
-        exit(match run(theirs) {
+        exit(match run(theirs, config) {
             Ok(()) => 0,
             Err(error) => {
                 log(format_args!("its helper for network interfaces cannot be started: {error}"));
@@ -76,7 +80,7 @@ pub fn start() -> io::Result<Launcher> {
 }
 
 /// The launcher's own life.
-fn run(socket: OwnedFd) -> io::Result<()> {
+fn run(socket: OwnedFd, config: &Path) -> io::Result<()> {
     let socket = become_part("ringwayd-launch", socket)?;
     confine::apply().map_err(io::Error::other)?;
     confine::launcher()?;
@@ -86,9 +90,10 @@ fn run(socket: OwnedFd) -> io::Result<()> {
         receive(socket.as_fd(), RecvFlags::empty()).map_err(io::Error::other)?
     {
         let started = match part.as_slice() {
-            b"h" => launch(Part::Helper, &socket),
-            b"q" => launch(Part::Quick, &socket),
-            b"j" => launch(Part::Janitor, &socket),
+            b"h" => launch(Part::Helper, &socket, config),
+            b"q" => launch(Part::Quick, &socket, config),
+            b"j" => launch(Part::Janitor, &socket, config),
+            b"c" => launch(Part::Configuration, &socket, config),
             _ => return Ok(()),
         };
         match started {
@@ -102,7 +107,7 @@ fn run(socket: OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-fn launch(part: Part, own: &OwnedFd) -> io::Result<OwnedFd> {
+fn launch(part: Part, own: &OwnedFd, config: &Path) -> io::Result<OwnedFd> {
     let (ours, theirs) = pair()?;
     if sys::fork()? {
         let _ = (ours, own);
@@ -110,6 +115,8 @@ fn launch(part: Part, own: &OwnedFd) -> io::Result<OwnedFd> {
             Part::Helper => become_part("ringwayd-nic", theirs).and_then(process::run),
             Part::Quick => become_part("ringwayd-quick", theirs).and_then(process::run_quick),
             Part::Janitor => become_part("ringwayd-janitor", theirs).and_then(janitor::run),
+            Part::Configuration => become_part("ringwayd-config", theirs)
+                .and_then(|socket| reader::run(&socket, config)),
         };
         exit(match done {
             Ok(()) => 0,

@@ -94,12 +94,13 @@ impl Server {
         match admitted {
             Ok(handle) => {
                 // A user whose groups are not known is in none.
-                let groups = match self.reservations.is_empty() {
+                let groups = match self.rules.reservations.is_empty() {
                     true => Vec::new(),
                     false => sys::peer_groups(peer.fd.as_fd()).unwrap_or_default(),
                 };
                 let uid = peer.user.uid();
-                let reservations = reservations::of_connected(&self.reservations, uid, &groups);
+                let reservations =
+                    reservations::of_connected(&self.rules.reservations, uid, &groups);
                 self.enter(peer, handle, reservations);
             }
             Err(error) => {
@@ -140,7 +141,7 @@ impl Server {
         // The kernel would tell of this process's groups.
         let reservations = self.clients.get(&key).map(|client| client.reservations.clone());
         let reservations =
-            reservations.unwrap_or_else(|| reservations::of_user(&self.reservations, user.uid()));
+            reservations.unwrap_or_else(|| reservations::of_user(&self.rules.reservations, user.uid()));
         self.enter(Peer { fd, user }, handle, reservations);
         if let Some(client) = self.clients.get_mut(&key) {
             client.barrier = Some(self.last);

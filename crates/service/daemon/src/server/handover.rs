@@ -27,7 +27,7 @@ impl Server {
     pub(super) fn take_over(&mut self) {
         let lasting = self.state.as_mut().and_then(StateFile::take_over);
         let Some(mut lasting) = lasting else { return };
-        for struck in reservations::strike(&self.reservations, &mut lasting) {
+        for struck in reservations::strike(&self.rules.reservations, &mut lasting) {
             log(format_args!("not set up again: {struck}"));
         }
         let wrong = guarded_in(&mut self.registry, "what was set up before", |registry| {
@@ -46,7 +46,7 @@ impl Server {
             match place(due.netns, due.socket.clone()) {
                 Ok(netns) => {
                     self.last += 1;
-                    let reservations = reservations::of_user(&self.reservations, uid);
+                    let reservations = reservations::of_user(&self.rules.reservations, uid);
                     let caller = self.caller(due.uid, uid, netns, reservations);
                     let progress = Progress::default();
                     self.restore(self.last, Restoring { due, caller, progress });

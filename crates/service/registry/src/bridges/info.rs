@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use ringway_proto::{
-    BridgeInfo, BridgePortInfo, Cause, Error, PortTotals, Result, SwitchPosition, Vlan,
+    BridgeInfo, BridgePortInfo, Cause, Declared, Error, PortTotals, Result, SwitchPosition, Vlan,
 };
 use ringway_switch_port::PortIndex;
 use ringway_vale::{ByWorker, PortState};
@@ -50,8 +50,9 @@ impl Bridges {
             let shown = ports
                 .map(|port| (port.index.into(), Shown::Port(Box::new(port.info(entry, &mode)))));
             let absent = (FIRST_ABSENT..).zip(&entry.expected).filter(move |(at, _)| *at >= from);
-            let absent = absent
-                .map(|(at, (name, _))| (at, Shown::Port(Box::new(absent_info(name, at, &mode)))));
+            let absent = absent.map(|(at, (name, _))| {
+                (at, Shown::Port(Box::new(absent_info(name, at, &mode, entry))))
+            });
             let shown = shown.chain(absent);
             let begin = (from, Shown::Bridge(entry.info()));
             let position = move |(port, shown)| (SwitchPosition { switch: at, port }, shown);
@@ -114,7 +115,13 @@ impl BridgeEntry {
     /// As users see it, without its ports.
     fn info(&self) -> BridgeInfo {
         let (name, forwarding) = (self.name.clone(), self.forwarding.clone());
-        BridgeInfo { name, forwarding, ports: Vec::new(), owner: self.user() }
+        BridgeInfo {
+            name,
+            forwarding,
+            ports: Vec::new(),
+            owner: self.user(),
+            declared: self.is_declared(),
+        }
     }
 }
 
@@ -140,6 +147,7 @@ impl PortEntry {
             waits_for: waits_for.and_then(name_of),
             loops_with: loops_with.and_then(name_of),
             mode: mode(&self.name).map(|mode| with_path(&mode, by_worker)),
+            declared: self.is_declared(bridge),
         }
     }
 }
@@ -159,7 +167,13 @@ fn with_path(mode: &str, by_worker: Option<ByWorker>) -> String {
 }
 
 /// A port that is to come back, as users see it.
-fn absent_info(name: &str, index: u32, mode: impl Fn(&str) -> Option<String>) -> BridgePortInfo {
+fn absent_info(
+    name: &str,
+    index: u32,
+    mode: impl Fn(&str) -> Option<String>,
+    bridge: &BridgeEntry,
+) -> BridgePortInfo {
+    let is_declared = bridge.declared.as_ref().is_some_and(|declared| declared.attaches(name));
     BridgePortInfo {
         name: name.into(),
         index,
@@ -177,6 +191,7 @@ fn absent_info(name: &str, index: u32, mode: impl Fn(&str) -> Option<String>) ->
         waits_for: None,
         loops_with: None,
         mode: mode(name),
+        declared: if is_declared { Declared::Yes } else { Declared::No },
     }
 }
 

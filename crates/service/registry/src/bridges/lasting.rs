@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl PortEntry {
-    fn settings(&self) -> LastingSettings {
+    pub(super) fn settings(&self) -> LastingSettings {
         LastingSettings {
             name: self.name.clone(),
             uid: self.uid,
@@ -36,11 +36,20 @@ impl BridgeEntry {
 
     /// Whether users have chosen something for a port.
     pub(super) fn is_set(&self, config: &PortConfig) -> bool {
+        *config != self.without_choices(config, self.default_sources())
+    }
+
+    /// The same port without what users have chosen.
+    pub(super) fn without_choices(
+        &self,
+        config: &PortConfig,
+        sources: SourceAddresses,
+    ) -> PortConfig {
         let PortConfig {
             header_len, max_frame, is_interface, leads_on, unblocked, is_down, ..
         } = *config;
-        let unset = PortConfig {
-            sources: self.default_sources(),
+        PortConfig {
+            sources,
             header_len,
             max_frame,
             is_interface,
@@ -48,14 +57,15 @@ impl BridgeEntry {
             unblocked,
             is_down,
             ..PortConfig::default()
-        };
-        *config != unset
+        }
     }
 
-    /// The settings of a port of user `uid` that comes back, if there are any.
+    /// The settings of a port of user `uid` that comes back, or is declared, if there are any.
     pub(super) fn settle(&self, name: &str, uid: u32, config: &mut PortConfig) -> Result<()> {
         let at = self.position_of_settings(name, uid);
-        match at.and_then(|at| self.settings.get(at)) {
+        let kept = at.and_then(|at| self.settings.get(at));
+        let declared = || self.declared.as_ref()?.settings(name, uid);
+        match kept.or_else(declared) {
             Some(settings) => apply(settings.wanted(), config),
             None => Ok(()),
         }
@@ -99,11 +109,21 @@ impl BridgeEntry {
             forwarding: self.forwarding.clone(),
             settings: there
                 .map(PortEntry::settings)
-                .chain(absent.cloned())
+                .chain(absent.chain(self.declared_of_absent()).cloned())
                 .take(MAX_ACTIVE)
                 .collect(),
             addresses: self.statics.clone(),
+            declared: self.declared.clone(),
         }
+    }
+
+    /// How declared ports are to take part that are not there, and have nothing else to come back with.
+    fn declared_of_absent(&self) -> impl Iterator<Item = &LastingSettings> {
+        let declared = self.declared.iter().flat_map(|declared| &declared.ports);
+        declared.map(|port| &port.settings).filter(|settings| {
+            !self.ports.iter().any(|port| port.name == settings.name)
+                && !self.settings.iter().any(|kept| kept.name == settings.name)
+        })
     }
 }
 
@@ -131,7 +151,7 @@ impl Bridges {
         (entry.keeper, entry.one_address) = (keeper, one_address);
         entry.configured_by = configured_by;
         (entry.forwarding, entry.settings) = (switch.forwarding, switch.settings);
-        entry.statics = switch.addresses;
+        (entry.statics, entry.declared) = (switch.addresses, switch.declared);
         entry.apply_forwarding();
         Ok(())
     }

@@ -9,7 +9,7 @@ use std::{
 use ringway_nic_setup::LinkWatch;
 use ringway_proto::{Cause, Error, Result};
 
-use super::{Expected, PATIENCE, WAITING, What};
+use super::{Expected, Item, PATIENCE, WAITING, What};
 use crate::{
     bridges::{Bridges, MAX_ACTIVE, MAX_STATICS, check_address},
     kinds::attached::Attached,
@@ -76,6 +76,19 @@ impl Expected {
         bridges.expect(bridge, name, *uid)
     }
 
+    /// What is declared has its place on a switch from now on.
+    pub(crate) fn declare(
+        &mut self,
+        attachment: LastingAttachment,
+        now: Instant,
+        bridges: &mut Bridges,
+    ) -> Result<()> {
+        self.restore_attachment(&attachment, bridges)?;
+        self.push(What::Attachment(attachment), now);
+        self.changed = true;
+        Ok(())
+    }
+
     /// What users have set up to stay, and is lost with a worker, is to come back with all its places.
     pub(crate) fn expect_again(
         &mut self,
@@ -115,9 +128,10 @@ impl Expected {
         ports: &Ports,
         bridges: &mut Bridges,
     ) {
-        let waiting = self.items.iter().filter(|item| item.until.is_some()).count();
+        let waits = |item: &&Item| item.until.is_some() && !bridges.is_declared(item.what.name());
+        let waiting = self.items.iter().filter(waits).count();
         let is_attached = ports.get(id).is_some_and(|port| port.get::<Attached>().is_some());
-        if !is_attached || waiting >= WAITING {
+        if !is_attached {
             return;
         }
         let names = ports.names().filter(|(_, its)| *its == id);
@@ -127,6 +141,9 @@ impl Expected {
             Some((bridge.to_owned(), attachment))
         });
         let Some((bridge, attachment)) = place.last() else { return };
+        if waiting >= WAITING && !bridges.is_declared(&attachment.name) {
+            return;
+        }
         let is_there = self.attachment(&attachment.name).is_some();
         if !is_there && bridges.expect(&bridge, &attachment.name, attachment.uid).is_ok() {
             let until = (now + PATIENCE, Arc::new(watch));

@@ -211,21 +211,8 @@ fn address(text: &str) -> std::result::Result<(Mac, String), String> {
     Ok((mac, port.into()))
 }
 
-/// Numbers and ranges, with commas between them.
 fn vids(text: &str) -> std::result::Result<Vids, String> {
-    let number = |text: &str| {
-        text.parse::<u16>().map_err(|_| format!("`{text}` is no VLAN: 10 or 20-29, with commas"))
-    };
-    let mut all = BTreeSet::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last) = (number(first)?, number(last)?);
-        if last < first {
-            return Err(format!("`{part}` ends before it begins: write {last}-{first}"));
-        }
-        all.extend(first..=last);
-    }
-    Ok(Vids(all))
+    ringway::parse_vids(text).map(Vids)
 }
 
 /// The ageing time of a learning switch, in seconds, where none is asked for.

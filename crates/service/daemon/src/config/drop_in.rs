@@ -1,0 +1,58 @@
+//! What the files of a folder beside the system daemon's configuration add to it, in the order of their names:
+//! `/etc/ringway/ringwayd.d/*.toml`. So that packages and programs can declare what is theirs without changing
+//! the operator's file.
+
+use std::{
+    fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
+
+use serde::Deserialize;
+
+use super::{Config, Error, Grant, Reserve, switches::Switch};
+
+/// What such a file may have: what is a list, to which others add.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct DropIn {
+    grant: Vec<Grant>,
+    reserve: Vec<Reserve>,
+    switch: Vec<Switch>,
+}
+
+/// The folder beside the file at `path`.
+fn folder(path: &Path) -> PathBuf {
+    path.with_extension("d")
+}
+
+/// Adds what is in the folder of the file at `path`.
+pub(super) fn read(path: &Path, config: &mut Config) -> Result<(), Error> {
+    let folder = folder(path);
+    let failed = |path: &Path| {
+        let path = path.display().to_string();
+        move |source| Error::Read { path, source }
+    };
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(());
+        }
+        Err(error) => return Err(failed(&folder)(error)),
+    };
+    let paths: Result<Vec<_>, _> = entries.map(|entry| Ok(entry?.path())).collect();
+    let mut paths = paths.map_err(failed(&folder))?;
+    paths.retain(|path| path.extension().is_some_and(|it| it == "toml"));
+    paths.sort();
+    for path in paths {
+        let text = fs::read_to_string(&path).map_err(failed(&path))?;
+        let shown = path.display().to_string();
+        let mut more: DropIn =
+            toml::from_str(&text).map_err(|error| Error::parse(&shown, &text, &error))?;
+        more.switch.iter_mut().for_each(|switch| switch.note_place(&shown, &text));
+        config.grant.append(&mut more.grant);
+        config.reserve.append(&mut more.reserve);
+        config.switch.append(&mut more.switch);
+    }
+    Ok(())
+}

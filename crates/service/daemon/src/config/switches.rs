@@ -1,0 +1,458 @@
+//! `[[switch]]`: switches with their ports, as the operator writes them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ringway_ipc::{USERS, id_of};
+use ringway_proto::{
+    Filter, Forwarding, Insn, Lossless, Mac, NicMode, RateLimit, SourceAddresses, Vlan, parse_mac,
+    parse_vids,
+};
+use ringway_registry::{
+    DeclaredInterface, DeclaredPort, DeclaredSwitch, LastingAddress, LastingSettings,
+};
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::Error;
+
+/// A switch that stays, and what is to be on it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Switch {
+    /// `vale0`, say.
+    #[cfg_attr(test, schemars(with = "String"))]
+    name: Spanned<String>,
+    /// The user whose it is, besides root: who may change it. A name or a number.
+    #[serde(default = "root")]
+    owner: String,
+    /// Ports of programs may send with one source address each.
+    #[serde(default)]
+    one_address: bool,
+    /// How it forwards.
+    #[serde(default)]
+    forward: Forward,
+    /// Learning: seconds after which an address is forgotten; 0: never.
+    ageing: Option<u32>,
+    /// Static: what is for other addresses is dropped, and not flooded.
+    drop_unknown: Option<bool>,
+    /// Hash: the ports that share what all others send.
+    over: Option<Vec<String>>,
+    /// Hash: the port that gets what those send.
+    back: Option<String>,
+    /// Its ports: interfaces, and those that programs open.
+    #[serde(default)]
+    port: Vec<Port>,
+    /// The file and the line.
+    #[serde(skip)]
+    pub(super) place: String,
+}
+
+fn root() -> String {
+    "root".into()
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+enum Forward {
+    /// By the addresses that it learns.
+    #[default]
+    Learning,
+    /// By the `addresses` of its ports alone.
+    Static,
+    /// By flows, over some ports.
+    Hash,
+    /// Everything to everybody.
+    Flood,
+}
+
+/// A port of a switch: an interface, or one that a program opens by its name.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+struct Port {
+    /// A network interface, which is attached as soon as it is there.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    interface: Option<Spanned<String>>,
+    /// The name of a port that a program or a machine opens; `eth1^`: the host's stack behind `eth1`.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    name: Option<Spanned<String>>,
+    /// Whose program it is. Without it: the switch's owner.
+    user: Option<String>,
+    /// With the host's stack behind the interface, as another port.
+    #[serde(default)]
+    host: bool,
+    /// The mode of the interface, and no other.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    mode: Option<Text<NicMode>>,
+    /// In this VLAN, without tags.
+    access: Option<u16>,
+    /// In these VLANs, with tags: `10,20-29`.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    trunk: Option<Text<Vids>>,
+    /// The VLAN of the trunk's frames without tags.
+    native: Option<u16>,
+    /// The source addresses that it may send with.
+    sources: Option<Sources>,
+    /// Senders wait when it is full: for so many milliseconds, or 1000.
+    lossless: Option<Wait>,
+    /// Of the groups 01:80:c2:00:00:00 to 0f those that it passes on, a bit for each.
+    group_forward: Option<u16>,
+    /// Nothing passes between it and other isolated ports.
+    #[serde(default)]
+    isolated: bool,
+    /// Addresses behind it at most.
+    max_addresses: Option<u16>,
+    /// Bits a second that it may send.
+    rate: Option<u64>,
+    /// Bytes that it may send at once.
+    burst: Option<u64>,
+    /// Frames a second that it may send and that are flooded.
+    storm: Option<u32>,
+    /// What it may send.
+    filter_in: Option<FilterText>,
+    /// What it gets.
+    filter_out: Option<FilterText>,
+    /// Addresses that are behind it: `02:00:00:00:00:01`, or `02:00:00:00:00:01 vlan 10`.
+    #[serde(default)]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    addresses: Vec<Text<Address>>,
+}
+
+/// What is written as text.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String", bound = "T: Read")]
+struct Text<T>(T);
+
+trait Read: Sized {
+    fn read(text: &str) -> Result<Self, String>;
+}
+
+impl<T: Read> TryFrom<String> for Text<T> {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Text<T>, String> {
+        T::read(&text).map(Text)
+    }
+}
+
+impl Read for NicMode {
+    fn read(text: &str) -> Result<NicMode, String> {
+        text.parse()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Vids(BTreeSet<u16>);
+
+impl Read for Vids {
+    fn read(text: &str) -> Result<Vids, String> {
+        parse_vids(text).map(Vids)
+    }
+}
+
+impl Read for Mac {
+    fn read(text: &str) -> Result<Mac, String> {
+        parse_mac(text)
+            .ok_or_else(|| format!("`{text}` is not a MAC address; write 02:00:00:00:00:01"))
+    }
+}
+
+/// An address, and its VLAN where it is not the one that the port is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Address {
+    mac: Mac,
+    vlan: Option<u16>,
+}
+
+impl Read for Address {
+    fn read(text: &str) -> Result<Address, String> {
+        let (mac, vlan) = match text.split_once(" vlan ") {
+            Some((mac, vlan)) => (mac, Some(vlan)),
+            None => (text, None),
+        };
+        let vlan = vlan.map(|vlan| {
+            vlan.parse().map_err(|_| format!("`{vlan}` is no VLAN: write a number behind `vlan`"))
+        });
+        Ok(Address { mac: Mac::read(mac)?, vlan: vlan.transpose()? })
+    }
+}
+
+/// `"any"`, `"one"`, or a list of addresses.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged, expecting = "write \"any\", \"one\" or a list of MAC addresses")]
+enum Sources {
+    Kind(SourcesKind),
+    Only(#[cfg_attr(test, schemars(with = "Vec<String>"))] Vec<Text<Mac>>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+enum SourcesKind {
+    Any,
+    One,
+}
+
+/// `true`, or milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged, expecting = "write true, or milliseconds")]
+enum Wait {
+    Is(bool),
+    Milliseconds(u32),
+}
+
+/// A filter expression with the program that it was compiled to: the daemon reads no expressions.
+/// `ringway switch save` writes both.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+struct FilterText {
+    /// For people.
+    expression: String,
+    /// The number of instructions, and each, `code jt jf k`, with commas between them: as iptables' `bpf` match
+    /// has them.
+    #[cfg_attr(test, schemars(with = "String"))]
+    bytecode: Text<Bytecode>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Bytecode(Vec<Insn>);
+
+impl Read for Bytecode {
+    fn read(text: &str) -> Result<Bytecode, String> {
+        let mut parts = text.split(',');
+        let count: Option<usize> = parts.next().and_then(|count| count.trim().parse().ok());
+        let insn = |text: &str| {
+            let mut numbers = text.split_whitespace();
+            let insn = Insn {
+                code: numbers.next()?.parse().ok()?,
+                jt: numbers.next()?.parse().ok()?,
+                jf: numbers.next()?.parse().ok()?,
+                k: numbers.next()?.parse().ok()?,
+            };
+            numbers.next().is_none().then_some(insn)
+        };
+        let insns: Option<Vec<_>> = parts.map(insn).collect();
+        match insns {
+            Some(insns) if count == Some(insns.len()) => Ok(Bytecode(insns)),
+            _ => Err("not the bytecode of a filter: `ringway switch save` writes it".into()),
+        }
+    }
+}
+
+/// A port's place within a file.
+fn line(text: &str, at: usize) -> usize {
+    1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
+}
+
+impl Switch {
+    /// Notes which lines of the file at `path`, which has that text, it is from.
+    pub(super) fn note_place(&mut self, path: &str, text: &str) {
+        self.place = format!("{path}: line {}", line(text, self.name.span().start));
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.name.get_ref()
+    }
+
+    /// What the registry is to know of it. `is_lossless_user`: whether a user's ports may be lossless.
+    pub(super) fn declared(
+        &self,
+        is_lossless_user: impl Fn(u32) -> bool,
+    ) -> Result<DeclaredSwitch, Error> {
+        let problem = |problem: String| Error::Switch { place: self.place.clone(), problem };
+        let wrong = |text: String| Err(problem(format!("{}: {text}", self.name())));
+        let owner = self.uid(&self.owner).map_err(&problem)?;
+        let mut ports = Vec::new();
+        let (mut addresses, mut table) = (Vec::new(), Vec::new());
+        for port in &self.port {
+            let declared = port.declared(self, owner).map_err(&problem)?;
+            let (full, uid) = (&declared.settings.name, declared.settings.uid);
+            if ports.iter().any(|other: &DeclaredPort| other.settings.name == *full) {
+                return wrong(format!("{full} stands there twice"));
+            }
+            if declared.settings.lossless.is_some() && !is_lossless_user(uid) {
+                return wrong(format!("{full}: user {uid} is not among lossless_users"));
+            }
+            for Text(Address { mac, vlan }) in &port.addresses {
+                table.push((*mac, full.clone()));
+                let vlan = vlan.or(port.access).or(port.native).unwrap_or(0);
+                addresses.push(LastingAddress { mac: *mac, vlan, port: full.clone() });
+            }
+            ports.push(declared);
+        }
+        let mut behind = BTreeMap::new();
+        for LastingAddress { mac, vlan, port } in &addresses {
+            if let Some(other) = behind.insert((mac, vlan), port) {
+                return wrong(format!("one address is behind {other} and behind {port}"));
+            }
+        }
+        for (full, base) in ports.iter().filter_map(|port| {
+            let full = &port.settings.name;
+            Some((full, full.strip_suffix('^')?))
+        }) {
+            let has_stack = |port: &DeclaredPort| {
+                port.settings.name == base && port.interface.as_ref().is_some_and(|it| it.stack)
+            };
+            if !ports.iter().any(has_stack) {
+                return wrong(format!(
+                    "{full} is the host's stack behind an interface: write `host = true` there"
+                ));
+            }
+        }
+        if self.forward == Forward::Static {
+            addresses.clear();
+        }
+        let forwarding = self.forwarding(table).map_err(&problem)?;
+        let (name, one_address) = (self.name().to_owned(), self.one_address);
+        let switch = DeclaredSwitch { name, owner, one_address, forwarding, ports, addresses };
+        switch.check().map_err(|error| problem(error.to_string()))?;
+        Ok(switch)
+    }
+
+    fn uid(&self, user: &str) -> Result<u32, String> {
+        id_of(user, USERS).ok_or_else(|| format!("{}: {user} is no user here", self.name()))
+    }
+
+    fn forwarding(&self, table: Vec<(Mac, String)>) -> Result<Forwarding, String> {
+        let keys = [
+            (Forward::Learning, "learning", "ageing", self.ageing.is_some()),
+            (Forward::Static, "static", "drop_unknown", self.drop_unknown.is_some()),
+            (Forward::Hash, "hash", "over", self.over.is_some()),
+            (Forward::Hash, "hash", "back", self.back.is_some()),
+        ];
+        let stray = keys.iter().find(|(forward, .., is_set)| *is_set && *forward != self.forward);
+        if let Some((_, forward, key, _)) = stray {
+            return Err(format!(
+                "{}: `{key}` is for `forward = \"{forward}\"` alone; remove one of them",
+                self.name()
+            ));
+        }
+        let full = |port: &String| match port.contains(':') {
+            true => port.clone(),
+            false => format!("{}:{port}", self.name()),
+        };
+        Ok(match self.forward {
+            Forward::Learning => match self.ageing {
+                Some(ageing_seconds) => Forwarding::Learning { ageing_seconds },
+                None => Forwarding::default(),
+            },
+            Forward::Static => {
+                let flood_unknown = !self.drop_unknown.unwrap_or(false);
+                Forwarding::Static { addresses: table, flood_unknown }
+            }
+            Forward::Hash => {
+                let over: Vec<_> = self.over.iter().flatten().map(full).collect();
+                if over.is_empty() {
+                    let name = self.name();
+                    return Err(format!("{name}: hash needs ports: write `over = [\"a\", \"b\"]`"));
+                }
+                Forwarding::Hash { over, back: self.back.as_ref().map(full) }
+            }
+            Forward::Flood => Forwarding::Flood,
+        })
+    }
+}
+
+impl Port {
+    fn declared(&self, switch: &Switch, owner: u32) -> Result<DeclaredPort, String> {
+        let (name, is_interface) = match (&self.interface, &self.name) {
+            (Some(name), None) => (name.get_ref(), true),
+            (None, Some(name)) => (name.get_ref(), false),
+            _ => {
+                return Err(format!("{}: a port has either `interface` or `name`", switch.name()));
+            }
+        };
+        let full = format!("{}:{name}", switch.name());
+        let wrong = |text: &str| Err(format!("{full}: {text}"));
+        let is_stack = name.ends_with('^');
+        if !is_interface && (self.host || self.mode.is_some()) {
+            return wrong("`host` and `mode` are for an `interface`");
+        }
+        if (is_interface || is_stack) && self.user.is_some() {
+            return wrong("`user` is for a program's port, by its `name`");
+        }
+        if !(is_interface || is_stack) && self.group_forward.is_some() {
+            return wrong("`group_forward` is for an `interface`: programs get these groups");
+        }
+        let vlan = match (self.access, &self.trunk, self.native) {
+            (None, None, None) => Vlan::Unaware,
+            (Some(vid), None, None) => Vlan::Access(vid),
+            (None, Some(Text(Vids(allowed))), native) => {
+                Vlan::Trunk { allowed: allowed.clone(), native }
+            }
+            _ => return wrong("a port has `access`, or `trunk` and perhaps `native`"),
+        };
+        let rate = match (self.rate, self.burst) {
+            (None, None) => None,
+            (None, Some(_)) => return wrong("`burst` goes with a `rate`"),
+            (Some(rate), None) => Some(RateLimit::new(rate)),
+            (Some(bits_per_second), Some(burst_bytes)) => {
+                Some(RateLimit { bits_per_second, burst_bytes })
+            }
+        };
+        let filter = |filter: &Option<FilterText>| {
+            filter.as_ref().map(|FilterText { expression, bytecode: Text(Bytecode(insns)) }| {
+                Filter { text: expression.clone(), insns: insns.clone(), one_in: 1 }
+            })
+        };
+        let uid = match &self.user {
+            _ if is_interface || is_stack => 0,
+            Some(user) => switch.uid(user)?,
+            None => owner,
+        };
+        let settings = LastingSettings {
+            name: full.clone(),
+            uid,
+            group_forward: self.group_forward.unwrap_or(0),
+            isolated: self.isolated,
+            filter_in: filter(&self.filter_in),
+            filter_out: filter(&self.filter_out),
+            max_addresses: self.max_addresses,
+            rate,
+            storm: self.storm,
+            vlan,
+            sources: match &self.sources {
+                None if switch.one_address && !is_interface && !is_stack => SourceAddresses::One,
+                None | Some(Sources::Kind(SourcesKind::Any)) => SourceAddresses::Any,
+                Some(Sources::Kind(SourcesKind::One)) => SourceAddresses::One,
+                Some(Sources::Only(macs)) => {
+                    SourceAddresses::Only(macs.iter().map(|Text(mac)| *mac).collect())
+                }
+            },
+            lossless: match self.lossless {
+                None | Some(Wait::Is(false)) => None,
+                Some(Wait::Is(true)) => Some(Lossless::default()),
+                Some(Wait::Milliseconds(patience_ms)) => Some(Lossless { patience_ms }),
+            },
+        };
+        let interface = is_interface.then(|| DeclaredInterface {
+            stack: self.host,
+            mode: self.mode.as_ref().map(|Text(mode)| *mode),
+        });
+        Ok(DeclaredPort { settings, interface })
+    }
+}
+
+/// Switches of several files: each is declared once.
+pub(super) fn check_names(switches: &[Switch]) -> Result<(), Error> {
+    let mut places = BTreeMap::new();
+    let mut interfaces = BTreeMap::new();
+    for switch in switches {
+        for interface in switch.port.iter().filter_map(|port| port.interface.as_ref()) {
+            if let Some(other) = interfaces.insert(interface.get_ref(), switch.name()) {
+                let problem = format!("{} is on {other}, too; remove one", interface.get_ref());
+                return Err(Error::Switch { place: switch.place.clone(), problem });
+            }
+        }
+        if let Some(other) = places.insert(switch.name(), &switch.place) {
+            let problem = format!("{} is declared in {other}, too; remove one", switch.name());
+            return Err(Error::Switch { place: switch.place.clone(), problem });
+        }
+    }
+    Ok(())
+}

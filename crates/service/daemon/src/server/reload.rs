@@ -1,0 +1,99 @@
+//! SIGHUP: the system daemon reads its configuration again, and changes what differs.
+//!
+//! It cannot read it itself, nor the machine's lists of users: a process of the launcher's does, and sends what it
+//! has read. A configuration with an error changes nothing.
+
+use rustix::{
+    event::epoll,
+    fd::{AsFd, OwnedFd},
+};
+
+use super::{RELOADED, Server};
+use crate::{
+    helper::{Part, receive_parcel},
+    log::log,
+    policy::Rules,
+    reservations,
+    service_manager::ServiceManager,
+    sys,
+};
+
+/// What the process sends: the rules, or what is wrong with the files.
+pub type Reading = Result<Rules, String>;
+
+/// A reading that is going on.
+#[derive(Default)]
+pub(super) struct Reload {
+    reader: Option<OwnedFd>,
+    /// It was asked for once more meanwhile.
+    again: bool,
+}
+
+impl Server {
+    /// Has the configuration read again.
+    pub(super) fn begin_reload(&mut self) {
+        let mut signal = [0u8; size_of::<libc::signalfd_siginfo>()];
+        let hangup = self.signals.hangup.as_ref();
+        if hangup.is_some_and(|fd| rustix::io::read(fd, &mut signal).is_ok()) {
+            self.start_reading();
+        }
+    }
+
+    fn start_reading(&mut self) {
+        let Some(launcher) = &self.launcher else {
+            log("SIGHUP is ignored: a private daemon reads its configuration when it starts");
+            return;
+        };
+        if self.reload.reader.is_some() {
+            self.reload.again = true;
+            return;
+        }
+        let begun = launcher.launch(Part::Configuration).and_then(|reader| {
+            let data = epoll::EventData::new_u64(RELOADED);
+            epoll::add(&self.epoll, &reader, data, epoll::EventFlags::IN)?;
+            Ok(reader)
+        });
+        match begun {
+            Ok(reader) => self.reload.reader = Some(reader),
+            Err(error) => log(format_args!("the configuration cannot be read again: {error}")),
+        }
+    }
+
+    /// Has what was read, unless something is wrong with it.
+    pub(super) fn finish_reload(&mut self, manager: &ServiceManager) {
+        let Some(reader) = self.reload.reader.take() else { return };
+        let _ = epoll::delete(&self.epoll, &reader);
+        manager.reloading();
+        let read = receive_parcel(&reader).map_err(|error| error.to_string());
+        let reading = read.and_then(|parcel| {
+            serde_json::from_slice::<Reading>(&parcel.bytes).map_err(|error| error.to_string())?
+        });
+        match reading {
+            Ok(rules) => self.apply(rules),
+            Err(problem) => log(format_args!("the configuration stays as it was: {problem}")),
+        }
+        manager.ready();
+        if std::mem::take(&mut self.reload.again) {
+            self.start_reading();
+        }
+    }
+
+    fn apply(&mut self, rules: Rules) {
+        log("the configuration is read again");
+        for key in rules.fixed_otherwise(&self.rules) {
+            log(format_args!("`{key}` is as it was before: restart the daemon to have the change"));
+        }
+        self.registry.change_limits(
+            rules.switches_per_user,
+            rules.switch_ports_per_user,
+            rules.lossless_users.clone(),
+        );
+        self.rules = rules;
+        for client in self.clients.values_mut() {
+            let groups = sys::peer_groups(client.fd.as_fd()).unwrap_or_default();
+            let (all, uid) = (&self.rules.reservations, client.user.uid());
+            client.reservations = reservations::of_connected(all, uid, &groups);
+        }
+        self.declare();
+    }
+}

@@ -1,0 +1,95 @@
+//! What of a bridge is declared.
+
+use super::{BridgeEntry, Bridges, PortEntry};
+use crate::{
+    declared::{DeclaredSwitch, static_addresses},
+    switch_config::apply,
+};
+use ringway_proto::{Declared, Result};
+
+impl Bridges {
+    /// Has a bridge, and the ports that it has by now, as declared.
+    pub fn declare(&mut self, switch: &DeclaredSwitch) -> Result<()> {
+        let entry = self.find_or_start(&switch.name, switch.owner)?;
+        let before = entry.declared.replace(switch.clone());
+        entry.keeper = Some(switch.owner);
+        entry.one_address = switch.one_address;
+        entry.statics = static_addresses(&entry.statics, before.as_ref(), switch);
+        entry.forwarding = switch.forwarding.clone();
+        entry.apply_forwarding();
+        if entry.statics.is_empty() {
+            entry.apply_statics();
+        }
+        // Those that are away have it when they are back.
+        let is_of = |switch: &DeclaredSwitch, name: &str| switch.settings_of_any(name).is_some();
+        entry.settings.retain(|it| {
+            !is_of(switch, &it.name) && !before.as_ref().is_some_and(|old| is_of(old, &it.name))
+        });
+        let mut changed = Vec::new();
+        for port in &entry.ports {
+            let mut config = port.config.clone();
+            match switch.settings_of_any(&port.name) {
+                Some(settings) => apply(settings.wanted(), &mut config)?,
+                // A program's that has it from now on as if nothing had been declared.
+                None if before.as_ref().is_some_and(|old| is_of(old, &port.name)) => {
+                    config = entry.without_choices(&config, entry.default_sources());
+                }
+                None => {}
+            }
+            if config != port.config {
+                changed.push((port.index, config));
+            }
+        }
+        for (index, config) in changed {
+            self.change(&switch.name, index, |now| *now = config);
+        }
+        self.lasting_changed = true;
+        Ok(())
+    }
+
+    /// A bridge is not declared any more: it goes with its last port.
+    pub fn undeclare(&mut self, bridge: &str) {
+        let Some(entry) = self.find(bridge) else { return };
+        let Some(before) = entry.declared.take() else { return };
+        entry.keeper = None;
+        entry.statics.retain(|it| !before.addresses.contains(it));
+        entry.settings.retain(|it| before.settings_of_any(&it.name).is_none());
+        entry.apply_statics();
+        self.lasting_changed = true;
+        self.reap();
+    }
+
+    /// Whether an interface is declared to be the port of that full name.
+    pub fn is_declared(&self, full: &str) -> bool {
+        let mut declared = self.entries.iter().flatten().filter_map(|it| it.declared.as_ref());
+        declared.any(|switch| switch.attaches(full))
+    }
+}
+
+impl BridgeEntry {
+    /// Whether it is as declared, if it is declared.
+    pub(super) fn is_declared(&self) -> Declared {
+        match &self.declared {
+            None => Declared::No,
+            Some(declared)
+                if (self.keeper, self.one_address, &self.forwarding)
+                    == (Some(declared.owner), declared.one_address, &declared.forwarding) =>
+            {
+                Declared::Yes
+            }
+            Some(_) => Declared::Changed,
+        }
+    }
+}
+
+impl PortEntry {
+    /// Whether it takes part as declared, if it is declared.
+    pub(super) fn is_declared(&self, bridge: &BridgeEntry) -> Declared {
+        let declared = bridge.declared.as_ref();
+        match declared.and_then(|declared| declared.settings_of_any(&self.name)) {
+            None => Declared::No,
+            Some(settings) if settings.is_like(&self.settings()) => Declared::Yes,
+            Some(_) => Declared::Changed,
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! Switches that an operator has declared, in the daemon's configuration: how they are made so, and what
+//! differs from what there is.
+//!
+//! The declaration decides whenever it is read: what users have changed of a declared port since is set back,
+//! what differs is changed alone, and the traffic of the rest is not touched. What was set up by hand beside it
+//! stays.
+
+use std::{fmt, time::Instant};
+
+use ringway_proto::{Error, Forwarding, NicMode, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    bridges::{MAX_ACTIVE, MAX_STATICS, check_address},
+    lasting::{
+        Lasting, LastingAddress, LastingAttachment, LastingNetns, LastingSettings, LastingSwitch,
+    },
+    name::check_name,
+    netns::Netns,
+    registry::{Caller, Registry},
+    switch_ports,
+    switches::{check_bridge_name, check_forwarding, check_settings},
+};
+
+/// A switch as it is to be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeclaredSwitch {
+    pub name: String,
+    /// The user whose it is, besides root.
+    pub owner: u32,
+    pub one_address: bool,
+    pub forwarding: Forwarding,
+    pub ports: Vec<DeclaredPort>,
+    /// Static addresses.
+    pub addresses: Vec<LastingAddress>,
+}
+
+/// A port of it: an interface, or one that a program opens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeclaredPort {
+    /// With its full name, and the user whose it is.
+    pub settings: LastingSettings,
+    pub interface: Option<DeclaredInterface>,
+}
+
+/// How an interface of the daemon's network namespace is attached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeclaredInterface {
+    /// With the host's stack behind it.
+    pub stack: bool,
+    pub mode: Option<NicMode>,
+}
+
+impl DeclaredSwitch {
+    /// Refuses what no user could have by requests.
+    ///
+    /// # Errors
+    /// Those of the requests that would set it up.
+    pub fn check(&self) -> Result<()> {
+        check_bridge_name(&self.name)?;
+        check_forwarding(&self.name, &self.forwarding)?;
+        let learns = matches!(self.forwarding, Forwarding::Learning { .. });
+        for (count, most, what) in [
+            (self.ports.len(), MAX_ACTIVE, "ports"),
+            (self.addresses.len(), MAX_STATICS, "static addresses"),
+        ] {
+            if count > most {
+                let problem = format!("{count} {what}; {most} is the most");
+                return Err(Error::invalid(problem).at(&self.name));
+            }
+        }
+        for port in &self.ports {
+            let settings = &port.settings;
+            check_name(&settings.name)?;
+            check_settings(&settings.name, &settings.wanted())?;
+            if settings.max_addresses.is_some() && !learns {
+                let problem = "its switch learns no addresses: there is nothing to limit";
+                return Err(Error::invalid(problem).at(&settings.name));
+            }
+        }
+        for LastingAddress { mac, vlan, .. } in &self.addresses {
+            check_address(&self.name, *mac, *vlan)?;
+            if !learns {
+                let problem = "it does not forward by the addresses that it learns";
+                let remedy = "static addresses are for learning; static forwarding has its own";
+                return Err(Error::invalid(problem).at(&self.name).remedy(remedy));
+            }
+        }
+        Ok(())
+    }
+
+    fn port(&self, full: &str) -> Option<&DeclaredPort> {
+        self.ports.iter().find(|port| port.settings.name == full)
+    }
+
+    /// How a port of a user's is to take part.
+    pub(crate) fn settings(&self, full: &str, uid: u32) -> Option<&LastingSettings> {
+        self.port(full).map(|port| &port.settings).filter(|settings| settings.uid == uid)
+    }
+
+    /// The same whoever has it now.
+    pub(crate) fn settings_of_any(&self, full: &str) -> Option<&LastingSettings> {
+        self.port(full).map(|port| &port.settings)
+    }
+
+    /// Whether an interface is to be a port of that name.
+    pub(crate) fn attaches(&self, full: &str) -> bool {
+        self.port(full).is_some_and(|port| port.interface.is_some())
+    }
+
+    fn interfaces(&self) -> impl Iterator<Item = (&str, &DeclaredInterface)> {
+        let interface = |port: &'_ DeclaredPort| port.interface.is_some();
+        self.ports
+            .iter()
+            .filter(move |port| interface(port))
+            .filter_map(|port| Some((&*port.settings.name, port.interface.as_ref()?)))
+    }
+}
+
+/// Something that is otherwise than declared, as it is to become.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// An interface leaves its switch.
+    Detach(String),
+    /// A switch is not declared any more: it goes with its last port.
+    LetGo(String),
+    Make(String),
+    /// Whose a switch is, or what its programs may send with.
+    Owner(String),
+    Forward(String),
+    Addresses(String),
+    Attach(String),
+    /// How a port takes part.
+    Settings(String),
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Change::Detach(port) => write!(f, "detach {port}"),
+            Change::LetGo(switch) => write!(f, "let {switch} go with its last port"),
+            Change::Make(switch) => write!(f, "make {switch}"),
+            Change::Owner(switch) => write!(f, "change the owner and the rules of {switch}"),
+            Change::Forward(switch) => write!(f, "change how {switch} forwards"),
+            Change::Addresses(switch) => write!(f, "change the static addresses of {switch}"),
+            Change::Attach(port) => write!(f, "attach {port}"),
+            Change::Settings(port) => write!(f, "change how {port} takes part"),
+        }
+    }
+}
+
+/// What is to change for `wanted` to be true, in an order in which it can: what goes first makes room.
+pub fn changes(now: &Lasting, wanted: &[DeclaredSwitch]) -> Vec<Change> {
+    let attached = |full: &str| now.attached.iter().find(|it| it.name == full);
+    let is_wanted = |full: &str| {
+        let as_wanted = |there: &LastingAttachment, to_be: &DeclaredInterface| {
+            there.stack == to_be.stack && there.mode == to_be.mode
+        };
+        let mut interfaces = wanted.iter().flat_map(DeclaredSwitch::interfaces);
+        let to_be = interfaces.find(|(name, _)| *name == full).map(|(_, to_be)| to_be);
+        let known = attached(full);
+        to_be.is_some_and(|to_be| known.is_some_and(|there| as_wanted(there, to_be)))
+    };
+    let declared_before = now.switches.iter().filter_map(|switch| switch.declared.as_ref());
+    let interfaces = declared_before.clone().chain(wanted).flat_map(DeclaredSwitch::interfaces);
+    let mut leaving: Vec<&str> = interfaces
+        .map(|(full, _)| full)
+        .filter(|full| attached(full).is_some() && !is_wanted(full))
+        .collect();
+    leaving.sort_unstable();
+    leaving.dedup();
+    let mut changes: Vec<_> = leaving.iter().map(|full| Change::Detach((*full).into())).collect();
+    let let_go = declared_before.filter(|before| !wanted.iter().any(|it| it.name == before.name));
+    changes.extend(let_go.map(|switch| Change::LetGo(switch.name.clone())));
+    for switch in wanted {
+        changes.extend(changes_of(now.switches.iter().find(|it| it.name == switch.name), switch));
+        let missing = switch.interfaces().filter(|(full, _)| !is_wanted(full));
+        changes.extend(missing.map(|(full, _)| Change::Attach(full.into())));
+    }
+    changes
+}
+
+/// Those of a switch itself, and of how its ports take part.
+fn changes_of(there: Option<&LastingSwitch>, wanted: &DeclaredSwitch) -> Vec<Change> {
+    let name = || wanted.name.clone();
+    let Some(there) = there else { return vec![Change::Make(name())] };
+    let mut changes = Vec::new();
+    if (there.keeper, there.one_address) != (Some(wanted.owner), wanted.one_address) {
+        changes.push(Change::Owner(name()));
+    }
+    if there.forwarding != wanted.forwarding {
+        changes.push(Change::Forward(name()));
+    }
+    let statics = static_addresses(&there.addresses, there.declared.as_ref(), wanted);
+    if !is_same_set(&statics, &there.addresses) {
+        changes.push(Change::Addresses(name()));
+    }
+    for DeclaredPort { settings, .. } in &wanted.ports {
+        let now = there.settings.iter().find(|it| it.name == settings.name);
+        let is_so = match now {
+            Some(now) => now.is_like(settings),
+            None => settings.is_like(&LastingSettings::unset(there.one_address)),
+        };
+        if !is_so {
+            changes.push(Change::Settings(settings.name.clone()));
+        }
+    }
+    changes
+}
+
+/// Static addresses as they are to be: those that were added by hand stay, unless they are declared
+/// behind another port.
+pub(crate) fn static_addresses(
+    now: &[LastingAddress],
+    before: Option<&DeclaredSwitch>,
+    wanted: &DeclaredSwitch,
+) -> Vec<LastingAddress> {
+    let was_declared = |it: &LastingAddress| before.is_some_and(|it_| it_.addresses.contains(it));
+    let is_declared = |it: &LastingAddress| {
+        wanted.addresses.iter().any(|other| (other.mac, other.vlan) == (it.mac, it.vlan))
+    };
+    let by_hand = now.iter().filter(|it| !was_declared(it) && !is_declared(it));
+    let room = MAX_STATICS.saturating_sub(wanted.addresses.len());
+    wanted.addresses.iter().chain(by_hand.take(room)).cloned().collect()
+}
+
+fn is_same_set(a: &[LastingAddress], b: &[LastingAddress]) -> bool {
+    a.len() == b.len() && a.iter().all(|address| b.contains(address))
+}
+
+impl Registry {
+    /// Makes what is declared true, as soon as it can be: switches at once, interfaces as soon as they are
+    /// there. Each switch is one that [`check`](DeclaredSwitch::check) takes. Returns what has been changed,
+    /// and what could not be.
+    pub fn declare(
+        &mut self,
+        wanted: &[DeclaredSwitch],
+        now: Instant,
+    ) -> (Vec<Change>, Vec<Error>) {
+        let lasting = Lasting::of(&self.ports, &self.bridges, &self.expected);
+        let changes = changes(&lasting, wanted);
+        let mut failed = Vec::new();
+        for change in &changes {
+            if let Change::Detach(full) = change
+                && let Err(error) = switch_ports::detach(self, &operator(), full)
+            {
+                failed.push(error);
+            }
+        }
+        for switch in lasting.switches.iter().filter(|switch| switch.declared.is_some()) {
+            if !wanted.iter().any(|it| it.name == switch.name) {
+                self.bridges.undeclare(&switch.name);
+            }
+        }
+        for switch in wanted {
+            if let Err(error) = self.bridges.declare(switch) {
+                failed.push(error);
+            }
+        }
+        let interfaces = wanted.iter().flat_map(DeclaredSwitch::interfaces);
+        for (full, DeclaredInterface { stack, mode }) in interfaces {
+            if !changes.iter().any(|change| matches!(change, Change::Attach(it) if it == full)) {
+                continue;
+            }
+            let attachment = LastingAttachment {
+                name: full.into(),
+                uid: 0,
+                netns: LastingNetns::of(&Netns::Own),
+                stack: *stack,
+                mode: *mode,
+                polling: None,
+            };
+            if let Err(error) = self.expected.declare(attachment, now, &mut self.bridges) {
+                failed.push(error);
+            }
+        }
+        (changes, failed)
+    }
+}
+
+impl Registry {
+    /// What users may have of switches from now on; see [`Settings`](crate::Settings). Those who have more
+    /// keep it.
+    pub fn change_limits(
+        &mut self,
+        switches_per_user: usize,
+        switch_ports_per_user: usize,
+        lossless_users: Option<Vec<u32>>,
+    ) {
+        self.bridges.change_limits(switches_per_user, switch_ports_per_user, lossless_users);
+    }
+}
+
+/// Who asks for what is declared.
+fn operator() -> Caller {
+    let mut caller = Caller::new(0, Netns::Own);
+    caller.may_use_nics = true;
+    caller
+}
