@@ -31,8 +31,11 @@ mkdir -p /run/lock /run/units/ringwayd.service.d /mnt/bin
 cp -a "$1"/. /mnt/bin
 sed 's|@PREFIX@|/mnt|' "$2/ringwayd.service" > /run/units/ringwayd.service
 cp "$2/ringwayd.socket" /run/units
-# A silent daemon is ended sooner than on a machine that is used.
-printf '[Service]\nWatchdogSec=5\n' > /run/units/ringwayd.service.d/test.conf
+# A silent daemon is ended sooner than on a machine that is used, and all daemons start more often.
+# Its configuration is none of the machine's.
+: > /mnt/ringwayd.toml
+printf '[Unit]\nStartLimitIntervalSec=0\n[Service]\nWatchdogSec=5\nExecStart=\nExecStart=/mnt/bin/ringwayd --config /mnt/ringwayd.toml\n' \
+    > /run/units/ringwayd.service.d/test.conf
 for target in default basic sysinit sockets shutdown multi-user; do
     printf '[Unit]\nDescription=%s\nDefaultDependencies=no\n' $target > /run/units/$target.target
 done
@@ -196,6 +199,31 @@ fn the_unit_serves_and_comes_back() {
     machine.say("systemctl restart ringwayd.service");
     assert_ne!(third, machine.daemon());
     back();
+
+    // Its configuration is read again, in the sandbox, and by another daemon after the machine's boot.
+    let fourth = machine.daemon();
+    let declared = "[[switch]]\nname = 'vale9'\n[[switch.port]]\ninterface = 'w1'\naccess = 9\n";
+    machine.say(&format!(
+        "mkdir /mnt/ringwayd.d && printf \"{}\" > /mnt/ringwayd.d/lab.toml && \
+         systemctl reload ringwayd.service",
+        declared.replace('\n', "\\n")
+    ));
+    let is_declared = || {
+        until("what is declared is there", || match machine.say("ringway switch list") {
+            list if list.contains("vale9:w1 (kernel; VLAN 9)") => Ok(()),
+            list => Err(list),
+        });
+    };
+    is_declared();
+    assert_eq!(fourth, machine.daemon());
+    machine.say("systemctl stop ringwayd.service && rm /run/ringway/ringwayd.state");
+    is_declared();
+    machine.say("rm -r /mnt/ringwayd.d && systemctl reload ringwayd.service");
+    until("it has gone", || match machine.say("ringway switch list") {
+        list if list.contains("vale9") => Err(list),
+        _ => Ok(()),
+    });
+    machine.say("ringway switch new vale0 && ringway switch attach vale0 w0");
 
     // Stopped: the socket stays, and the next client starts the daemon.
     machine.say("systemctl stop ringwayd.service && ringway switch new vale3");

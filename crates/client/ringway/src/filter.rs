@@ -31,6 +31,11 @@ impl Filter {
         Filter(ringway_proto::Filter { text: text.into(), insns, one_in: 1 })
     }
 
+    /// What it is compiled to.
+    pub fn insns(&self) -> &[ringway_filter::Insn] {
+        &self.0.insns
+    }
+
     /// Takes one in `count` of the frames that match; the stack gets the others. Each CPU counts by
     /// itself.
     pub fn one_in(mut self, count: u32) -> Filter {

@@ -9,9 +9,7 @@ use std::{
 };
 
 use ringway_region::LostPages;
-use ringway_registry::{
-    Accounts, Caller, Handle, LostRegion, Netns, Registry, Reserved, Subject,
-};
+use ringway_registry::{Accounts, Caller, Handle, LostRegion, Netns, Registry, Reserved, Subject};
 use rustix::{
     event::{Timespec, epoll},
     fd::{AsFd, OwnedFd},

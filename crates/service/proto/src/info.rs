@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     grant::PortKind,
+    nic_mode::NicMode,
     switch::{Declared, Forwarding, Lossless, PortTotals, RateLimit, SourceAddresses, Vlan},
 };
 
@@ -46,6 +47,17 @@ pub struct BridgeInfo {
     pub owner: Option<u32>,
     /// What the daemon's configuration has to do with it.
     pub declared: Declared,
+    /// Each program's port that joins it may send with one source address only.
+    pub one_address: bool,
+}
+
+/// How an interface is attached to a bridge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttachmentInfo {
+    /// With the host's stack behind it, as another port.
+    pub stack: bool,
+    /// The mode that was asked for.
+    pub mode: Option<NicMode>,
 }
 
 /// A port of a bridge, for display.
@@ -81,8 +93,12 @@ pub struct BridgePortInfo {
     pub waits_for: Option<String>,
     /// It is blocked: what had left the switch by this port came back by it.
     pub loops_with: Option<String>,
-    /// For interfaces: the mode, and why a better one was refused.
+    /// For interfaces: the mode, and why a better one was refused. For ports that are not there: why.
     pub mode: Option<String>,
+    /// The user whose it is.
+    pub uid: u32,
+    /// For interfaces and persistent ports: how they were attached, or are to be.
+    pub attachment: Option<AttachmentInfo>,
     /// What the daemon's configuration has to do with it.
     pub declared: Declared,
 }

@@ -27,8 +27,8 @@ pub use error::{Cause, Error, Refusal, Refusals, Result};
 pub use filter::{Filter, RxSelector};
 pub use grant::{FdIndex, Grant, MirrorGrant, MirrorMemory, PortKind, RingBackend, RingGrant};
 pub use info::{
-    ActionInfo, BridgeInfo, BridgePortInfo, DeviceCounter, FilterInfo, KernelCounters,
-    NameConflict, PortInfo, RegionInfo, RegionPosition, RingInfo,
+    ActionInfo, AttachmentInfo, BridgeInfo, BridgePortInfo, DeviceCounter, FilterInfo,
+    KernelCounters, NameConflict, PortInfo, RegionInfo, RegionPosition, RingInfo,
 };
 pub use nic_mode::NicMode;
 pub use options::{Extmem, Offsets, OptionStatus, Options, Statuses};

@@ -28,6 +28,7 @@ mod info;
 mod lasting;
 mod statics;
 
+pub(crate) use info::AboutPort;
 pub(crate) use statics::{Flush, MAX_STATICS, check_address};
 
 /// Ports of a bridge at most, besides two spare places (S-VALE-2).

@@ -222,7 +222,7 @@ impl Expected {
     }
 
     /// What is to be on a switch by the name of `full`.
-    fn attachment(&self, full: &str) -> Option<&LastingAttachment> {
+    pub(crate) fn attachment(&self, full: &str) -> Option<&LastingAttachment> {
         self.items.iter().find_map(|item| match &item.what {
             What::Attachment(attachment) if attachment.name == full => Some(attachment),
             _ => None,

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use ringway_proto::{
-    BridgeInfo, Error, Parameters, Pools, PortGeometry, PortInfo, Registration, Result,
-    SwitchPosition,
+    AttachmentInfo, BridgeInfo, Error, Parameters, Pools, PortGeometry, PortInfo, Registration,
+    Result, SwitchPosition,
 };
 
 use ringway_region::Region;
 
 use crate::{
+    bridges::AboutPort,
     kinds::{KindInfo, OpenRequest, attached::Attached},
+    lasting::{LastingAttachment, lasting_attachment},
     page::{page, port_bytes, shorten_texts},
     port::{Port, PortId, Shape},
     regions::Regions,
@@ -128,7 +130,18 @@ pub(crate) fn switches(
         let port = ports.port(ports.find::<Attached>(name)?);
         Some(port.get::<Attached>()?.mode().into())
     };
-    bridges.info(from, |name| mode(name).or_else(|| expected.not_back(name)))
+    let attachment = |name: &str| {
+        let there = name.split_once(':').and_then(|(bridge, _)| {
+            lasting_attachment(ports, bridge, name).map(|(attachment, _)| attachment)
+        });
+        let LastingAttachment { stack, mode, .. } =
+            there.or_else(|| expected.attachment(name).cloned())?;
+        Some(AttachmentInfo { stack, mode })
+    };
+    bridges.info(from, |name| AboutPort {
+        mode: mode(name).or_else(|| expected.not_back(name)),
+        attachment: attachment(name),
+    })
 }
 
 /// A page of the ports that a program has, or could have, open, and of the queues that programs keep

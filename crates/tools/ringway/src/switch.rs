@@ -3,6 +3,7 @@
 pub mod choose;
 mod fdb;
 mod mirror;
+mod save;
 mod show_port;
 mod stats;
 
@@ -14,7 +15,7 @@ use crate::output::Output;
 use crate::port_notes;
 use crate::ports::is_another_user;
 use crate::table::Table;
-use ringway::{BridgeInfo, BridgePortInfo, Control};
+use ringway::{BridgeInfo, BridgePortInfo, Control, Declared};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -35,7 +36,8 @@ Examples:
   ringway switch fdb vale0
   ringway switch fdb add vale0 02:00:00:00:00:01 veth0
   ringway switch mirror vale0 veth0 veth1 --to 'capture{1'
-  ringway switch delete vale0")]
+  ringway switch delete vale0
+  ringway switch save vale0")]
 pub struct Args {
     #[command(subcommand)]
     action: Action,
@@ -97,6 +99,8 @@ enum Action {
     Fdb(fdb::Args),
     /// Show what each port has sent, received and lost, and why
     Stats(stats::Args),
+    /// Print switches as the system daemon's configuration declares them
+    Save(save::Args),
 }
 
 pub fn run(args: &Args) -> Result<()> {
@@ -135,6 +139,7 @@ pub fn run(args: &Args) -> Result<()> {
         Action::Mirror(args) => mirror::run(args),
         Action::Fdb(args) => fdb::run(&control, args),
         Action::Stats(args) => stats::run(&control, args),
+        Action::Save(args) => save::run(&control, args),
     }
 }
 
@@ -148,7 +153,7 @@ fn check(action: &Action) -> Result<()> {
         Action::Forward(args) => choose::check(args),
         Action::Mirror(args) => mirror::check(args),
         Action::Fdb(args) => fdb::check(args),
-        Action::List | Action::Port(_) | Action::Stats(_) => Ok(()),
+        Action::List | Action::Port(_) | Action::Stats(_) | Action::Save(_) => Ok(()),
     }
 }
 
@@ -200,6 +205,8 @@ struct Switch<'a> {
     forwarding: String,
     /// The user whose it is.
     owner: Option<u32>,
+    /// What the daemon's configuration has to do with it.
+    declared: Declared,
     ports: Vec<SwitchPort<'a>>,
 }
 
@@ -212,14 +219,18 @@ struct SwitchPort<'a> {
     /// VLANs, source addresses, limits and losslessness, where there is something to tell.
     #[serde(skip_serializing_if = "String::is_empty")]
     part: String,
+    declared: Declared,
+    /// What differs from a switch that is declared.
+    #[serde(skip)]
+    by_hand: Option<&'static str>,
 }
 
 impl std::fmt::Display for SwitchPort<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // The reasons are for `ringway ports`.
         let mode = self.mode.and_then(|mode| mode.split(';').next());
-        let notes: Vec<_> =
-            mode.into_iter().chain([&*self.part]).filter(|n| !n.is_empty()).collect();
+        let notes = mode.into_iter().chain([&*self.part]).chain(self.by_hand);
+        let notes: Vec<_> = notes.filter(|note| !note.is_empty()).collect();
         f.write_str(self.name)?;
         if notes.is_empty() { Ok(()) } else { write!(f, " ({})", notes.join("; ")) }
     }
@@ -231,14 +242,26 @@ impl Switch<'_> {
             name: &switch.name,
             forwarding: choose::forwarding(&switch.forwarding),
             owner: switch.owner,
-            ports: switch.ports.iter().map(SwitchPort::of).collect(),
+            declared: switch.declared,
+            ports: switch.ports.iter().map(|port| SwitchPort::of(switch, port)).collect(),
         }
     }
 }
 
 impl SwitchPort<'_> {
-    fn of(port: &BridgePortInfo) -> SwitchPort<'_> {
-        SwitchPort { name: &port.name, mode: port.mode.as_deref(), part: choose::part(port) }
+    fn of<'a>(switch: &BridgeInfo, port: &'a BridgePortInfo) -> SwitchPort<'a> {
+        let by_hand = match (switch.declared, port.declared) {
+            (Declared::No, _) | (_, Declared::Yes) => None,
+            (_, Declared::Changed) => Some("changed by hand"),
+            (_, Declared::No) => port.attachment.map(|_| "by hand"),
+        };
+        SwitchPort {
+            name: &port.name,
+            mode: port.mode.as_deref(),
+            part: choose::part(port),
+            declared: port.declared,
+            by_hand,
+        }
     }
 }
 
@@ -261,10 +284,14 @@ fn list(control: &Control) -> Result<()> {
             true => &["switch", "forwarding", "ports", "owner"],
             false => &["switch", "forwarding", "ports"],
         });
-        for Switch { name, forwarding, owner, ports } in &lines {
+        for Switch { name, forwarding, owner, declared, ports } in &lines {
             let ports: Vec<_> = ports.iter().map(SwitchPort::to_string).collect();
             let ports = if ports.is_empty() { "none".into() } else { ports.join(", ") };
-            let mut row = vec![name.to_string(), forwarding.clone(), ports];
+            let changed = match declared {
+                Declared::Changed => ", changed by hand",
+                Declared::No | Declared::Yes => "",
+            };
+            let mut row = vec![name.to_string(), format!("{forwarding}{changed}"), ports];
             if shows_owners {
                 row.push(owner.map(|uid| format!("user {uid}")).unwrap_or_default());
             }

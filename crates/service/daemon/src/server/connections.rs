@@ -140,8 +140,8 @@ impl Server {
         let handle = self.registry.admit(user.account)?;
         // The kernel would tell of this process's groups.
         let reservations = self.clients.get(&key).map(|client| client.reservations.clone());
-        let reservations =
-            reservations.unwrap_or_else(|| reservations::of_user(&self.rules.reservations, user.uid()));
+        let reservations = reservations
+            .unwrap_or_else(|| reservations::of_user(&self.rules.reservations, user.uid()));
         self.enter(Peer { fd, user }, handle, reservations);
         if let Some(client) = self.clients.get_mut(&key) {
             client.barrier = Some(self.last);

@@ -79,7 +79,6 @@ impl Server {
     }
 
     fn apply(&mut self, rules: Rules) {
-        log("the configuration is read again");
         for key in rules.fixed_otherwise(&self.rules) {
             log(format_args!("`{key}` is as it was before: restart the daemon to have the change"));
         }
@@ -95,5 +94,6 @@ impl Server {
             client.reservations = reservations::of_connected(all, uid, &groups);
         }
         self.declare();
+        log("the configuration is read again");
     }
 }

@@ -3,13 +3,15 @@
 use std::time::{Duration, Instant};
 
 use ringway_proto::{
-    BridgeInfo, BridgePortInfo, Cause, Declared, Error, PortTotals, Result, SwitchPosition, Vlan,
+    AttachmentInfo, BridgeInfo, BridgePortInfo, Cause, Declared, Error, Filter, PortTotals, Result,
+    SwitchPosition,
 };
 use ringway_switch_port::PortIndex;
 use ringway_vale::{ByWorker, PortState};
 
 use super::{BridgeEntry, BridgePortRef, Bridges, PortEntry};
 use crate::{
+    lasting::LastingSettings,
     page::{page, switch_bytes, switch_port_bytes},
     switch_config::{shown_lossless, shown_rate, shown_sources, shown_totals, shown_vlan},
 };
@@ -22,11 +24,11 @@ const COUNTING: Duration = Duration::from_millis(40);
 
 impl Bridges {
     /// What users see of the bridges from a position on, as far as it fits a page, and where the next
-    /// one begins. `mode` says how the interface of that name is driven.
+    /// one begins. `about` says how the interface of that name is driven and attached, or why not.
     pub fn info(
         &self,
         from: SwitchPosition,
-        mode: impl Fn(&str) -> Option<String>,
+        about: impl Fn(&str) -> AboutPort,
     ) -> (Vec<BridgeInfo>, Option<SwitchPosition>) {
         let visible = || {
             let all = self.entries.iter().enumerate().skip(from.switch.into());
@@ -47,11 +49,13 @@ impl Bridges {
             let mut ports: Vec<_> = entry.ports.iter().collect();
             ports.sort_by_key(|port| port.index);
             let ports = ports.into_iter().filter(move |port| u32::from(port.index) >= from);
-            let shown = ports
-                .map(|port| (port.index.into(), Shown::Port(Box::new(port.info(entry, &mode)))));
-            let absent = (FIRST_ABSENT..).zip(&entry.expected).filter(move |(at, _)| *at >= from);
-            let absent = absent.map(|(at, (name, _))| {
-                (at, Shown::Port(Box::new(absent_info(name, at, &mode, entry))))
+            let shown = ports.map(|port| {
+                (port.index.into(), Shown::Port(Box::new(port.info(entry, about(&port.name)))))
+            });
+            let absent = (FIRST_ABSENT..).zip(entry.absent()).filter(move |(at, _)| *at >= from);
+            let absent = absent.map(|(at, (name, uid))| {
+                let info = entry.absent_info(name, uid, at, about(name));
+                (at, Shown::Port(Box::new(info)))
             });
             let shown = shown.chain(absent);
             let begin = (from, Shown::Bridge(entry.info()));
@@ -121,13 +125,54 @@ impl BridgeEntry {
             ports: Vec::new(),
             owner: self.user(),
             declared: self.is_declared(),
+            one_address: self.one_address,
+        }
+    }
+
+    /// The names of ports that are to come back, or that programs have not opened yet, and whose they are.
+    fn absent(&self) -> impl Iterator<Item = (&str, u32)> {
+        let expected = self.expected.iter().map(|(name, uid)| (&**name, *uid));
+        // A host's stack is there with its interface.
+        let programs = self.declared_of_absent().filter(|settings| {
+            let of_interface = self.declared.as_ref().is_some_and(|it| it.attaches(&settings.name));
+            !of_interface && !settings.name.ends_with('^')
+        });
+        expected.chain(programs.map(|settings| (&*settings.name, settings.uid)))
+    }
+
+    /// Such a port as users see it.
+    fn absent_info(&self, name: &str, uid: u32, index: u32, about: AboutPort) -> BridgePortInfo {
+        let declared = self.declared.as_ref().and_then(|it| it.settings_of_any(name));
+        let kept = self.settings.iter().find(|it| it.name == name).or(declared).cloned();
+        let settings = kept.unwrap_or_else(|| LastingSettings::unset(false));
+        let text = |filter: Option<Filter>| filter.map(|filter| filter.text);
+        BridgePortInfo {
+            name: name.into(),
+            index,
+            totals: PortTotals::default(),
+            vlan: settings.vlan,
+            sources: settings.sources,
+            lossless: settings.lossless,
+            group_forward: settings.group_forward,
+            isolated: settings.isolated,
+            filter_in: text(settings.filter_in),
+            filter_out: text(settings.filter_out),
+            max_addresses: settings.max_addresses,
+            rate: settings.rate,
+            storm: settings.storm,
+            waits_for: None,
+            loops_with: None,
+            mode: about.mode.or_else(|| Some("not opened by a program yet".into())),
+            uid,
+            attachment: about.attachment,
+            declared: if declared.is_some() { Declared::Yes } else { Declared::No },
         }
     }
 }
 
 impl PortEntry {
     /// As users see it, on that bridge.
-    fn info(&self, bridge: &BridgeEntry, mode: impl Fn(&str) -> Option<String>) -> BridgePortInfo {
+    fn info(&self, bridge: &BridgeEntry, about: AboutPort) -> BridgePortInfo {
         let PortState { waits_for, loops_with, by_worker } = self.counters.state();
         let name_of = |index: PortIndex| bridge.port(index).map(|port| port.name.clone());
         BridgePortInfo {
@@ -146,7 +191,9 @@ impl PortEntry {
             storm: self.config.storm,
             waits_for: waits_for.and_then(name_of),
             loops_with: loops_with.and_then(name_of),
-            mode: mode(&self.name).map(|mode| with_path(&mode, by_worker)),
+            mode: about.mode.map(|mode| with_path(&mode, by_worker)),
+            uid: self.uid,
+            attachment: about.attachment,
             declared: self.is_declared(bridge),
         }
     }
@@ -166,33 +213,11 @@ fn with_path(mode: &str, by_worker: Option<ByWorker>) -> String {
     format!("{mode}, by the worker: {why}")
 }
 
-/// A port that is to come back, as users see it.
-fn absent_info(
-    name: &str,
-    index: u32,
-    mode: impl Fn(&str) -> Option<String>,
-    bridge: &BridgeEntry,
-) -> BridgePortInfo {
-    let is_declared = bridge.declared.as_ref().is_some_and(|declared| declared.attaches(name));
-    BridgePortInfo {
-        name: name.into(),
-        index,
-        totals: PortTotals::default(),
-        vlan: Vlan::default(),
-        sources: ringway_proto::SourceAddresses::default(),
-        lossless: None,
-        group_forward: 0,
-        isolated: false,
-        filter_in: None,
-        filter_out: None,
-        max_addresses: None,
-        rate: None,
-        storm: None,
-        waits_for: None,
-        loops_with: None,
-        mode: mode(name),
-        declared: if is_declared { Declared::Yes } else { Declared::No },
-    }
+/// What others know of a port.
+pub(crate) struct AboutPort {
+    /// How the interface is driven, or why it is not there.
+    pub mode: Option<String>,
+    pub attachment: Option<AttachmentInfo>,
 }
 
 /// What pages are made of.

@@ -118,7 +118,7 @@ impl BridgeEntry {
     }
 
     /// How declared ports are to take part that are not there, and have nothing else to come back with.
-    fn declared_of_absent(&self) -> impl Iterator<Item = &LastingSettings> {
+    pub(super) fn declared_of_absent(&self) -> impl Iterator<Item = &LastingSettings> {
         let declared = self.declared.iter().flat_map(|declared| &declared.ports);
         declared.map(|port| &port.settings).filter(|settings| {
             !self.ports.iter().any(|port| port.name == settings.name)

@@ -387,7 +387,8 @@ pub fn state(port: &BridgePortInfo) -> Option<String> {
     blocked.or_else(|| port.waits_for.as_ref().map(|other| format!("waits for {other}")))
 }
 
-fn ranges(vids: &BTreeSet<u16>) -> String {
+/// Numbers of VLANs as people write them, `10,20-29`.
+pub fn ranges(vids: &BTreeSet<u16>) -> String {
     let mut ranges: Vec<(u16, u16)> = Vec::new();
     for &vid in vids {
         match ranges.last_mut() {

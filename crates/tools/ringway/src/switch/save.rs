@@ -1,0 +1,264 @@
+//! `ringway switch save`: switches as the daemon's configuration declares them.
+
+use std::collections::BTreeMap;
+
+use ringway::{
+    AddressInfo, AttachmentInfo, BridgeInfo, BridgePortInfo, Control, Filter, Forwarding, Lossless,
+    NicMode, RateLimit, SourceAddresses, Vlan,
+};
+use serde::Serialize;
+
+use super::choose::ranges;
+use crate::endpoint::Mac;
+use crate::error::{Error, Result};
+use crate::output::Output;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+What it prints is for the system daemon's configuration, or for a file of its own in the folder
+beside it. It has what stays: the switches, the interfaces on them, and how ports take part; not
+the ports of programs of which nothing is chosen, mirrors, and processors that poll.
+
+Examples:
+  ringway switch save
+  ringway switch save vale0 >/etc/ringway/ringwayd.d/vale0.toml")]
+pub struct Args {
+    /// The switches; without one, all
+    switches: Vec<String>,
+}
+
+/// Of the daemon's configuration.
+#[derive(Serialize)]
+struct File<'a> {
+    switch: &'a [Switch],
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "switch_declaration")]
+struct Declaration<'a> {
+    #[serde(flatten)]
+    switch: &'a Switch,
+}
+
+#[derive(Serialize)]
+struct Switch {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
+    #[serde(skip_serializing_if = "is_false")]
+    one_address: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forward: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ageing: Option<u32>,
+    #[serde(skip_serializing_if = "is_false")]
+    drop_unknown: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    over: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    back: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    port: Vec<Port>,
+}
+
+#[derive(Default, PartialEq, Serialize)]
+struct Port {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interface: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<String>,
+    #[serde(skip_serializing_if = "is_false")]
+    host: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    access: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trunk: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    native: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sources: Option<Sources>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lossless: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group_forward: Option<u16>,
+    #[serde(skip_serializing_if = "is_false")]
+    isolated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_addresses: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    burst: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    storm: Option<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    addresses: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    filter_in: Option<FilterText>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    filter_out: Option<FilterText>,
+}
+
+#[derive(PartialEq, Serialize)]
+#[serde(untagged)]
+enum Sources {
+    Kind(&'static str),
+    Only(Vec<String>),
+}
+
+/// An expression, and what it is compiled to: the daemon reads none.
+#[derive(PartialEq, Serialize)]
+struct FilterText {
+    expression: String,
+    bytecode: String,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+pub fn run(control: &Control, args: &Args) -> Result<()> {
+    let all = control.switches()?;
+    let is_there = |name: &String| all.iter().any(|switch| switch.name == *name);
+    if let Some(missing) = args.switches.iter().find(|name| !is_there(name)) {
+        return Err(Error::Value(format!(
+            "{missing}: there is no such switch; `ringway switch list` shows those there are"
+        )));
+    }
+    let mut switches = Vec::new();
+    for switch in all {
+        if !args.switches.is_empty() && !args.switches.contains(&switch.name) {
+            continue;
+        }
+        let addresses = match switch.forwarding {
+            Forwarding::Learning { .. } => control.switch_addresses(&switch.name)?,
+            _ => Vec::new(),
+        };
+        switches.push(saved(&switch, &addresses)?);
+    }
+    let lines: Vec<_> = switches.iter().map(|switch| Declaration { switch }).collect();
+    Output::chosen().write_all(&lines, || {
+        // Numbers, texts and lists of them: there is nothing that TOML has not.
+        toml::to_string(&File { switch: &switches }).unwrap_or_default().trim_end().into()
+    })
+}
+
+/// A port's name without its switch's.
+fn plain(full: &str) -> &str {
+    full.split_once(':').map_or(full, |(_, port)| port)
+}
+
+fn saved(switch: &BridgeInfo, known: &[AddressInfo]) -> Result<Switch> {
+    let mut saved = Switch {
+        name: switch.name.clone(),
+        owner: switch.owner.filter(|uid| *uid != 0).map(|uid| uid.to_string()),
+        one_address: switch.one_address,
+        forward: None,
+        ageing: None,
+        drop_unknown: false,
+        over: Vec::new(),
+        back: None,
+        port: Vec::new(),
+    };
+    // By the names of ports.
+    let mut addresses: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for AddressInfo { mac, vlan, port, .. } in known.iter().filter(|it| it.age_seconds.is_none()) {
+        let vlan = if *vlan == 0 { String::new() } else { format!(" vlan {vlan}") };
+        addresses.entry(plain(port)).or_default().push(format!("{}{vlan}", Mac(*mac)));
+    }
+    match &switch.forwarding {
+        Forwarding::Learning { ageing_seconds } => {
+            let is_default = switch.forwarding == Forwarding::default();
+            saved.ageing = (!is_default).then_some(*ageing_seconds);
+        }
+        Forwarding::Static { addresses: table, flood_unknown } => {
+            (saved.forward, saved.drop_unknown) = (Some("static"), !flood_unknown);
+            for (mac, port) in table {
+                addresses.entry(plain(port)).or_default().push(Mac(*mac).to_string());
+            }
+        }
+        Forwarding::Hash { over, back } => {
+            saved.forward = Some("hash");
+            saved.over = over.iter().map(|port| plain(port).into()).collect();
+            saved.back = back.as_ref().map(|port| plain(port).into());
+        }
+        Forwarding::Flood => saved.forward = Some("flood"),
+    }
+    let mut ports: Vec<_> = switch.ports.iter().collect();
+    ports.sort_by(|a, b| a.name.cmp(&b.name));
+    for port in ports {
+        let addresses = addresses.remove(plain(&port.name)).unwrap_or_default();
+        saved.port.extend(saved_port(switch, port, addresses)?);
+    }
+    // Of ports that are away.
+    for (name, addresses) in addresses {
+        saved.port.push(Port { name: Some(name.into()), addresses, ..Port::default() });
+    }
+    Ok(saved)
+}
+
+/// `None`: there is nothing to say of the port.
+fn saved_port(
+    switch: &BridgeInfo,
+    port: &BridgePortInfo,
+    addresses: Vec<String>,
+) -> Result<Option<Port>> {
+    let name = plain(&port.name).to_owned();
+    let is_stack = name.ends_with('^');
+    let is_program = port.attachment.is_none() && !is_stack;
+    let (access, trunk, native) = match &port.vlan {
+        Vlan::Unaware => (None, None, None),
+        Vlan::Access(vid) => (Some(*vid), None, None),
+        Vlan::Trunk { allowed, native } => (None, Some(ranges(allowed)), *native),
+    };
+    // What a program's port has without a word.
+    let usual = if switch.one_address && is_program { "one" } else { "any" };
+    let sources = match &port.sources {
+        SourceAddresses::Any => Sources::Kind("any"),
+        SourceAddresses::One => Sources::Kind("one"),
+        SourceAddresses::Only(macs) => {
+            Sources::Only(macs.iter().map(|mac| Mac(*mac).to_string()).collect())
+        }
+    };
+    let said = Port {
+        access,
+        trunk,
+        native,
+        sources: Some(sources).filter(|sources| *sources != Sources::Kind(usual)),
+        lossless: port.lossless.map(|Lossless { patience_ms }| patience_ms),
+        group_forward: Some(port.group_forward).filter(|mask| *mask != 0),
+        isolated: port.isolated,
+        max_addresses: port.max_addresses,
+        rate: port.rate.map(|RateLimit { bits_per_second, .. }| bits_per_second),
+        burst: port.rate.map(|RateLimit { burst_bytes, .. }| burst_bytes),
+        storm: port.storm,
+        addresses,
+        filter_in: port.filter_in.as_deref().map(compiled).transpose()?,
+        filter_out: port.filter_out.as_deref().map(compiled).transpose()?,
+        ..Port::default()
+    };
+    Ok(match port.attachment {
+        Some(AttachmentInfo { stack, mode }) => {
+            let mode = mode.map(NicMode::name);
+            Some(Port { interface: Some(name), host: stack, mode, ..said })
+        }
+        None if said == Port::default() => None,
+        None => {
+            let is_owners = switch.owner == Some(port.uid);
+            let user = (is_program && !is_owners).then(|| port.uid.to_string());
+            Some(Port { name: Some(name), user, ..said })
+        }
+    })
+}
+
+fn compiled(expression: &str) -> Result<FilterText> {
+    let filter = Filter::new(expression)?;
+    let insns = filter.insns();
+    let lines = insns.iter().map(|it| format!("{} {} {} {}", it.code, it.jt, it.jf, it.k));
+    let bytecode: Vec<_> = std::iter::once(insns.len().to_string()).chain(lines).collect();
+    Ok(FilterText { expression: expression.into(), bytecode: bytecode.join(",") })
+}

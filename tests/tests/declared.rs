@@ -1,0 +1,433 @@
+//! What the system daemon's configuration declares: it is there after a boot, a kill and a container's restart, and
+//! another reading of the configuration changes what differs, and nothing else.
+
+use std::{
+    fs,
+    io::ErrorKind,
+    net::UdpSocket,
+    path::PathBuf,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use ringway::{BridgeInfo, Control, Declared, Forwarding, PortSettings, RateLimit, Vlan};
+use ringway_testkit::{Netns, Proc, VethPair, skip_without_root};
+use ringway_tests::{GROUP, Home, ends, inside, isolated_with_system, until};
+use rustix::process::Signal;
+
+const LIMIT: Duration = Duration::from_secs(60);
+const HANGS: Duration = Duration::from_secs(300);
+
+/// Two VLANs, and the host's stack in one of them.
+const DECLARED: &str = r#"
+[[switch]]
+name = "vale0"
+ageing = 60
+
+[[switch.port]]
+interface = "c1"
+access = 10
+
+[[switch.port]]
+interface = "c2"
+access = 10
+
+[[switch.port]]
+interface = "c3"
+access = 20
+
+[[switch.port]]
+name = "up"
+user = "nobody"
+trunk = "10,20"
+addresses = ["02:00:00:00:00:09 vlan 10"]
+"#;
+
+/// The daemon's host, and three containers whose interfaces it has as `c1`, `c2` and `c3`.
+struct World {
+    here: Netns,
+    containers: [Netns; 3],
+    cables: [Option<VethPair>; 3],
+}
+
+impl World {
+    fn new(home: &Home) -> World {
+        let here = Netns::quiet("rwh");
+        let containers = ["rw1", "rw2", "rw3"].map(Netns::quiet);
+        home.install(&[("ringway", "ringway-cli")]);
+        let mut world = World { here, containers, cables: [None, None, None] };
+        (0..3).for_each(|at| world.start(at));
+        world
+    }
+
+    /// A container starts, or starts again.
+    fn start(&mut self, at: usize) {
+        let number = at + 1;
+        let container = &self.containers[at];
+        let cable = self.here.veth(container, &format!("c{number}"), "eth0");
+        container.run(&format!("ip addr add 10.9.0.{number}/24 dev eth0"));
+        self.cables[at] = Some(cable);
+    }
+
+    fn daemon(&self, home: &Home, more: &str) -> Proc {
+        home.system_daemon_with(GROUP, 0o660, more, |daemon| inside(&self.here, daemon))
+    }
+
+    /// A command beside the daemon: whether it succeeds, and what it says.
+    fn run(&self, home: &Home, program: &str, args: &[&str]) -> (bool, String) {
+        let mut command = home.system_command(home.bin().join(program));
+        command.args(args);
+        let output = inside(&self.here, command).output().expect("it starts");
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+    }
+
+    /// Whether a datagram of one container reaches another, which is tried until it does, or until `enough`.
+    fn reaches(&self, from: usize, to: usize, enough: Duration) -> bool {
+        let address = format!("10.9.0.{}:7", to + 1);
+        let receiver = self.containers[to].enter(|| UdpSocket::bind(&address)).unwrap();
+        receiver.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
+        let source = format!("10.9.0.{}:0", from + 1);
+        let sender = self.containers[from].enter(|| UdpSocket::bind(&source)).unwrap();
+        let begin = Instant::now();
+        while begin.elapsed() < enough {
+            // Refused as long as nobody has answered to who has that address.
+            let _ = sender.send_to(b"to the other one", &address);
+            match receiver.recv(&mut [0; 64]) {
+                Ok(_) => return true,
+                Err(e) => assert_eq!(e.kind(), ErrorKind::WouldBlock, "{e}"),
+            }
+        }
+        false
+    }
+
+    fn assert_as_declared(&self) {
+        assert!(self.reaches(0, 1, LIMIT), "the first two are in one VLAN");
+        assert!(!self.reaches(0, 2, Duration::from_millis(200)), "the third is in another");
+    }
+}
+
+fn config(home: &Home) -> PathBuf {
+    home.path().join("ringwayd.toml")
+}
+
+/// Has the daemon read another configuration: `DECLARED` with something replaced. Returns what it says of it.
+fn reload(home: &Home, daemon: &Proc, declared: &str) -> String {
+    let text = fs::read_to_string(config(home)).unwrap();
+    let keys = text.split("\n[[").next().unwrap();
+    fs::write(config(home), format!("{keys}\n{declared}")).unwrap();
+    let before = daemon.output().len();
+    daemon.signal(Signal::HUP);
+    until("the configuration is read", || {
+        let said = daemon.output()[before..].to_owned();
+        let is_read = said.contains("is read again") || said.contains("stays as it was");
+        if is_read && said.ends_with('\n') { Ok(said) } else { Err(said) }
+    })
+}
+
+fn switch(control: &Control, name: &str) -> Option<BridgeInfo> {
+    control.switches().unwrap().into_iter().find(|switch| switch.name == name)
+}
+
+fn vlan(control: &Control, port: &str) -> Option<Vlan> {
+    let ports = switch(control, "vale0").into_iter().flat_map(|switch| switch.ports);
+    ports.into_iter().find(|it| it.name == port).map(|port| port.vlan)
+}
+
+fn declared(control: &Control, port: &str) -> Option<Declared> {
+    let ports = switch(control, "vale0").into_iter().flat_map(|switch| switch.ports);
+    ports.into_iter().find(|it| it.name == port).map(|port| port.declared)
+}
+
+/// All interfaces are there.
+fn attached(control: &Control) {
+    until("all is attached", || {
+        let ports = switch(control, "vale0").map(|switch| switch.ports).unwrap_or_default();
+        let absent = ports.iter().filter_map(|port| port.mode.as_deref());
+        let absent: Vec<_> = absent.filter(|mode| mode.contains("not back")).collect();
+        if !ports.is_empty() && absent.is_empty() { Ok(()) } else { Err(absent.join("; ")) }
+    });
+}
+
+fn end(daemon: Proc, signal: Signal) {
+    daemon.signal(signal);
+    assert!(ends(daemon.pid(), LIMIT), "{signal:?} does not end it");
+}
+
+/// At boot, after a kill, after a boot without what the last daemon wrote, and when a container starts again.
+#[test]
+fn what_is_declared_is_there() {
+    if skip_without_root("what_is_declared_is_there") {
+        return;
+    }
+    isolated_with_system("what_is_declared_is_there", HANGS, |home| {
+        let mut world = World::new(home);
+        // One container starts late.
+        let late = world.cables[1].take();
+        drop(late);
+        let daemon = world.daemon(home, DECLARED);
+        let control = Control::connect().unwrap();
+        until("it waits for the second", || {
+            let ports = switch(&control, "vale0").map(|switch| switch.ports).unwrap_or_default();
+            let modes: Vec<_> = ports.iter().filter_map(|port| port.mode.clone()).collect();
+            let waits = modes.iter().any(|mode| mode.contains("no such network interface"));
+            if waits { Ok(()) } else { Err(format!("{modes:?}")) }
+        });
+        world.start(1);
+        attached(&control);
+        world.assert_as_declared();
+        assert_eq!(declared(&control, "vale0:c2"), Some(Declared::Yes));
+        let statics = control.switch_addresses("vale0").unwrap();
+        let of_up = statics.iter().find(|it| it.port == "vale0:up").unwrap();
+        assert!(of_up.vlan == 10 && of_up.age_seconds.is_none() && of_up.absent);
+
+        // A container that starts again, twice, with the same interface's name.
+        for _ in 0..2 {
+            world.cables[0] = None;
+            world.start(0);
+            until("it is attached again", || match vlan(&control, "vale0:c1") {
+                Some(Vlan::Access(10)) => Ok(()),
+                other => Err(format!("{other:?}")),
+            });
+            attached(&control);
+            world.assert_as_declared();
+        }
+
+        end(daemon, Signal::KILL);
+        let daemon = world.daemon(home, DECLARED);
+        let control = Control::connect().unwrap();
+        attached(&control);
+        world.assert_as_declared();
+
+        // As after a boot.
+        end(daemon, Signal::TERM);
+        fs::remove_file(home.system_socket().with_extension("state")).unwrap();
+        let daemon = world.daemon(home, DECLARED);
+        let control = Control::connect().unwrap();
+        attached(&control);
+        world.assert_as_declared();
+
+        // What is not declared any more while there is no daemon is not set up again.
+        end(daemon, Signal::TERM);
+        let daemon = world.daemon(home, "");
+        let control = Control::connect().unwrap();
+        assert!(control.switches().unwrap().is_empty());
+        end(daemon, Signal::TERM);
+    });
+}
+
+/// Only what differs is changed, and what flows through the rest is not touched.
+#[test]
+fn another_reading_changes_what_differs() {
+    if skip_without_root("another_reading_changes_what_differs") {
+        return;
+    }
+    isolated_with_system("another_reading_changes_what_differs", HANGS, |home| {
+        let world = World::new(home);
+        let daemon = world.daemon(home, DECLARED);
+        let control = Control::connect().unwrap();
+        attached(&control);
+        world.assert_as_declared();
+        let places = |control: &Control| {
+            let ports = switch(control, "vale0").unwrap().ports;
+            ports.into_iter().map(|port| (port.name, port.index)).collect::<Vec<_>>()
+        };
+        let places_before = places(&control);
+
+        // Datagrams go from the first to the second all the time: each arrives.
+        let to = world.containers[1].enter(|| UdpSocket::bind("10.9.0.2:9")).unwrap();
+        to.set_read_timeout(Some(LIMIT)).unwrap();
+        let from = world.containers[0].enter(|| UdpSocket::bind("10.9.0.1:0")).unwrap();
+        let crosses = |number: u32| {
+            from.send_to(&number.to_be_bytes(), "10.9.0.2:9").unwrap();
+            let mut bytes = [0; 4];
+            assert_eq!((to.recv(&mut bytes).unwrap(), bytes), (4, number.to_be_bytes()));
+        };
+        crosses(0);
+
+        // The third gets a rate, and joins the others.
+        let other = DECLARED
+            .replace("access = 20", "access = 10\nrate = 100_000_000")
+            .replace("ageing = 60", "ageing = 90");
+        let said = reload(home, &daemon, &other);
+        for part in ["change how vale0 forwards", "change how vale0:c3 takes part"] {
+            assert!(said.contains(part), "{said}");
+        }
+        assert!(!said.contains("c1") && !said.contains("c2"), "{said}");
+        crosses(1);
+        assert_eq!(places(&control), places_before);
+        assert!(world.reaches(0, 2, LIMIT), "it is in the same VLAN now");
+        let now = switch(&control, "vale0").unwrap();
+        assert_eq!(now.forwarding, Forwarding::Learning { ageing_seconds: 90 });
+        let third = now.ports.iter().find(|port| port.name == "vale0:c3").unwrap();
+        assert_eq!(third.rate, Some(RateLimit::new(100_000_000)));
+
+        // A second time there is nothing to do.
+        let said = reload(home, &daemon, &other);
+        assert!(!said.contains("as declared"), "{said}");
+
+        // An error says where it is, and changes nothing.
+        let wrong = other.replace("ageing = 90", "aging = 90");
+        let said = reload(home, &daemon, &wrong);
+        let line = 1 + fs::read_to_string(config(home))
+            .unwrap()
+            .lines()
+            .position(|line| line.starts_with("aging"))
+            .unwrap();
+        assert!(said.contains(&format!("line {line}: unknown field `aging`")), "{said}");
+        assert!(!said.contains("as declared:"), "{said}");
+        let (good, said) =
+            world.run(home, "ringwayd", &["--check", config(home).to_str().unwrap()]);
+        assert!(!good && said.contains(&format!("line {line}")), "{said}");
+
+        // What is done by hand is told apart, and goes only where it contradicts.
+        let by_hand = PortSettings { isolated: Some(true), ..PortSettings::default() };
+        control.switch_port("vale0:c1", by_hand).unwrap();
+        assert_eq!(declared(&control, "vale0:c1"), Some(Declared::Changed));
+        world.here.run("ip link add h0 type veth peer name h1");
+        world.here.run("ip link set h0 up");
+        let (good, said) = world.run(home, "ringway", &["switch", "attach", "vale0", "h0"]);
+        assert!(good, "{said}");
+        assert_eq!(declared(&control, "vale0:h0"), Some(Declared::No));
+        let (_, said) = world.run(home, "ringway", &["switch", "list"]);
+        assert!(said.contains("changed by hand") && said.contains("; by hand)"), "{said}");
+        fs::write(
+            config(home),
+            fs::read_to_string(config(home)).unwrap().replace("aging", "ageing"),
+        )
+        .unwrap();
+        let (good, said) =
+            world.run(home, "ringwayd", &["--check", config(home).to_str().unwrap()]);
+        assert!(good && said.contains("would change: change how vale0:c1 takes part"), "{said}");
+        let said = reload(home, &daemon, &other);
+        assert!(said.contains("change how vale0:c1 takes part"), "{said}");
+        assert_eq!(declared(&control, "vale0:c1"), Some(Declared::Yes));
+        assert_eq!(declared(&control, "vale0:h0"), Some(Declared::No));
+        crosses(2);
+
+        // An interface that moves to another switch, and a port that is not declared any more.
+        let moved = other.split("[[switch.port]]\ninterface = \"c3\"").next().unwrap();
+        let moved =
+            format!("{moved}[[switch]]\nname = \"vale1\"\n[[switch.port]]\ninterface = \"c3\"");
+        let said = reload(home, &daemon, &moved);
+        for part in ["detach vale0:c3", "make vale1", "attach vale1:c3"] {
+            assert!(said.contains(part), "{said}");
+        }
+        until("it has moved", || {
+            let there = switch(&control, "vale1").map(|switch| switch.ports).unwrap_or_default();
+            let modes: Vec<_> = there.into_iter().filter_map(|port| port.mode).collect();
+            if modes == ["kernel"] { Ok(()) } else { Err(format!("{modes:?}")) }
+        });
+        let statics = control.switch_addresses("vale0").unwrap();
+        assert!(statics.iter().all(|it| it.port != "vale0:up"), "{statics:?}");
+        crosses(3);
+
+        // Nothing is declared: what was set up by hand stays.
+        let said = reload(home, &daemon, "");
+        assert!(said.contains("let vale0 go") && said.contains("detach vale0:c1"), "{said}");
+        let names: Vec<_> =
+            switch(&control, "vale0").unwrap().ports.into_iter().map(|port| port.name).collect();
+        assert_eq!(names, ["vale0:h0"]);
+        assert!(switch(&control, "vale1").is_none());
+        end(daemon, Signal::TERM);
+    });
+}
+
+/// Files beside the configuration add to it, and `ringway switch save` writes one.
+#[test]
+fn what_is_saved_declares_the_same() {
+    if skip_without_root("what_is_saved_declares_the_same") {
+        return;
+    }
+    isolated_with_system("what_is_saved_declares_the_same", HANGS, |home| {
+        let world = World::new(home);
+        let daemon = world.daemon(home, "");
+        let run = |args: &[&str]| {
+            let (good, said) = world.run(home, "ringway", args);
+            assert!(good, "{args:?}: {said}");
+            said
+        };
+        run(&["switch", "new", "vale0", "--one-address"]);
+        run(&["switch", "attach", "vale0", "c1", "--host"]);
+        run(&["switch", "attach", "vale0", "c2@mode=packet", "c3@mode=generic"]);
+        run(&["switch", "port", "vale0:c1", "--trunk", "10,20-29", "--native", "1"]);
+        run(&["switch", "port", "vale0:c1^", "--access", "10", "--storm", "100pps"]);
+        run(&["switch", "port", "vale0:c2", "--access", "20", "--max-addresses", "5"]);
+        run(&["switch", "port", "vale0:c2", "--rate", "10Mbit/s", "--filter-in", "arp or ip"]);
+        run(&["switch", "port", "vale0:c3", "--mac", "02:00:00:00:00:01,02:00:00:00:00:02"]);
+        run(&["switch", "port", "vale0:c3", "--isolated", "--group-forward", "0x4000"]);
+        run(&["switch", "port", "vale0:c3", "--lossless=50", "--filter-out", "not udp"]);
+        run(&["switch", "fdb", "add", "vale0", "02:00:00:00:00:05", "c2", "--vlan", "20"]);
+        run(&["switch", "forward", "vale0", "learning", "--ageing", "33"]);
+        run(&["switch", "new", "vale1"]);
+        run(&["switch", "forward", "vale1", "flood"]);
+        let before = run(&["switch", "save"]);
+        assert_eq!(run(&["switch", "save", "vale0"]).matches("[[switch]]").count(), 1);
+
+        let folder = config(home).with_extension("d");
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("saved.toml"), &before).unwrap();
+        let said = reload(home, &daemon, "");
+        // It becomes declared, and nothing changes.
+        assert!(!said.contains("as declared"), "{said}");
+        end(daemon, Signal::TERM);
+        fs::remove_file(home.system_socket().with_extension("state")).unwrap();
+        let daemon = world.daemon(home, "");
+        attached(&Control::connect().unwrap());
+        assert_eq!(run(&["switch", "save"]), before);
+
+        // Two files that declare one switch.
+        fs::write(folder.join("other.toml"), "[[switch]]\nname = 'vale1'\n").unwrap();
+        let (good, said) =
+            world.run(home, "ringwayd", &["--check", config(home).to_str().unwrap()]);
+        assert!(
+            !good && said.contains("saved.toml: line") && said.contains("other.toml"),
+            "{said}"
+        );
+        // What is no list is for the operator's own file.
+        fs::write(folder.join("other.toml"), "mode = '0666'\n").unwrap();
+        let (good, said) =
+            world.run(home, "ringwayd", &["--check", config(home).to_str().unwrap()]);
+        assert!(!good && said.contains("other.toml: line 1: unknown field `mode`"), "{said}");
+        end(daemon, Signal::TERM);
+    });
+}
+
+/// Who may do what, by another reading; what takes a restart is named.
+#[test]
+fn another_reading_changes_who_may_what() {
+    if skip_without_root("another_reading_changes_who_may_what") {
+        return;
+    }
+    isolated_with_system("another_reading_changes_who_may_what", HANGS, |home| {
+        let world = World::new(home);
+        let daemon = world.daemon(home, "");
+        let theirs = |args: &[&str]| {
+            let mut command: Command = home.system_command(home.bin().join("ringway"));
+            command.args(args);
+            let command = inside(&world.here, ringway_tests::as_nobody(command));
+            let (status, said) = Proc::spawn(command).wait();
+            (status.success(), said)
+        };
+        let (good, said) = theirs(&["switch", "attach", "vale7", "c1"]);
+        assert!(!good && said.contains("nic_users"), "{said}");
+        let said = reload(home, &daemon, "");
+        assert!(!said.contains("restart the daemon"), "{said}");
+        let text = fs::read_to_string(config(home)).unwrap();
+        let more = "nic_slots = 512\nnic_users = ['nobody']\nswitches_per_user = 1\n";
+        fs::write(config(home), format!("{text}{more}[[reserve]]\nname = 'vale_x*'\n")).unwrap();
+        daemon.signal(Signal::HUP);
+        until("he may", || match theirs(&["switch", "attach", "vale7", "c1"]) {
+            (true, said) => Ok(said),
+            (false, said) => Err(said),
+        });
+        let (good, said) = theirs(&["switch", "new", "vale8"]);
+        assert!(!good && said.contains("switches_per_user"), "{said}");
+        let (good, said) = theirs(&["switch", "attach", "vale_x1", "c2"]);
+        assert!(!good && said.contains("reserved"), "{said}");
+        let said = daemon.output();
+        assert!(said.contains("`nic_slots` is as it was before: restart"), "{said}");
+        assert!(!said.contains("`nic_users`"), "{said}");
+        end(daemon, Signal::TERM);
+    });
+}
