@@ -62,7 +62,7 @@ impl DeclaredSwitch {
     pub fn check(&self) -> Result<()> {
         check_bridge_name(&self.name)?;
         check_forwarding(&self.name, &self.forwarding)?;
-        let learns = matches!(self.forwarding, Forwarding::Learning { .. });
+        let learns = self.learns();
         for (count, most, what) in [
             (self.ports.len(), MAX_ACTIVE, "ports"),
             (self.addresses.len(), MAX_STATICS, "static addresses"),
@@ -90,6 +90,11 @@ impl DeclaredSwitch {
             }
         }
         Ok(())
+    }
+
+    /// Whether it forwards by the addresses that it learns: static ones, and limits for them, are for that alone.
+    pub(crate) fn learns(&self) -> bool {
+        matches!(self.forwarding, Forwarding::Learning { .. })
     }
 
     fn port(&self, full: &str) -> Option<&DeclaredPort> {
@@ -212,13 +217,16 @@ fn changes_of(there: Option<&LastingSwitch>, wanted: &DeclaredSwitch) -> Vec<Cha
 }
 
 /// Static addresses as they are to be: those that were added by hand stay, unless they are declared
-/// behind another port.
+/// behind another port, or the switch does not learn.
 pub(crate) fn static_addresses(
     now: &[LastingAddress],
     before: Option<&DeclaredSwitch>,
     wanted: &DeclaredSwitch,
 ) -> Vec<LastingAddress> {
-    let was_declared = |it: &LastingAddress| before.is_some_and(|it_| it_.addresses.contains(it));
+    if !wanted.learns() {
+        return Vec::new();
+    }
+    let was_declared = |it: &LastingAddress| before.is_some_and(|before| before.addresses.contains(it));
     let is_declared = |it: &LastingAddress| {
         wanted.addresses.iter().any(|other| (other.mac, other.vlan) == (it.mac, it.vlan))
     };

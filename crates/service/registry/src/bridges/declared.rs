@@ -25,6 +25,9 @@ impl Bridges {
         entry.settings.retain(|it| {
             !is_of(switch, &it.name) && !before.as_ref().is_some_and(|old| is_of(old, &it.name))
         });
+        if !switch.learns() {
+            entry.settings.iter_mut().for_each(|it| it.max_addresses = None);
+        }
         let mut changed = Vec::new();
         for port in &entry.ports {
             let mut config = port.config.clone();
@@ -36,6 +39,7 @@ impl Bridges {
                 }
                 None => {}
             }
+            config.max_addresses = config.max_addresses.filter(|_| switch.learns());
             if config != port.config {
                 changed.push((port.index, config));
             }

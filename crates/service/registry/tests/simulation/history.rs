@@ -1,6 +1,7 @@
 //! A registry with its clients, its work and the interfaces, one step after the other.
 
 mod clients;
+mod declared;
 mod end;
 mod work;
 
@@ -211,6 +212,7 @@ impl History {
             17 => self.change_interface(),
             18 if self.random.one_in(8) => self.lose_work(),
             18 if self.random.one_in(40) => self.restart(),
+            18 if self.random.one_in(12) => self.declare(),
             _ => self.look_around(),
         }
         self.settle();

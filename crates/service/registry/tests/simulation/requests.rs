@@ -9,7 +9,7 @@ use ringway_proto::{
 use crate::random::Random;
 
 pub const INTERFACES: [&str; 3] = ["n0", "n1", "n2"];
-const SWITCHES: [&str; 2] = ["vale0", "vale1"];
+pub const SWITCHES: [&str; 2] = ["vale0", "vale1"];
 pub const PERSISTENT: [&str; 2] = ["v0", "v1"];
 
 fn name_of_switch_port(random: &mut Random) -> String {
@@ -88,7 +88,7 @@ fn selector(random: &mut Random) -> RxSelector {
     }
 }
 
-fn mode(random: &mut Random) -> Option<NicMode> {
+pub fn mode(random: &mut Random) -> Option<NicMode> {
     random.one_in(2).then(|| random.of(&NicMode::ALL))
 }
 
@@ -132,7 +132,7 @@ fn action(random: &mut Random) -> Option<Action> {
     (!random.one_in(3)).then(|| Action { text: "all".into(), insns, redirects: Vec::new() })
 }
 
-fn address(random: &mut Random) -> [u8; 6] {
+pub fn address(random: &mut Random) -> [u8; 6] {
     [2, 0, 0, 0, 0, random.below(4) as u8]
 }
 

@@ -1,0 +1,88 @@
+//! The operator declares switches, each time other ones.
+
+use ringway_proto::{Forwarding, RateLimit, SourceAddresses, Vlan};
+use ringway_registry::{
+    DeclaredInterface, DeclaredPort, DeclaredSwitch, LastingAddress, LastingSettings,
+};
+
+use super::{History, USERS};
+use crate::{
+    random::Random,
+    requests::{INTERFACES, SWITCHES, address, mode},
+};
+
+impl History {
+    /// What is declared is so at once, or on its way: there is nothing left to change.
+    pub(super) fn declare(&mut self) {
+        let wanted = switches(&mut self.random);
+        let now = self.now;
+        if self.unkind.panics > 0 && self.random.one_in(self.unkind.panics) {
+            let steps = 1 + self.random.below(8) as u32;
+            self.note(format!("declared, with a panic after {steps} steps: {wanted:?}"));
+            self.panicking(steps, |registry| registry.declare(&wanted, now));
+            return;
+        }
+        let (changes, failed) = self.in_the_loop(|registry| registry.declare(&wanted, now));
+        self.note(format!("declared: {changes:?}, but {failed:?}"));
+        let (left, _) = self.in_the_loop(|registry| registry.declare(&wanted, now));
+        assert!(left.is_empty() || !failed.is_empty(), "{left:?} are left after\n{}", self.tail());
+    }
+}
+
+fn switches(random: &mut Random) -> Vec<DeclaredSwitch> {
+    let mut interfaces = INTERFACES.to_vec();
+    let mut all = Vec::new();
+    for name in SWITCHES {
+        if random.one_in(3) {
+            continue;
+        }
+        let owner = random.of(&USERS);
+        let learns = !random.one_in(4);
+        let mut ports = Vec::new();
+        for port in ["a", "b"] {
+            if random.one_in(2) {
+                let settings = settings(random, format!("{name}:{port}"), owner);
+                ports.push(DeclaredPort { settings, interface: None });
+            }
+        }
+        interfaces.retain(|interface| {
+            if random.one_in(2) {
+                return true;
+            }
+            let full = format!("{name}:{interface}");
+            let stack = random.one_in(2);
+            if stack && random.one_in(2) {
+                let settings = settings(random, format!("{full}^"), 0);
+                ports.push(DeclaredPort { settings, interface: None });
+            }
+            let interface = Some(DeclaredInterface { stack, mode: mode(random) });
+            ports.push(DeclaredPort { settings: settings(random, full, 0), interface });
+            false
+        });
+        let addresses = match ports.first() {
+            Some(port) if learns && random.one_in(2) => {
+                let port = port.settings.name.clone();
+                vec![LastingAddress { mac: address(random), vlan: 0, port }]
+            }
+            _ => Vec::new(),
+        };
+        let forwarding = if learns { Forwarding::default() } else { Forwarding::Flood };
+        let (name, one_address) = (name.into(), random.one_in(3));
+        let switch = DeclaredSwitch { name, owner, one_address, forwarding, ports, addresses };
+        switch.check().expect("there can be such a switch");
+        all.push(switch);
+    }
+    all
+}
+
+fn settings(random: &mut Random, name: String, uid: u32) -> LastingSettings {
+    LastingSettings {
+        name,
+        uid,
+        isolated: random.one_in(4),
+        rate: random.one_in(4).then(|| RateLimit::new(1_000_000)),
+        vlan: if random.one_in(3) { Vlan::Access(7) } else { Vlan::Unaware },
+        sources: if random.one_in(4) { SourceAddresses::One } else { SourceAddresses::Any },
+        ..LastingSettings::unset(false)
+    }
+}
