@@ -226,7 +226,8 @@ pub(crate) fn static_addresses(
     if !wanted.learns() {
         return Vec::new();
     }
-    let was_declared = |it: &LastingAddress| before.is_some_and(|before| before.addresses.contains(it));
+    let was_declared =
+        |it: &LastingAddress| before.is_some_and(|before| before.addresses.contains(it));
     let is_declared = |it: &LastingAddress| {
         wanted.addresses.iter().any(|other| (other.mac, other.vlan) == (it.mac, it.vlan))
     };

@@ -456,3 +456,100 @@ pub(super) fn check_names(switches: &[Switch]) -> Result<(), Error> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    fn declared(text: &str) -> Result<Vec<DeclaredSwitch>, String> {
+        let config = Config::take_in("x.toml", text).map_err(|error| error.to_string())?;
+        config.declared().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_not_said_is_as_requests_have_it() {
+        let text = "[[switch]]\nname = 'vale0'\nowner = '7'\none_address = true\n\
+                    [[switch.port]]\ninterface = 'e'\n[[switch.port]]\nname = 'a'\naccess = 9\n\
+                    addresses = ['02:00:00:00:00:01', '02:00:00:00:00:01 vlan 8']\n";
+        let switches = declared(text).unwrap();
+        let [switch] = &switches[..] else { panic!("{switches:?}") };
+        assert_eq!((switch.owner, &switch.forwarding), (7, &Forwarding::default()));
+        let [interface, program] = &switch.ports[..] else { panic!("{switch:?}") };
+        let unset =
+            |name: &str| LastingSettings { name: name.into(), ..LastingSettings::unset(false) };
+        assert_eq!(interface.settings, unset("vale0:e"));
+        assert_eq!(interface.interface, Some(DeclaredInterface { stack: false, mode: None }));
+        let vlan = Vlan::Access(9);
+        let sources = SourceAddresses::One;
+        let of_program = LastingSettings { uid: 7, vlan, sources, ..unset("vale0:a") };
+        assert_eq!((&program.settings, &program.interface), (&of_program, &None));
+        let vlans: Vec<_> = switch.addresses.iter().map(|it| it.vlan).collect();
+        assert_eq!(vlans, [9, 8]);
+
+        let text = "[[switch]]\nname = 'vale0'\nforward = 'static'\ndrop_unknown = true\n\
+                    [[switch.port]]\nname = 'a'\naddresses = ['02:00:00:00:00:01']\nrate = 1000000\n";
+        let switch = &declared(text).unwrap()[0];
+        let addresses = vec![([2, 0, 0, 0, 0, 1], "vale0:a".into())];
+        assert_eq!(switch.forwarding, Forwarding::Static { addresses, flood_unknown: false });
+        assert!(switch.addresses.is_empty());
+        assert_eq!(switch.ports[0].settings.rate, Some(RateLimit::new(1_000_000)));
+    }
+
+    /// Each error has the place, and names what to do or what is possible.
+    #[test]
+    fn errors_have_their_lines() {
+        let port = |keys: &str| format!("\n[[switch]]\nname = 'vale0'\n[[switch.port]]\n{keys}\n");
+        let switch = |keys: &str| format!("\n\n[[switch]]\nname = 'vale0'\n{keys}\n");
+        for (text, line, word) in [
+            (switch("ageing = 'long'"), 5, "invalid type"),
+            (switch("forward = 'bridge'"), 5, "expected one of `learning`"),
+            (switch("forward = 'flood'\nageing = 5"), 4, "`ageing` is for"),
+            (switch("forward = 'hash'"), 4, "over = [\"a\", \"b\"]"),
+            (switch("owner = 'nobody at all'"), 4, "no user here"),
+            (switch("[[switch]]\nname = 'vale0'"), 6, "declared in x.toml: line 4, too"),
+            (switch("").replace("vale0", "bridge0"), 4, "vale<id>"),
+            (port("access = 10"), 3, "either `interface` or `name`"),
+            (port("interface = 'e'\nname = 'e'"), 3, "either `interface` or `name`"),
+            (port("name = 'a'\nhost = true"), 3, "for an `interface`"),
+            (port("interface = 'e'\nuser = 'root'"), 3, "a program's port"),
+            (port("name = 'e^'"), 3, "write `host = true`"),
+            (port("name = 'a'\ngroup_forward = 1"), 3, "for an `interface`"),
+            (port("interface = 'e'\nmode = 'fast'"), 6, "zerocopy, copy, generic, packet"),
+            (port("name = 'a'\naccess = 1\ntrunk = '2'"), 3, "`trunk` and perhaps `native`"),
+            (port("name = 'a'\nnative = 1"), 3, "`trunk` and perhaps `native`"),
+            (port("name = 'a'\naccess = 4095"), 3, "no VLAN 4095"),
+            (port("name = 'a'\ntrunk = '20-10'"), 6, "write 10-20"),
+            (port("name = 'a'\nsources = 'all'"), 6, "a list of MAC addresses"),
+            (port("name = 'a'\nlossless = 'yes'"), 6, "true, or milliseconds"),
+            (port("name = 'a'\nlossless = 5\nrate = 1000000"), 3, "loses none"),
+            (port("name = 'a'\nburst = 5"), 3, "goes with a `rate`"),
+            (port("name = 'a'\nrate = 5"), 3, "8 kbit/s"),
+            (port("name = 'a'\naddresses = ['1:2']"), 6, "02:00:00:00:00:01"),
+            (port("name = 'a'\naddresses = ['01:00:5e:00:00:01']"), 3, "a group's"),
+            (port("name = 'a'\naddresses = ['02:0:0:0:0:1', '02:0:0:0:0:1']"), 3, "behind"),
+            (port("name = 'a'\n[[switch.port]]\nname = 'a'"), 3, "twice"),
+            (
+                port("name = 'a'\nfilter_in = { expression = '', bytecode = '2,6 0 0 1' }"),
+                6,
+                "save",
+            ),
+            (port("name = 'a'\nfilter_in = { expression = '', bytecode = '1,9 9 9 9' }"), 3, ""),
+            (
+                port(
+                    "interface = 'e'\n[[switch]]\nname = 'vale1'\n[[switch.port]]\ninterface = 'e'",
+                ),
+                7,
+                "is on vale0, too",
+            ),
+        ] {
+            let said = declared(&text).unwrap_err();
+            let place = format!("x.toml: line {line}");
+            assert!(said.starts_with(&place) && said.contains(word), "{text}\n{said}");
+        }
+        let lossless = "lossless_users = []\n[[switch]]\nname = 'vale0'\n[[switch.port]]\n\
+                        name = 'a'\nuser = '7'\nlossless = true\n";
+        assert!(declared(lossless).unwrap_err().contains("lossless_users"));
+        assert!(declared(&lossless.replace("'7'", "'0'")).is_ok());
+    }
+}
