@@ -91,7 +91,7 @@ impl World {
         let sender = self.containers[from].enter(|| UdpSocket::bind(&source)).unwrap();
         let begin = Instant::now();
         while begin.elapsed() < enough {
-            // Refused as long as nobody has answered to who has that address.
+            // Refused as long as the address is not resolved.
             let _ = sender.send_to(b"to the other one", &address);
             match receiver.recv(&mut [0; 64]) {
                 Ok(_) => return true,
@@ -393,7 +393,7 @@ fn what_is_saved_declares_the_same() {
     });
 }
 
-/// Who may do what, by another reading; what takes a restart is named.
+/// Permissions change by another reading; what takes a restart is named.
 #[test]
 fn another_reading_changes_who_may_what() {
     if skip_without_root("another_reading_changes_who_may_what") {

@@ -1,4 +1,4 @@
-//! What the configuration says, in the terms of the server: who may do what, and what is declared.
+//! What the configuration says, in the terms of the server: permissions, limits, and what is declared.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ pub struct Policy {
 /// The part of it that another reading of the configuration may change while the daemon runs.
 #[derive(Serialize, Deserialize)]
 pub struct Rules {
-    /// The users who may open NICs, besides root.
+    /// Users that may open NICs, besides root.
     pub nic_uids: Vec<u32>,
     /// Interfaces, each with the users that may open it by name.
     pub grants: Vec<(String, Vec<u32>)>,

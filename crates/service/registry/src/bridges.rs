@@ -153,7 +153,7 @@ impl Bridges {
         }
     }
 
-    /// What users may have from now on; those who have more keep it.
+    /// What users may have from now on; what is more than that stays.
     pub fn change_limits(&mut self, share: usize, ports: usize, lossless: Option<Vec<u32>>) {
         (self.share, self.ports_share, self.lossless_users) = (share, ports, lossless);
     }

@@ -36,7 +36,7 @@ pub struct DeclaredSwitch {
     pub addresses: Vec<LastingAddress>,
 }
 
-/// A port of it: an interface, or one that a program opens.
+/// A port of it: an interface, or a name that a program opens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeclaredPort {
@@ -106,7 +106,7 @@ impl DeclaredSwitch {
         self.port(full).map(|port| &port.settings).filter(|settings| settings.uid == uid)
     }
 
-    /// The same whoever has it now.
+    /// The same for any user.
     pub(crate) fn settings_of_any(&self, full: &str) -> Option<&LastingSettings> {
         self.port(full).map(|port| &port.settings)
     }
@@ -242,7 +242,7 @@ fn is_same_set(a: &[LastingAddress], b: &[LastingAddress]) -> bool {
 
 impl Registry {
     /// Makes what is declared true, as soon as it can be: switches at once, interfaces as soon as they are
-    /// there. Each switch is one that [`check`](DeclaredSwitch::check) takes. Returns what has been changed,
+    /// there. [`check`](DeclaredSwitch::check) takes each switch. Returns what has been changed,
     /// and what could not be.
     pub fn declare(
         &mut self,
@@ -291,8 +291,8 @@ impl Registry {
 }
 
 impl Registry {
-    /// What users may have of switches from now on; see [`Settings`](crate::Settings). Those who have more
-    /// keep it.
+    /// What users may have of switches from now on; see [`Settings`](crate::Settings). What is more than
+    /// that stays.
     pub fn change_limits(
         &mut self,
         switches_per_user: usize,
@@ -303,7 +303,7 @@ impl Registry {
     }
 }
 
-/// Who asks for what is declared.
+/// The caller that asks for what is declared.
 fn operator() -> Caller {
     let mut caller = Caller::new(0, Netns::Own);
     caller.may_use_nics = true;

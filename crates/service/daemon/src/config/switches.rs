@@ -23,7 +23,7 @@ pub struct Switch {
     /// `vale0`, say.
     #[cfg_attr(test, schemars(with = "String"))]
     name: Spanned<String>,
-    /// The user whose it is, besides root: who may change it. A name or a number.
+    /// The user whose it is, besides root; only the two may change it. A name or a number.
     #[serde(default = "root")]
     owner: String,
     /// Ports of programs may send with one source address each.
@@ -67,7 +67,7 @@ enum Forward {
     Flood,
 }
 
-/// A port of a switch: an interface, or one that a program opens by its name.
+/// A port of a switch: an interface, or a name that a program opens.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -159,7 +159,7 @@ impl Read for Mac {
     }
 }
 
-/// An address, and its VLAN where it is not the one that the port is in.
+/// An address, and its VLAN where it is not the port's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Address {
     mac: Mac,

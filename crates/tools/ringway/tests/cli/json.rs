@@ -110,6 +110,7 @@ fn every_command_prints_objects() {
     let now = runs.changes(plain(), &["switch", "port", "vale0:b", "--access", "10"]);
     assert_eq!(now["ports"][0]["part"], "VLAN 10");
     runs.run(plain(), &["switch", "list"]);
+    runs.run(plain(), &["switch", "save"]);
     runs.run(plain(), &["switch", "stats"]);
     runs.run(plain(), &["switch", "fdb", "show", "vale0"]);
     assert_eq!(runs.changes(plain(), &["switch", "forward", "vale0", "learning"])["name"], "vale0");
