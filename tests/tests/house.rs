@@ -109,6 +109,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ringway-libpfring", &["pfring"]),
     ("ringway-usdpaa", &["abi", "environment", "helper-thread", "qbman", "region", ""]),
     ("ringway-cli", &["abi", "balance", "live-capture", "errno", "file", "filter", "vhost", ""]),
+    ("ringway-networks", &[""]),
     ("ringway-doc", &["registry", ""]),
     ("ringway-demo", &[]),
     ("ringway-testkit", &["abi", "kring"]),
