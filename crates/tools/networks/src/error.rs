@@ -57,6 +57,12 @@ impl Error {
         }
     }
 
+    /// The daemon is away.
+    pub fn unreachable(error: &ringway::Error) -> Error {
+        let remedy = "start it (`systemctl start ringwayd.socket`), then try again";
+        Error::new(Kind::TryAgain, error.to_string(), remedy)
+    }
+
     /// The number of its kind.
     pub fn code(&self) -> u32 {
         self.kind.number()
@@ -86,10 +92,7 @@ impl Kind {
 impl From<ringway::Error> for Error {
     fn from(error: ringway::Error) -> Error {
         match error.cause() {
-            Cause::Unreachable | Cause::Gone => {
-                let remedy = "start it (`systemctl start ringwayd.socket`), then try again";
-                Error::new(Kind::TryAgain, error.to_string(), remedy)
-            }
+            Cause::Unreachable | Cause::Gone => Error::unreachable(&error),
             _ => Error::new(Kind::Switch, error.to_string(), ""),
         }
     }

@@ -103,7 +103,8 @@ impl<'a> Ipam<'a> {
             details: String::from_utf8_lossy(&output.stdout).into_owned(),
         });
         let Refusal { code, msg, details } = refusal;
-        Err(Error::new(Kind::Delegate(code), format!("{name}: {msg}"), details))
+        let problem = if msg.starts_with(&**name) { msg } else { format!("{name}: {msg}") };
+        Err(Error::new(Kind::Delegate(code), problem, details))
     }
 
     fn unreadable(&self, e: &serde_json::Error) -> Error {

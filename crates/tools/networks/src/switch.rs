@@ -1,6 +1,7 @@
 //! Ports of a switch of the daemon: the ends of veth pairs that are attached to it.
 
 use ringway::{BridgePortInfo, Cause, Control, PortSettings, SourceAddresses, Vlan};
+use rustix::io::Errno;
 
 use crate::{
     error::{Error, Kind},
@@ -45,7 +46,14 @@ impl Daemon {
     /// # Errors
     /// [`Kind::TryAgain`] if it cannot be reached.
     pub fn connect() -> Result<Daemon, Error> {
-        Ok(Daemon(Control::connect_running()?))
+        let refused = |error: ringway::Error| match error.cause() {
+            Cause::Version | Cause::Untrusted => Error::from(error),
+            Cause::System(errno) if Errno::from_raw_os_error(errno) == Errno::ACCESS => {
+                error.into()
+            }
+            _ => Error::unreachable(&error),
+        };
+        Control::connect_running().map(Daemon).map_err(refused)
     }
 
     /// Attaches an interface of this namespace, which is down: nothing passes before its settings are made.

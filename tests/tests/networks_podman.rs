@@ -1,0 +1,158 @@
+//! podman, with two containers on a Ringway network: its CNI backend, which finds the plugin as `ringway` in a
+//! folder of its own. It sees no configuration of this machine's, and has its storage, its state and its
+//! network namespace to itself.
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use ringway_testkit::{Folder, skip_unless, skip_without_root};
+use ringway_tests::Home;
+use serde_json::json;
+
+const TEST: &str = "podmans_containers_reach_each_other";
+
+/// The first process of the namespaces; its argument is the folder of the test. The cleanup of a container is
+/// started without most variables, so the daemon is where it is by default.
+const SCRIPT: &str = r#"
+set -eu
+mount -t tmpfs none /run
+# crun refuses a mixture of both versions.
+umount -R /sys/fs/cgroup
+mount -t cgroup2 none /sys/fs/cgroup
+mkdir /run/ringway /run/lock
+ip link set lo up
+cd "$1"
+bin/ringwayd --config ringwayd.toml > daemon.log 2>&1 &
+daemon=$!
+trap 'kill $daemon 2>/dev/null; wait' EXIT
+until [ -S /run/ringway/ringwayd.sock ]; do kill -0 $daemon; done
+podman() { command podman --root "$PWD/storage" --runroot "$PWD/runroot" --storage-driver vfs "$@"; }
+podman import image.tar localhost/busybox > /dev/null 2>&1
+echo "driver $(podman network inspect red --format '{{.Driver}}')"
+for name in a b; do
+    podman run -d --name $name --cgroups=disabled --security-opt seccomp=unconfined \
+        --ulimit nofile=1024:1024 --ulimit nproc=1000:1000 --network red localhost/busybox sleep 1000 > /dev/null
+done
+address() { podman inspect $1 --format '{{.NetworkSettings.Networks.red.IPAddress}}'; }
+bin/ringway switch list
+echo "a to b"
+podman exec a ping -c 3 -i 0.1 -w 30 "$(address b)"
+echo "b to the gateway"
+podman exec b ping -c 3 -i 0.1 -w 30 -s 4000 10.9.0.1
+echo "the host to a"
+ping -c 3 -i 0.1 -w 30 "$(address a)"
+kill -9 $daemon
+wait $daemon || true
+bin/ringwayd --config ringwayd.toml > daemon.log 2>&1 &
+daemon=$!
+until bin/ringway switch list 2>/dev/null | grep valered | grep -v 'not back yet'; do kill -0 $daemon; done
+echo "a to b, with the next daemon"
+podman exec a ping -c 3 -i 0.1 -w 30 "$(address b)"
+podman stop -t 0 b > /dev/null
+podman start b > /dev/null
+echo "a to b, which was started again"
+podman exec a ping -c 3 -i 0.1 -w 30 "$(address b)"
+podman rm -f -t 0 a b > /dev/null
+ip -br link | grep -c '^rw' || echo "no interface is left"
+bin/ringway switch list
+"#;
+
+/// A file system with busybox and what it is linked with.
+fn image(folder: &Path) -> PathBuf {
+    let root = folder.join("image");
+    for name in ["bin", "etc", "proc", "dev", "sys", "tmp"] {
+        fs::create_dir_all(root.join(name)).unwrap();
+    }
+    let busybox = "/usr/bin/busybox";
+    let libraries = Command::new("ldd").arg(busybox).output().unwrap();
+    let libraries = String::from_utf8(libraries.stdout).unwrap();
+    let paths = libraries.split_whitespace().filter(|word| word.starts_with('/'));
+    for path in paths {
+        let to = root.join(path.trim_start_matches('/'));
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(path, to).unwrap();
+    }
+    fs::copy(busybox, root.join("bin/busybox")).unwrap();
+    for name in ["sh", "ping", "sleep"] {
+        symlink("busybox", root.join("bin").join(name)).unwrap();
+    }
+    let tar = folder.join("image.tar");
+    let done = Command::new("tar").arg("-C").arg(&root).arg("-cf").arg(&tar).arg(".").status();
+    assert!(done.unwrap().success());
+    tar
+}
+
+/// Without which podman has nothing to start containers with, or to tell them apart.
+fn can_run() -> bool {
+    ["/usr/bin/podman", "/usr/bin/crun", "/usr/bin/conmon", "/usr/lib/cni/host-local"]
+        .into_iter()
+        .all(|path| Path::new(path).exists())
+}
+
+/// Version 4 has the CNI backend; from 5 on, podman has netavark alone.
+fn has_cni() -> bool {
+    let version = Command::new("podman").arg("--version").output().unwrap();
+    String::from_utf8_lossy(&version.stdout).contains(" 4.")
+}
+
+#[test]
+fn podmans_containers_reach_each_other() {
+    if skip_without_root(TEST)
+        || skip_unless(can_run(), TEST, "needs podman, crun and containernetworking-plugins")
+        || skip_unless(has_cni(), TEST, "needs podman 4, which has CNI")
+    {
+        return;
+    }
+    let home = Home::new();
+    home.install(&[("ringway", "ringway-cli"), ("ringway-networks", "ringway-networks")]);
+    // A path that is short enough for podman's sockets.
+    let folder = Folder::new();
+    let path = folder.path();
+    symlink(home.bin(), path.join("bin")).unwrap();
+    fs::create_dir(path.join("plugins")).unwrap();
+    symlink(home.bin().join("ringway-networks"), path.join("plugins/ringway")).unwrap();
+    fs::write(path.join("ringwayd.toml"), "socket = '/run/ringway/ringwayd.sock'\n").unwrap();
+    image(path);
+    fs::create_dir(path.join("net.d")).unwrap();
+    let network = json!({
+        "cniVersion": "0.4.0",
+        "name": "red",
+        "plugins": [
+            {
+                "type": "ringway", "isDefaultGateway": true, "capabilities": {"mac": true, "ips": true},
+                "ipam": {
+                    "type": "host-local", "dataDir": path.join("leases"),
+                    "ranges": [[{"subnet": "10.9.0.0/24"}]],
+                },
+            },
+            {"type": "tuning", "sysctl": {"net.ipv4.conf.all.log_martians": "1"}},
+        ],
+    });
+    fs::write(path.join("net.d/red.conflist"), network.to_string()).unwrap();
+    let shown = path.display();
+    let config = format!(
+        "[network]\nnetwork_backend = 'cni'\ncni_plugin_dirs = ['{shown}/plugins', '/usr/lib/cni']\n\
+         network_config_dir = '{shown}/net.d'\ndefault_network = 'red'\n\
+         [engine]\ncgroup_manager = 'cgroupfs'\nevents_logger = 'none'\nruntime = 'crun'\n\
+         lock_type = 'file'\ntmp_dir = '{shown}/tmp'\n"
+    );
+    fs::write(path.join("containers.conf"), config).unwrap();
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--net", "--pid", "--fork", "--mount-proc", "--kill-child"]);
+    command.args(["--propagation", "private", "timeout", "200", "sh", "-c", SCRIPT, "test"]);
+    command.arg(path).env("CONTAINERS_CONF", path.join("containers.conf"));
+    let output = command.env_remove("RINGWAY_SOCKET").env_remove("RINGWAY_DIR").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}\n{errors}");
+    println!("{said}");
+    assert!(said.contains("driver ringway\n"), "{said}");
+    assert_eq!(said.matches(" 0% packet loss").count(), 5, "{said}");
+    let attached = said.lines().find(|line| line.starts_with("valered")).unwrap_or_default();
+    assert_eq!(attached.matches("(kernel)").count(), 3, "{said}");
+    assert!(said.contains("no interface is left\nno switches"), "{said}");
+}
