@@ -29,6 +29,9 @@ TOOL_DIR = $(PREFIX)/lib/ringway/netmap-tools
 TOOL_MAN = $(TOOL_DIR)/man/man8
 endif
 
+# NetworkManager reads its own folder in /usr/lib and the one in /etc, and none below /usr/local.
+NM_DIR = $(if $(filter /usr,$(PREFIX)),/usr/lib,/etc)/NetworkManager/conf.d
+
 .PHONY: build built demo check quick test lab conformance instructions record-instructions soak capture simulate attack bench lint asan miri fuzz mutants install install-tools uninstall clean
 
 build:
@@ -182,9 +185,15 @@ install: built install-tools
 	    $(DESTDIR)$(PREFIX)/include/pf_ring/lib $(DESTDIR)$(PREFIX)/include/usdpaa \
 	    $(DESTDIR)$(PREFIX)/share/man/man1 \
 	    $(DESTDIR)$(PREFIX)/share/man/man7 $(DESTDIR)$(PREFIX)/share/man/man8 \
-	    $(DESTDIR)$(PREFIX)/lib/systemd/system \
+	    $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/lib/systemd/network \
+	    $(DESTDIR)$(PREFIX)/lib/cni $(DESTDIR)$(PREFIX)/lib/netavark \
+	    $(DESTDIR)$(NM_DIR) \
 	    $(DESTDIR)$(PREFIX)/share/doc/ringway
 	install -m 755 $(BUILT)/ringway $(BUILT)/ringwayd $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(BUILT)/ringway-networks $(DESTDIR)$(PREFIX)/lib/cni/ringway
+	ln -sfr $(DESTDIR)$(PREFIX)/lib/cni/ringway $(DESTDIR)$(PREFIX)/lib/netavark/ringway
+	install -m 644 dist/networkd/10-ringway.network $(DESTDIR)$(PREFIX)/lib/systemd/network
+	install -m 644 dist/NetworkManager/10-ringway.conf $(DESTDIR)$(NM_DIR)
 	install -m 644 $(BUILT)/libringway_preload.so $(BUILT)/libnetmap.so \
 	    $(BUILT)/libnetmap.a $(DESTDIR)$(PREFIX)/lib
 	ln -sf libringway_preload.so $(DESTDIR)$(PREFIX)/lib/libringway_netmap.so
@@ -219,7 +228,7 @@ install-tools:
 	install -m 644 man/netmap-tools/*.8 $(DESTDIR)$(TOOL_MAN)
 
 built:
-	@for name in ringway ringwayd libringway_preload.so libnetmap.so libnetmap.a libpfring.so libusdpaa.so \
+	@for name in ringway ringwayd ringway-networks libringway_preload.so libnetmap.so libnetmap.a libpfring.so libusdpaa.so \
 	    libusdpaa.a libringway_pcap.so; do [ -f $(BUILT)/$$name ] || { \
 	    echo "$(BUILT)/$$name is missing: run \`make build\` first, as the user who has the compiler" >&2; \
 	    exit 1; }; done
@@ -231,6 +240,7 @@ DOCUMENTS = LICENSE README.md CHANGELOG.md ARCHITECTURE.md $(wildcard docs/*.md 
 EXAMPLE_DIRS = $(patsubst %/,%,$(wildcard examples/*/))
 INSTALLED = bin/ringway bin/ringwayd lib/systemd/system/ringwayd.service \
     lib/systemd/system/ringwayd.socket share/doc/ringway/ringwayd.toml \
+    lib/cni/ringway lib/netavark/ringway lib/systemd/network/10-ringway.network \
     lib/libringway_preload.so lib/libringway_netmap.so lib/libnetmap.so lib/libnetmap.a \
     lib/libpfring.so lib/libusdpaa.so lib/libusdpaa.a lib/ringway/libringway_pcap.so lib/ringway/libpcap.so.0.8 \
     $(addprefix share/doc/ringway/,$(DOCUMENTS)) \
@@ -242,15 +252,17 @@ INSTALLED = bin/ringway bin/ringwayd lib/systemd/system/ringwayd.service \
     $(patsubst man/%,share/man/man8/%,$(wildcard man/*.8))
 TOOL_PAGES = $(notdir $(wildcard man/netmap-tools/*.8))
 uninstall:
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,$(INSTALLED)) \
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,$(INSTALLED)) $(DESTDIR)$(NM_DIR)/10-ringway.conf \
 	    $(addprefix $(DESTDIR)$(TOOL_DIR)/,$(TOOL_NAMES)) \
 	    $(addprefix $(DESTDIR)$(TOOL_MAN)/,$(TOOL_PAGES))
 	for dir in include/net include/linux include/pf_ring/lib include/pf_ring include/usdpaa/internal include/usdpaa/flib include/usdpaa lib/ringway/usdpaa \
 	    share/doc/ringway/docs/guide share/doc/ringway/docs/decisions share/doc/ringway/docs $(addprefix share/doc/ringway/,$(EXAMPLE_DIRS)) \
 	    share/doc/ringway/examples share/doc/ringway lib/ringway/netmap-tools/man/man8 lib/ringway/netmap-tools/man \
-	    lib/ringway/netmap-tools lib/ringway; do \
+	    lib/ringway/netmap-tools lib/ringway lib/cni lib/netavark lib/systemd/network; do \
 	    [ ! -d $(DESTDIR)$(PREFIX)/$$dir ] || \
 	    rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/$$dir || exit 1; done
+	for dir in $(DESTDIR)$(NM_DIR) $(dir $(DESTDIR)$(NM_DIR)); do \
+	    [ ! -d $$dir ] || rmdir --ignore-fail-on-non-empty $$dir || exit 1; done
 
 clean:
 	$(CARGO) clean

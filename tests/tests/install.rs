@@ -51,6 +51,7 @@ fn what_is_installed_can_be_taken_away() {
     let home = Home::new();
     home.install(&[
         ("ringway", "ringway-cli"),
+        ("ringway-networks", "ringway-networks"),
         ("libnetmap.so", "ringway-libnetmap"),
         ("libnetmap.a", "ringway-libnetmap"),
         ("libringway_pcap.so", "ringway-pcap"),
@@ -70,6 +71,9 @@ fn what_is_installed_can_be_taken_away() {
         let prefix = folder.path().join("usr/local");
         for file in [
             "bin/ringwayd",
+            "lib/cni/ringway",
+            "lib/netavark/ringway",
+            "lib/systemd/network/10-ringway.network",
             "lib/libnetmap.so",
             "lib/libpfring.so",
             "lib/libusdpaa.so",
@@ -93,6 +97,7 @@ fn what_is_installed_can_be_taken_away() {
         ] {
             assert!(prefix.join(file).is_file(), "{file}");
         }
+        assert!(folder.path().join("etc/NetworkManager/conf.d/10-ringway.conf").is_file());
         let tool = folder.path().join(place).join("vale-ctl");
         assert_eq!(
             tool.canonicalize().unwrap(),

@@ -1,6 +1,6 @@
-//! podman, with two containers on a Ringway network: its CNI backend, which finds the plugin as `ringway` in a
-//! folder of its own. It sees no configuration of this machine's, and has its storage, its state and its
-//! network namespace to itself.
+//! podman, with two containers on a Ringway network: by CNI with podman 4, by netavark with later ones. It finds
+//! the plugin as `ringway` in a folder of its own, sees no configuration of this machine's, and has its storage,
+//! its state and its network namespace to itself.
 
 use std::{
     fs,
@@ -32,9 +32,10 @@ trap 'kill $daemon 2>/dev/null; wait' EXIT
 until [ -S /run/ringway/ringwayd.sock ]; do kill -0 $daemon; done
 podman() { command podman --root "$PWD/storage" --runroot "$PWD/runroot" --storage-driver vfs "$@"; }
 podman import image.tar localhost/busybox > /dev/null 2>&1
+[ -n "$(ls net.d)" ] || podman network create --driver ringway --subnet 10.9.0.0/24 red
 echo "driver $(podman network inspect red --format '{{.Driver}}')"
 for name in a b; do
-    podman run -d --name $name --cgroups=disabled --security-opt seccomp=unconfined \
+    podman run -d --name $name --cap-add NET_RAW --cgroups=disabled --security-opt seccomp=unconfined \
         --ulimit nofile=1024:1024 --ulimit nproc=1000:1000 --network red localhost/busybox sleep 1000 > /dev/null
 done
 address() { podman inspect $1 --format '{{.NetworkSettings.Networks.red.IPAddress}}'; }
@@ -86,24 +87,45 @@ fn image(folder: &Path) -> PathBuf {
     tar
 }
 
-/// Without which podman has nothing to start containers with, or to tell them apart.
-fn can_run() -> bool {
-    ["/usr/bin/podman", "/usr/bin/crun", "/usr/bin/conmon", "/usr/lib/cni/host-local"]
-        .into_iter()
-        .all(|path| Path::new(path).exists())
+/// The first part of podman's version.
+fn version() -> Option<u32> {
+    let output = Command::new("podman").arg("--version").output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.split_whitespace().last()?.split('.').next()?.parse().ok()
 }
 
-/// Version 4 has the CNI backend; from 5 on, podman has netavark alone.
-fn has_cni() -> bool {
-    let version = Command::new("podman").arg("--version").output().unwrap();
-    String::from_utf8_lossy(&version.stdout).contains(" 4.")
+/// What podman starts containers with, and finds them addresses.
+fn can_run(has_cni: bool) -> bool {
+    let last = if has_cni { "/usr/lib/cni/host-local" } else { "/usr/lib/podman/netavark" };
+    ["/usr/bin/crun", "/usr/bin/conmon", last].into_iter().all(|path| Path::new(path).exists())
+}
+
+/// A network as CNI has it: with another plugin behind this one.
+fn conflist(leases: &Path) -> String {
+    let network = json!({
+        "cniVersion": "0.4.0",
+        "name": "red",
+        "plugins": [
+            {
+                "type": "ringway", "isDefaultGateway": true, "capabilities": {"mac": true, "ips": true},
+                "ipam": {
+                    "type": "host-local", "dataDir": leases, "ranges": [[{"subnet": "10.9.0.0/24"}]],
+                },
+            },
+            {"type": "tuning", "sysctl": {"net.ipv4.conf.all.log_martians": "1"}},
+        ],
+    });
+    network.to_string()
 }
 
 #[test]
 fn podmans_containers_reach_each_other() {
+    let version = version();
+    // Version 4 has both backends, and plugins with CNI alone before 4.5.
+    let has_cni = version == Some(4);
     if skip_without_root(TEST)
-        || skip_unless(can_run(), TEST, "needs podman, crun and containernetworking-plugins")
-        || skip_unless(has_cni(), TEST, "needs podman 4, which has CNI")
+        || skip_unless(version.is_some(), TEST, "needs podman")
+        || skip_unless(can_run(has_cni), TEST, "needs crun, conmon, and host-local or netavark")
     {
         return;
     }
@@ -118,25 +140,21 @@ fn podmans_containers_reach_each_other() {
     fs::write(path.join("ringwayd.toml"), "socket = '/run/ringway/ringwayd.sock'\n").unwrap();
     image(path);
     fs::create_dir(path.join("net.d")).unwrap();
-    let network = json!({
-        "cniVersion": "0.4.0",
-        "name": "red",
-        "plugins": [
-            {
-                "type": "ringway", "isDefaultGateway": true, "capabilities": {"mac": true, "ips": true},
-                "ipam": {
-                    "type": "host-local", "dataDir": path.join("leases"),
-                    "ranges": [[{"subnet": "10.9.0.0/24"}]],
-                },
-            },
-            {"type": "tuning", "sysctl": {"net.ipv4.conf.all.log_martians": "1"}},
-        ],
-    });
-    fs::write(path.join("net.d/red.conflist"), network.to_string()).unwrap();
+    if has_cni {
+        fs::write(path.join("net.d/red.conflist"), conflist(&path.join("leases"))).unwrap();
+    }
     let shown = path.display();
+    let backend = match has_cni {
+        true => format!(
+            "network_backend = 'cni'\ncni_plugin_dirs = ['{shown}/plugins', '/usr/lib/cni']\n\
+             default_network = 'red'"
+        ),
+        false => {
+            format!("netavark_plugin_dirs = ['{shown}/plugins']\nfirewall_driver = 'none'")
+        }
+    };
     let config = format!(
-        "[network]\nnetwork_backend = 'cni'\ncni_plugin_dirs = ['{shown}/plugins', '/usr/lib/cni']\n\
-         network_config_dir = '{shown}/net.d'\ndefault_network = 'red'\n\
+        "[network]\nnetwork_config_dir = '{shown}/net.d'\n{backend}\n\
          [engine]\ncgroup_manager = 'cgroupfs'\nevents_logger = 'none'\nruntime = 'crun'\n\
          lock_type = 'file'\ntmp_dir = '{shown}/tmp'\n"
     );
