@@ -189,9 +189,9 @@ install: built install-tools
 	    $(DESTDIR)$(PREFIX)/lib/cni $(DESTDIR)$(PREFIX)/lib/netavark \
 	    $(DESTDIR)$(NM_DIR) \
 	    $(DESTDIR)$(PREFIX)/share/doc/ringway
-	install -m 755 $(BUILT)/ringway $(BUILT)/ringwayd $(DESTDIR)$(PREFIX)/bin
-	install -m 755 $(BUILT)/ringway-networks $(DESTDIR)$(PREFIX)/lib/cni/ringway
-	ln -sfr $(DESTDIR)$(PREFIX)/lib/cni/ringway $(DESTDIR)$(PREFIX)/lib/netavark/ringway
+	install -m 755 $(BUILT)/ringway $(BUILT)/ringwayd $(BUILT)/ringway-networks $(DESTDIR)$(PREFIX)/bin
+	for dir in cni netavark; do \
+	    ln -sfr $(DESTDIR)$(PREFIX)/bin/ringway-networks $(DESTDIR)$(PREFIX)/lib/$$dir/ringway || exit 1; done
 	install -m 644 dist/networkd/10-ringway.network $(DESTDIR)$(PREFIX)/lib/systemd/network
 	install -m 644 dist/NetworkManager/10-ringway.conf $(DESTDIR)$(NM_DIR)
 	install -m 644 $(BUILT)/libringway_preload.so $(BUILT)/libnetmap.so \
@@ -238,7 +238,7 @@ built:
 DOCUMENTS = LICENSE README.md CHANGELOG.md ARCHITECTURE.md $(wildcard docs/*.md docs/guide/*.md docs/decisions/*.md \
     examples/*/*)
 EXAMPLE_DIRS = $(patsubst %/,%,$(wildcard examples/*/))
-INSTALLED = bin/ringway bin/ringwayd lib/systemd/system/ringwayd.service \
+INSTALLED = bin/ringway bin/ringwayd bin/ringway-networks lib/systemd/system/ringwayd.service \
     lib/systemd/system/ringwayd.socket share/doc/ringway/ringwayd.toml \
     lib/cni/ringway lib/netavark/ringway lib/systemd/network/10-ringway.network \
     lib/libringway_preload.so lib/libringway_netmap.so lib/libnetmap.so lib/libnetmap.a \

@@ -28,6 +28,9 @@ struct World<'a> {
     here: Netns,
 }
 
+/// A change, what takes it back, and what CHECK says of it.
+type Step<'a> = (&'a dyn Fn(), &'a dyn Fn(), &'a str);
+
 /// What the plugin answers: JSON, or nothing; and what it notes.
 type Answer = Result<(Value, String), Value>;
 
@@ -292,7 +295,7 @@ fn check_finds_what_has_changed() {
         };
         let mac = added["interfaces"][2]["mac"].as_str().unwrap();
         let run = |netns: &Netns, line: &str| drop(netns.run(line));
-        let steps: [(&dyn Fn(), &dyn Fn(), &str); 9] = [
+        let steps: [Step<'_>; 9] = [
             (
                 &|| run(&a, "ip addr del 10.9.0.2/24 dev eth0"),
                 &|| {
@@ -460,7 +463,7 @@ fn a_daemon_that_was_killed_has_the_containers_again() {
             let back = ports.iter().filter(|(_, mode)| !mode.contains("not back yet"));
             if back.count() == 3 { Ok(()) } else { Err(format!("{ports:?}")) }
         });
-        // The one that ended meanwhile is waited for, until a second DEL.
+        // The container that ended meanwhile is waited for, until a second DEL.
         assert_eq!(ports(&control).len(), 4);
         world.del(&c, &config);
         assert_eq!(ports(&control).len(), 3);

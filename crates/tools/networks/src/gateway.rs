@@ -23,7 +23,7 @@ pub struct Gateway<'a> {
 }
 
 impl Gateway<'_> {
-    /// Makes it, or completes the one that is there.
+    /// Makes it, or completes it if it is there.
     pub fn ensure(
         &self,
         netlink: &Netlink,
@@ -105,7 +105,7 @@ pub fn remove_if_unused(
     }
 }
 
-/// Whether it is the attached end of a container of the network. One that is just being made has no alias.
+/// Whether it is the attached end of a container of the network. While it is made it has no alias.
 fn is_containers(link: &Link, network: &str, prefix: &str) -> bool {
     link.alias.starts_with(prefix)
         || link.alias.is_empty() && link.name.starts_with(&names::container_prefix(network))

@@ -1,5 +1,5 @@
 //! Networks of containers on Ringway's switches, for the runtimes that have one of two interfaces to plugins:
-//! CNI (containerd, CRI-O, podman up to version 4) and netavark (podman from 4.5 on).
+//! CNI (containerd, CRI-O, podman 4) and netavark (later podman).
 //!
 //! A container's interface is one end of a veth pair. The other end is attached to a switch of the system
 //! daemon, in the network namespace where the runtime calls the plugin, so frames between containers pass in

@@ -37,7 +37,7 @@ impl Lock {
                     file => file?,
                 };
                 flock(&file, FlockOperation::LockExclusive)?;
-                // The lock that counts is the one that is still there when it is held.
+                // It counts only if its file is still there when it is held.
                 let held = file.metadata()?;
                 let is_same =
                     |there: &fs::Metadata| (there.dev(), there.ino()) == (held.dev(), held.ino());

@@ -16,8 +16,8 @@ use serde_json::Value;
 
 const ABOUT: &str = "\
 A plugin that joins containers to Ringway's switches. Runtimes call it:
-  by CNI (containerd, CRI-O, podman up to version 4), with CNI_COMMAND in the environment
-  by netavark (podman from 4.5 on), as `ringway create|setup NETNS|teardown NETNS|info`
+  by CNI (containerd, CRI-O, podman 4), with CNI_COMMAND in the environment
+  by netavark (later podman), as `ringway create|setup NETNS|teardown NETNS|info`
 The guide to containers says how a network is set up.";
 
 fn main() -> ExitCode {
