@@ -5,6 +5,7 @@ use std::{
     fs,
     io::{Read, Write},
     net::{TcpListener, TcpStream},
+    os::unix::fs::PermissionsExt,
     path::PathBuf,
     process::Stdio,
     time::Duration,
@@ -21,6 +22,21 @@ const LIMIT: Duration = Duration::from_secs(60);
 const HANGS: Duration = Duration::from_secs(300);
 /// Debian's containernetworking-plugins.
 const PLUGINS: &str = "/usr/lib/cni";
+
+/// An IPAM plugin that knows version 1.1.0, which Debian 12's do not, and has no GC, as host-local. It keeps a file
+/// for each interface that has an address.
+const IPAM: &str = r#"#!/bin/sh
+set -eu
+cd "$(dirname "$0")/given"
+case $CNI_COMMAND in
+VERSION) echo '{"cniVersion": "1.1.0", "supportedVersions": ["1.0.0", "1.1.0"]}' ;;
+ADD)
+    touch "$CNI_CONTAINERID.$CNI_IFNAME"
+    echo "{\"cniVersion\": \"1.1.0\", \"ips\": [{\"address\": \"10.9.0.$(($(ls | wc -l) + 1))/24\"}]}" ;;
+DEL) rm -f "$CNI_CONTAINERID.$CNI_IFNAME" ;;
+GC | STATUS) touch "../$CNI_COMMAND" ;;
+esac
+"#;
 
 /// The daemon's host, in which the runtime calls the plugin.
 struct World<'a> {
@@ -88,7 +104,8 @@ impl<'a> World<'a> {
     }
 
     fn cni(&self, command: &str, container: Option<(&str, &str)>, config: &Value) -> Answer {
-        let mut environment = vec![("CNI_COMMAND", command), ("CNI_PATH", PLUGINS)];
+        let path = format!("{PLUGINS}:{}", self.home.path().join("plugins").display());
+        let mut environment = vec![("CNI_COMMAND", command), ("CNI_PATH", &*path)];
         if let Some((id, netns)) = container {
             environment.extend([("CNI_CONTAINERID", id), ("CNI_IFNAME", "eth0")]);
             environment.push(("CNI_NETNS", netns));
@@ -489,8 +506,24 @@ fn gc_removes_what_is_not_valid() {
         let _daemon = world.daemon();
         let control = Control::connect_running().unwrap();
         let [a, b, c, d] = ["rna", "rnb", "rnc", "rnd"].map(Netns::new);
+        let plugins = home.path().join("plugins");
+        fs::create_dir_all(plugins.join("given")).unwrap();
+        fs::write(plugins.join("files"), IPAM).unwrap();
+        fs::set_permissions(plugins.join("files"), fs::Permissions::from_mode(0o755)).unwrap();
+        let given = || {
+            let files = fs::read_dir(plugins.join("given")).unwrap().flatten();
+            let mut names: Vec<_> =
+                files.map(|file| file.file_name().into_string().unwrap()).collect();
+            names.sort();
+            names
+        };
         // Two networks on one switch: what is another one's stays.
-        let red = world.network("red", json!({"switch": "vale5", "vlan": 1}));
+        let red = world.network(
+            "red",
+            json!({
+                "cniVersion": "1.1.0", "switch": "vale5", "vlan": 1, "ipam": {"type": "files"},
+            }),
+        );
         let blue = world.network(
             "blue",
             json!({"switch": "vale5", "vlan": 2, "ipam": {}, "isDefaultGateway": false}),
@@ -499,6 +532,7 @@ fn gc_removes_what_is_not_valid() {
         world.add(&b, &red);
         world.add(&c, &red);
         let other = world.add(&d, &blue);
+        let c_id = format!("{}.eth0", c.name().unwrap());
         drop(c);
         until("the daemon waits for the container that has gone", || {
             let ports = ports(&control);
@@ -513,6 +547,14 @@ fn gc_removes_what_is_not_valid() {
         });
         world.cni("GC", None, &with(&red, valid)).unwrap();
         assert!(!b.run("ip -o link").contains("eth0"));
+        // The id of the container whose namespace has gone is known to the IPAM plugin's GC alone.
+        let id = |container: &Netns| format!("{}.eth0", container.name().unwrap());
+        let mut left = vec![id(&a), c_id];
+        left.sort();
+        assert_eq!(given(), left);
+        assert!(plugins.join("GC").exists());
+        world.cni("STATUS", None, &red).unwrap();
+        assert!(plugins.join("STATUS").exists());
         world.check(&d, &blue, &other).unwrap();
         world.check(&a, &red, &kept).unwrap();
         // The two containers, and the gateway of one.

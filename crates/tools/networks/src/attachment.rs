@@ -238,20 +238,25 @@ impl Gateway<'_> {
 }
 
 /// Removes all interfaces of a network's containers but those that are `valid`, also from the switch where
-/// their interfaces have gone.
+/// their interfaces have gone. `removed` gets the container and the interface of each, where the alias says it.
 pub fn collect(
     netlink: &Netlink,
     daemon: &Daemon,
     network: &str,
     valid: &[Attachment<'_>],
+    removed: &mut Vec<(String, String)>,
 ) -> Result<(), Error> {
     let valid: Vec<String> = valid.iter().map(Attachment::port).collect();
     let prefix = names::alias_prefix(network);
     let links = link::links(netlink).map_err(Error::link("interfaces"))?;
     let mut result = Ok(());
-    for link in links.iter().filter(|link| link.alias.starts_with(&prefix)) {
+    for link in &links {
+        let Some(whose) = link.alias.strip_prefix(&prefix) else { continue };
         if !valid.contains(&link.name) {
             result = result.and(remove_port(netlink, Some(daemon), &link.name, &link.alias));
+            let parts = whose.split_once(' ');
+            removed
+                .extend(parts.map(|(container, interface)| (container.into(), interface.into())));
         }
     }
     // With its namespace, a container's interface goes by itself; the switch waits for another one then.

@@ -59,6 +59,12 @@ impl<'a> Ipam<'a> {
         self.call("DEL", self.config).map(drop)
     }
 
+    /// The same for another container than the one that this plugin is called for.
+    pub fn del_of(&self, container: &str, interface: &str) -> Result<(), Error> {
+        let whose = [("CNI_CONTAINERID", container), ("CNI_IFNAME", interface), ("CNI_NETNS", "")];
+        self.call_with("DEL", self.config, &whose).map(drop)
+    }
+
     /// Whether they are the container's.
     pub fn check(&self) -> Result<(), Error> {
         self.call("CHECK", self.config).map(drop)
@@ -77,9 +83,22 @@ impl<'a> Ipam<'a> {
     }
 
     fn call(&self, command: &str, input: &[u8]) -> Result<Vec<u8>, Error> {
+        self.call_with(command, input, &[])
+    }
+
+    fn call_with(
+        &self,
+        command: &str,
+        input: &[u8],
+        variables: &[(&str, &str)],
+    ) -> Result<Vec<u8>, Error> {
         let run = || -> io::Result<_> {
             let mut program = Command::new(&self.program);
-            program.env("CNI_COMMAND", command).stdin(Stdio::piped()).stdout(Stdio::piped());
+            program
+                .env("CNI_COMMAND", command)
+                .envs(variables.iter().copied())
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped());
             let mut process = program.spawn()?;
             if let Some(mut stdin) = process.stdin.take() {
                 match stdin.write_all(input) {

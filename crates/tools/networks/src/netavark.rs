@@ -33,6 +33,8 @@ struct Network {
     name: String,
     #[serde(default)]
     internal: bool,
+    #[serde(default)]
+    ipv6_enabled: bool,
     network_interface: Option<String>,
     options: Option<BTreeMap<String, String>>,
     ipam_options: Option<BTreeMap<String, String>>,
@@ -153,7 +155,12 @@ fn create(input: &[u8]) -> Result<Value, Error> {
         let own = gateway::in_subnet(*subnet, *gateway)?;
         all["subnets"][at]["gateway"] = own.addr().to_string().into();
     }
-    all["ipv6_enabled"] = subnets.iter().any(|subnet| subnet.subnet.addr().is_ipv6()).into();
+    let has_v6 = subnets.iter().any(|subnet| subnet.subnet.addr().is_ipv6());
+    if network.ipv6_enabled && !has_v6 && driver != "none" {
+        let problem = "a network with IPv6 needs a subnet of it";
+        return Err(Error::new(Kind::Config, problem, "give one, as --subnet fd00:1:2:3::/64"));
+    }
+    all["ipv6_enabled"] = has_v6.into();
     all["ipam_options"] = json!(ipam);
     all["network_interface"] = interface.into();
     // Nothing answers to names on such a network.
@@ -401,6 +408,7 @@ mod tests {
             (json!({"ipam_options": {"driver": "none"}}), "--subnet"),
             (json!({"subnets": [{"subnet": "10.8.0.1/24"}]}), "write 10.8.0.0/24"),
             (json!({"subnets": [{"subnet": "10.8.0.0/24", "gateway": "10.9.0.1"}]}), "10.9.0.1"),
+            (json!({"ipv6_enabled": true}), "--subnet fd00"),
             (json!({"network_interface": "a/b"}), "\"a/b\""),
             (json!({"name": "a b"}), "\"a b\""),
         ] {

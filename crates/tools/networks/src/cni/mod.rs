@@ -238,9 +238,17 @@ impl Plugin<'_> {
             interface: &valid.interface,
         });
         let valid: Vec<_> = valid.collect();
-        let collected = attachment::collect(&netlink()?, &daemon, &config.name, &valid);
-        let ipam = self.ipam()?;
-        collected.and(ipam.map_or(Ok(()), |ipam| ipam.call_if_known(Command::Gc.name())))
+        let mut removed = Vec::new();
+        let mut result =
+            attachment::collect(&netlink()?, &daemon, &config.name, &valid, &mut removed);
+        if let Some(ipam) = self.ipam()? {
+            // Not all of these plugins know GC.
+            for (container, interface) in &removed {
+                result = result.and(ipam.del_of(container, interface));
+            }
+            result = result.and(ipam.call_if_known(Command::Gc.name()));
+        }
+        result
     }
 
     fn status(&self) -> Result<(), Error> {
