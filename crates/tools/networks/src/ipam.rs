@@ -59,7 +59,7 @@ impl<'a> Ipam<'a> {
         self.call("DEL", self.config).map(drop)
     }
 
-    /// The same for another container than the one that this plugin is called for.
+    /// The same for another container than that of this call.
     pub fn del_of(&self, container: &str, interface: &str) -> Result<(), Error> {
         let whose = [("CNI_CONTAINERID", container), ("CNI_IFNAME", interface), ("CNI_NETNS", "")];
         self.call_with("DEL", self.config, &whose).map(drop)
