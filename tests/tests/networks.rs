@@ -141,7 +141,9 @@ impl<'a> World<'a> {
         let all = self.here.run("ip -o link show");
         let names = all.lines().filter_map(|line| line.split(": ").nth(1));
         let names = names.map(|name| name.split('@').next().unwrap().to_owned());
-        names.filter(|name| name.starts_with("rw")).collect()
+        let is_own =
+            |name: &String| ["rwc", "rwh", "rwg-"].iter().any(|part| name.starts_with(part));
+        names.filter(is_own).collect()
     }
 
     fn assert_nothing_left(&self, control: &Control) {
@@ -635,6 +637,39 @@ fn containers_come_and_go_at_once() {
                 });
             }
         });
+        world.assert_nothing_left(&control);
+    });
+}
+
+/// At the worst moment: the interface is on the switch, and addresses are asked for.
+#[test]
+fn what_a_plugin_leaves_that_is_killed_goes_with_del() {
+    const TEST: &str = "what_a_plugin_leaves_that_is_killed_goes_with_del";
+    if cannot_run(TEST) {
+        return;
+    }
+    isolated_with_system(TEST, HANGS, |home| {
+        let world = World::new(home);
+        let _daemon = world.daemon();
+        let control = Control::connect_running().unwrap();
+        let a = Netns::new("rna");
+        let plugins = home.path().join("plugins");
+        fs::create_dir(&plugins).unwrap();
+        let killer = "#!/bin/sh\n[ $CNI_COMMAND != ADD ] || kill -9 $PPID\n";
+        fs::write(plugins.join("killer"), killer).unwrap();
+        fs::set_permissions(plugins.join("killer"), fs::Permissions::from_mode(0o755)).unwrap();
+        let config = world.network("red", json!({"ipam": {"type": "killer"}}));
+        let (id, path) = place(&a);
+        assert_eq!(world.cni("ADD", Some((id, &path)), &config), Err(Value::Null));
+        assert_eq!((world.links().len(), ports(&control).len()), (1, 1));
+        world.del(&a, &config);
+        world.assert_nothing_left(&control);
+        assert!(!a.run("ip -o link").contains("eth0"));
+        // And it can be added again.
+        let config = world.network("red", json!({}));
+        world.add(&a, &config);
+        a.ping("-c 2 -i 0.05 -w 30 10.9.0.1");
+        world.del(&a, &config);
         world.assert_nothing_left(&control);
     });
 }
