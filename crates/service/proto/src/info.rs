@@ -95,6 +95,8 @@ pub struct BridgePortInfo {
     pub loops_with: Option<String>,
     /// For interfaces: the mode, and why a better one was refused. For ports that are not there: why.
     pub mode: Option<String>,
+    /// It is not there: it is to come back, or no program has opened it yet.
+    pub absent: bool,
     /// The user whose it is.
     pub uid: u32,
     /// For interfaces and persistent ports: how they were attached, or are to be.

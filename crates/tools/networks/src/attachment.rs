@@ -264,7 +264,7 @@ pub fn collect(
     for (_, info) in daemon.ports()? {
         let port = switch::half(&info.name);
         let is_here = links.iter().any(|link| link.name == port);
-        let is_left = port.starts_with(&of_network) && switch::is_waited_for(&info) && !is_here;
+        let is_left = port.starts_with(&of_network) && info.absent && !is_here;
         if is_left && !valid.iter().any(|name| name == port) {
             result = result.and(daemon.detach(port));
         }

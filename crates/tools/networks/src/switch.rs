@@ -108,7 +108,7 @@ impl Daemon {
         if switch != place.switch {
             return differs(format!("{port} is on {switch}, not on {}", place.switch));
         }
-        if is_waited_for(&info) {
+        if info.absent {
             return differs(format!("{port} is {}", info.mode.unwrap_or_default()));
         }
         if info.vlan != place.vlan() {
@@ -123,11 +123,6 @@ impl Daemon {
         }
         Ok(())
     }
-}
-
-/// Whether its interface has gone, and has its place again if it comes back.
-pub fn is_waited_for(info: &BridgePortInfo) -> bool {
-    info.mode.as_deref().is_some_and(|mode| mode.starts_with("not back yet"))
 }
 
 /// The port's own name, without the switch.
