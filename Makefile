@@ -220,6 +220,10 @@ install: built install-tools
 	sed 's|@PREFIX@|$(PREFIX)|' dist/ringwayd.service \
 	    > $(DESTDIR)$(PREFIX)/lib/systemd/system/ringwayd.service
 	install -m 644 dist/ringwayd.socket $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed 's|@PREFIX@|$(PREFIX)|' dist/ringway-metrics.service \
+	    > $(DESTDIR)$(PREFIX)/lib/systemd/system/ringway-metrics.service
+	install -d $(DESTDIR)$(PREFIX)/lib/ringway/metrics
+	install -m 644 dist/metrics/* $(DESTDIR)$(PREFIX)/lib/ringway/metrics
 
 install-tools:
 	install -d $(DESTDIR)$(TOOL_DIR) $(DESTDIR)$(TOOL_MAN)
@@ -240,13 +244,13 @@ DOCUMENTS = LICENSE README.md CHANGELOG.md ARCHITECTURE.md $(wildcard docs/*.md 
 EXAMPLE_DIRS = $(patsubst %/,%,$(wildcard examples/*/))
 INSTALLED = bin/ringway bin/ringwayd bin/ringway-networks lib/systemd/system/ringwayd.service \
     lib/systemd/system/ringwayd.socket share/doc/ringway/ringwayd.toml \
-    lib/cni/ringway lib/netavark/ringway lib/systemd/network/10-ringway.network \
+    lib/cni/ringway lib/netavark/ringway lib/systemd/network/10-ringway.network lib/systemd/system/ringway-metrics.service \
     lib/libringway_preload.so lib/libringway_netmap.so lib/libnetmap.so lib/libnetmap.a \
     lib/libpfring.so lib/libusdpaa.so lib/libusdpaa.a lib/ringway/libringway_pcap.so lib/ringway/libpcap.so.0.8 \
     $(addprefix share/doc/ringway/,$(DOCUMENTS)) \
     $(wildcard include/*.h include/net/*.h include/linux/*.h include/pf_ring/lib/*.h \
     include/usdpaa/*.h include/usdpaa/internal/*.h include/usdpaa/flib/*.h) \
-    $(patsubst dist/%,lib/ringway/%,$(wildcard dist/usdpaa/*)) \
+    $(patsubst dist/%,lib/ringway/%,$(wildcard dist/usdpaa/* dist/metrics/*)) \
     $(patsubst man/%,share/man/man1/%,$(wildcard man/*.1)) \
     $(patsubst man/%,share/man/man7/%,$(wildcard man/*.7)) \
     $(patsubst man/%,share/man/man8/%,$(wildcard man/*.8))
@@ -255,7 +259,7 @@ uninstall:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,$(INSTALLED)) $(DESTDIR)$(NM_DIR)/10-ringway.conf \
 	    $(addprefix $(DESTDIR)$(TOOL_DIR)/,$(TOOL_NAMES)) \
 	    $(addprefix $(DESTDIR)$(TOOL_MAN)/,$(TOOL_PAGES))
-	for dir in include/net include/linux include/pf_ring/lib include/pf_ring include/usdpaa/internal include/usdpaa/flib include/usdpaa lib/ringway/usdpaa \
+	for dir in include/net include/linux include/pf_ring/lib include/pf_ring include/usdpaa/internal include/usdpaa/flib include/usdpaa lib/ringway/usdpaa lib/ringway/metrics \
 	    share/doc/ringway/docs/guide share/doc/ringway/docs/decisions share/doc/ringway/docs $(addprefix share/doc/ringway/,$(EXAMPLE_DIRS)) \
 	    share/doc/ringway/examples share/doc/ringway lib/ringway/netmap-tools/man/man8 lib/ringway/netmap-tools/man \
 	    lib/ringway/netmap-tools lib/ringway lib/cni lib/netavark lib/systemd/network; do \

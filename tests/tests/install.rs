@@ -93,6 +93,8 @@ fn what_is_installed_can_be_taken_away() {
             "share/doc/ringway/LICENSE",
             "share/doc/ringway/README.md",
             "share/doc/ringway/docs/guide/switching.md",
+            "lib/ringway/metrics/alerts.yml",
+            "lib/ringway/metrics/dashboard.json",
             "share/doc/ringway/examples/c/hello.c",
         ] {
             assert!(prefix.join(file).is_file(), "{file}");
@@ -105,6 +107,10 @@ fn what_is_installed_can_be_taken_away() {
         );
         let unit = fs::read_to_string(prefix.join("lib/systemd/system/ringwayd.service")).unwrap();
         assert!(unit.contains("ExecStart=/usr/local/bin/ringwayd\n"), "{unit}");
+        let unit = prefix.join("lib/systemd/system/ringway-metrics.service");
+        let unit = fs::read_to_string(unit).unwrap();
+        assert!(unit.contains("ExecStart=/usr/local/bin/ringway metrics"), "{unit}");
+        assert!(!unit.contains("@PREFIX@"), "{unit}");
         let mut run = home.command(prefix.join("bin/ringway"));
         run.args(["run", "--", "sh", "-c", "echo $LD_PRELOAD"]);
         let preloaded = String::from_utf8(run.output().unwrap().stdout).unwrap();

@@ -36,12 +36,22 @@ cp "$2/ringwayd.socket" /run/units
 : > /mnt/ringwayd.toml
 printf '[Unit]\nStartLimitIntervalSec=0\n[Service]\nWatchdogSec=5\nExecStart=\nExecStart=/mnt/bin/ringwayd --config /mnt/ringwayd.toml\n' \
     > /run/units/ringwayd.service.d/test.conf
+sed 's|@PREFIX@|/mnt|' "$2/ringway-metrics.service" > /run/units/ringway-metrics.service
 for target in default basic sysinit sockets shutdown multi-user; do
     printf '[Unit]\nDescription=%s\nDefaultDependencies=no\n' $target > /run/units/$target.target
 done
 export container=docker SYSTEMD_UNIT_PATH=/run/units SYSTEMD_LOG_TARGET=console
 exec /lib/systemd/systemd --system --unit=default.target --show-status=0
 "#;
+
+/// What a scraper gets.
+const SCRAPE: &str = r#"python3 -c "
+import socket
+scraper = socket.socket(socket.AF_UNIX)
+scraper.connect('/run/ringway-metrics/metrics.sock')
+scraper.sendall(b'GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n')
+print(scraper.makefile().read())
+""#;
 
 /// A control group for the machine's processes, which goes with it.
 struct Group(PathBuf);
@@ -224,6 +234,13 @@ fn the_unit_serves_and_comes_back() {
         _ => Ok(()),
     });
     machine.say("ringway switch new vale0 && ringway switch attach vale0 w0");
+    // Another unit serves what the daemon counts.
+    machine.say("systemctl start ringway-metrics.service");
+    until("metrics are served", || match machine.run(SCRAPE) {
+        output if text(&output).contains("\nringway_up 1\n") => Ok(()),
+        output => Err(text(&output)),
+    });
+    machine.say("systemctl stop ringway-metrics.service && test ! -e /run/ringway-metrics");
 
     // Stopped: the socket stays, and the next client starts the daemon.
     machine.say("systemctl stop ringwayd.service && ringway switch new vale3");

@@ -2,8 +2,8 @@
 
 use ringway_ipc::{Answer, Page};
 use ringway_proto::{
-    AddressInfo, BridgeInfo, Connector, DeviceCounter, Flow, Forwarding, Mac, NameConflict,
-    PortInfo, PortSettings, PortShape, RegionInfo, RegionPosition, Request, RingInfo,
+    AddressInfo, BridgeInfo, Connector, DaemonInfo, DeviceCounter, Flow, Forwarding, Mac,
+    NameConflict, PortInfo, PortSettings, PortShape, RegionInfo, RegionPosition, Request, RingInfo,
     RingSelection, RxSelector, Steered, SwitchPosition,
 };
 use rustix::fd::BorrowedFd;
@@ -78,6 +78,15 @@ impl Control {
     /// told of all, other users of those that they asked for, and of those that are theirs.
     pub fn name_conflicts(&self) -> Result<Vec<NameConflict>, Error> {
         self.call(Request::NameConflicts)
+    }
+
+    /// What the daemon says of itself, and how long it takes for requests.
+    ///
+    /// # Errors
+    ///
+    /// [`Cause::Unsupported`](crate::Cause::Unsupported) if a registry of this process answers.
+    pub fn daemon(&self) -> Result<DaemonInfo, Error> {
+        self.call(Request::Daemon)
     }
 
     /// The addresses that a switch knows, in no order.

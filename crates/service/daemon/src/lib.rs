@@ -38,6 +38,7 @@ mod peer;
 mod place;
 mod policy;
 mod ready;
+mod request_times;
 mod reservations;
 mod server;
 mod service_manager;

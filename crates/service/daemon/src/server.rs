@@ -26,6 +26,7 @@ use crate::{
     peer::User,
     policy::{Policy, Rules},
     ready::{For, Ready},
+    request_times::RequestTimes,
     service_manager::ServiceManager,
     state::StateFile,
     workers::{Waiter, Workers},
@@ -114,6 +115,8 @@ pub struct Server {
     queued: Vec<(Subject, u64)>,
     /// Work that is going on.
     working: usize,
+    /// How long requests took.
+    request_times: RequestTimes,
 }
 
 impl Server {
@@ -139,6 +142,7 @@ impl Server {
         }
         let Policy { rules, settings } = policy;
         let accounts = settings.accounts.clone();
+        let request_times = RequestTimes::new(settings.memory_per_user);
         let mut registry = Registry::new(settings);
         registry.deferred().defer_closings();
         let janitor = Arc::new(Notes::new(launcher.clone()));
@@ -176,6 +180,7 @@ impl Server {
             workers,
             queued: Vec::new(),
             working: 0,
+            request_times,
         })
     }
 

@@ -1,9 +1,9 @@
 //! What a client expects to be answered with.
 
 use ringway_proto::{
-    AddressInfo, BridgeInfo, DeviceCounter, Grant, MirrorGrant, NameConflict, Parameters, Pools,
-    PortGeometry, PortInfo, PortShape, RegionInfo, RegionPosition, Reply, RingInfo, Steered,
-    SwitchPosition,
+    AddressInfo, BridgeInfo, DaemonInfo, DeviceCounter, Grant, MirrorGrant, NameConflict,
+    Parameters, Pools, PortGeometry, PortInfo, PortShape, RegionInfo, RegionPosition, Reply,
+    RingInfo, Steered, SwitchPosition,
 };
 use serde::Deserialize;
 
@@ -90,6 +90,7 @@ answers! {
         Reply::SwitchAddresses { addresses: items, next } => Page { items, next };
     17 Page<DeviceCounter, u32>:
         Reply::DeviceCounters { counters: items, next } => Page { items, next };
+    18 DaemonInfo: Reply::Daemon(info) => info;
 }
 
 #[cfg(test)]
@@ -134,6 +135,7 @@ mod tests {
             Reply::NameConflicts(Vec::new()),
             Reply::SwitchAddresses { addresses: Vec::new(), next: None },
             Reply::DeviceCounters { counters: Vec::new(), next: None },
+            Reply::Daemon(DaemonInfo::default()),
         ]
     }
 
@@ -168,6 +170,7 @@ mod tests {
             taken::<Vec<NameConflict>>,
             taken::<Page<AddressInfo, u32>>,
             taken::<Page<DeviceCounter, u32>>,
+            taken::<DaemonInfo>,
         ];
         for (variant, reply) in replies().iter().enumerate() {
             let takers: Vec<u32> = types.iter().filter_map(|taken| taken(reply)).collect();

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    daemon::Durations,
     grant::PortKind,
     nic_mode::NicMode,
     switch::{Declared, Forwarding, Lossless, PortTotals, RateLimit, SourceAddresses, Vlan},
@@ -23,6 +24,8 @@ pub struct RegionInfo {
     pub bufs: u32,
     /// Buffers that no ring and no program has.
     pub free_bufs: u32,
+    /// Bytes of rings and buffers that ports ask for at once: what counts for `memory_per_user`.
+    pub asked: u64,
 }
 
 /// Where a region is among all of them.
@@ -49,6 +52,8 @@ pub struct BridgeInfo {
     pub declared: Declared,
     /// Each program's port that joins it may send with one source address only.
     pub one_address: bool,
+    /// How long rounds of its worker took in which there was work, over all ports: of one round in 64.
+    pub rounds: Durations,
 }
 
 /// How an interface is attached to a bridge.

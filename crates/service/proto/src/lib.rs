@@ -7,6 +7,7 @@
 #![deny(missing_docs)]
 
 mod action;
+mod daemon;
 mod error;
 mod filter;
 mod grant;
@@ -23,6 +24,7 @@ mod switch;
 mod transport;
 
 pub use action::Action;
+pub use daemon::{DaemonInfo, Durations};
 pub use error::{Cause, Error, Refusal, Refusals, Result};
 pub use filter::{Filter, RxSelector};
 pub use grant::{FdIndex, Grant, MirrorGrant, MirrorMemory, PortKind, RingBackend, RingGrant};

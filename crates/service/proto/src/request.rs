@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     action::Action,
+    daemon::DaemonInfo,
     filter::{Filter, RxSelector},
     grant::{Grant, MirrorGrant},
     info::{
@@ -167,6 +168,8 @@ pub enum Request {
         /// Addresses that were added, too.
         added: bool,
     },
+    /// What is the daemon, and how long does it take?
+    Daemon,
 }
 
 impl Request {
@@ -208,6 +211,7 @@ impl Request {
             | Request::DeviceCounters { .. }
             | Request::Regions { .. }
             | Request::Parameters
+            | Request::Daemon
             | Request::NameConflicts => "",
         }
     }
@@ -288,4 +292,6 @@ pub enum Reply {
         /// Where the next page begins, if there is one.
         next: Option<u32>,
     },
+    /// The daemon.
+    Daemon(DaemonInfo),
 }

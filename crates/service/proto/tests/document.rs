@@ -5,8 +5,8 @@ use std::{fs, path::Path};
 
 use ringway_abi::Dir;
 use ringway_proto::{
-    Cause, Error, Forwarding, Grant, Layout, NicMode, Options, Parameters, Polling, Pools,
-    PortGeometry, PortKind, PortSettings, PortShape, Refusal, Refusals, RegionPosition,
+    Cause, DaemonInfo, Error, Forwarding, Grant, Layout, NicMode, Options, Parameters, Polling,
+    Pools, PortGeometry, PortKind, PortSettings, PortShape, Refusal, Refusals, RegionPosition,
     Registration, Reply, Request, RingBackend, RingGrant, RingSelection, RxSelector, Steered,
     SwitchPosition,
 };
@@ -109,6 +109,7 @@ fn requests() -> Vec<Request> {
             vlan: None,
             added: false,
         },
+        Request::Daemon,
     ];
     // One that is added here is missing above, and in the document.
     for request in &all {
@@ -148,7 +149,8 @@ fn requests() -> Vec<Request> {
             | Request::SwitchAddressAdd { .. }
             | Request::SwitchAddressDelete { .. }
             | Request::SwitchAddressesFlush { .. }
-            | Request::DeviceCounters { .. } => {}
+            | Request::DeviceCounters { .. }
+            | Request::Daemon => {}
         }
     }
     all
@@ -215,6 +217,7 @@ fn replies() -> Vec<Reply> {
         Reply::NameConflicts(Vec::new()),
         Reply::SwitchAddresses { addresses: Vec::new(), next: None },
         Reply::DeviceCounters { counters: Vec::new(), next: None },
+        Reply::Daemon(DaemonInfo::default()),
     ];
     for reply in &all {
         match reply {
@@ -235,7 +238,8 @@ fn replies() -> Vec<Reply> {
             | Reply::Parameters(_)
             | Reply::NameConflicts(_)
             | Reply::SwitchAddresses { .. }
-            | Reply::DeviceCounters { .. } => {}
+            | Reply::DeviceCounters { .. }
+            | Reply::Daemon(_) => {}
         }
     }
     all

@@ -76,6 +76,8 @@ impl Registry {
                 Err(Error::new(Cause::Unsupported, "a registry has no connections")
                     .remedy("ask its daemon for another one"))
             }
+            Request::Daemon => Err(Error::new(Cause::Unsupported, "a registry is not the daemon")
+                .remedy("ask its daemon")),
             Request::Mirrors { dir, index } => Monitor::grant(self, handle, dir, index),
             Request::Stack => Ok((Reply::Done, vec![host::stack_socket(self, handle)?])),
             Request::PortGeometry { name, mem_id } => {

@@ -46,7 +46,8 @@ pub(crate) fn switch_bytes(switch: &BridgeInfo) -> usize {
         }
         Forwarding::Hash { over, back } => over.iter().chain(back).map(|name| name.len() + 5).sum(),
     };
-    50 + switch.name.len() + forwarding
+    let rounds = switch.rounds.counts.len() * 10;
+    70 + switch.name.len() + forwarding + rounds
 }
 
 /// The same, of one of its ports.

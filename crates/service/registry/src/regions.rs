@@ -25,7 +25,7 @@ pub(crate) const GLOBAL_ID: u16 = 1;
 const BUF_SIZES: RangeInclusive<u32> = 512..=65_536;
 
 /// Bytes of a region in a list, at most.
-const REGION_BYTES: usize = 48;
+const REGION_BYTES: usize = 58;
 
 /// Which region: the global one of a user, or any other by its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -295,6 +295,7 @@ impl Regions {
             bytes: book.region.layout().memsize(),
             bufs: book.region.layout().bufs.total,
             free_bufs: book.free_bufs(),
+            asked: book.charge(),
         };
         let mut all: Vec<_> = self.books.values().map(info).collect();
         all.sort_by_key(|r| (r.uid, r.mem_id));

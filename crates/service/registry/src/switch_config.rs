@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ringway_filter::Program;
 use ringway_proto::{
-    Error, Filter, Lossless, PortDrops, PortSettings, PortTotals, RateLimit, Result,
+    Durations, Error, Filter, Lossless, PortDrops, PortSettings, PortTotals, RateLimit, Result,
     SourceAddresses, Vlan,
 };
 use ringway_vale::{PortConfig, PortFilter};
@@ -104,6 +104,14 @@ pub(crate) fn rate_of(rate: RateLimit) -> ringway_vale::RateLimit {
 pub(crate) fn shown_rate(rate: ringway_vale::RateLimit) -> RateLimit {
     let ringway_vale::RateLimit { bits_per_second, burst_bytes } = rate;
     RateLimit { bits_per_second, burst_bytes }
+}
+
+/// As users see them; what has not happened yet takes no room.
+pub(crate) fn shown_rounds(rounds: &ringway_vale::Rounds) -> Durations {
+    const { assert!(matches!(Durations::BOUNDS, ringway_vale::Rounds::BOUNDS)) }
+    let is_empty = rounds.counts.iter().all(|count| *count == 0);
+    let counts = if is_empty { Vec::new() } else { rounds.counts.into() };
+    Durations { counts, micros: rounds.micros }
 }
 
 /// As users see them.

@@ -17,6 +17,7 @@ use crate::{
     draining::{Draining, Left},
     function::{Forward, Forwarding, Function},
     mailbox::{Command, LearnedPage, Mailbox},
+    rounds::{Rounds, SharedRounds},
     table::{AddressFilter, StaticAddress},
     worker::{Remainder, Worker},
 };
@@ -37,6 +38,7 @@ pub fn confine_workers(confine: fn() -> io::Result<()>) {
 pub struct Bridge {
     mailbox: Arc<Mailbox>,
     casualties: Arc<Casualties>,
+    rounds: Arc<SharedRounds>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -50,7 +52,7 @@ impl Bridge {
     pub fn start_with(name: &str, forwarding: &Forwarding, clock: Clock) -> io::Result<Bridge> {
         let mailbox = Arc::new(Mailbox::new(Doorbell::new()?));
         let worker = Worker::new(mailbox.clone(), forwarding, clock)?;
-        let casualties = worker.casualties();
+        let (casualties, rounds) = (worker.casualties(), worker.rounds());
         let (answer, confined) = mpsc::channel();
         let run = move || {
             ringway_kring::identify_thread();
@@ -64,7 +66,7 @@ impl Bridge {
         };
         let thread = std::thread::Builder::new().name(name.into()).spawn(run)?;
         confined.recv().map_err(io::Error::other)??;
-        Ok(Bridge { mailbox, casualties, thread: Some(thread) })
+        Ok(Bridge { mailbox, casualties, rounds, thread: Some(thread) })
     }
 
     /// From now on `doorbell` is rung when the worker has given up a port, or ends, because of a panic.
@@ -75,6 +77,11 @@ impl Bridge {
     /// What was lost by panics of the worker since the last call.
     pub fn take_lost(&self) -> Lost {
         self.casualties.take()
+    }
+
+    /// How long rounds of the worker took, of one in 64 in which there was work.
+    pub fn rounds(&self) -> Rounds {
+        self.rounds.read()
     }
 
     /// Attaches a port at the first free index. `None` when the bridge is full, or when the

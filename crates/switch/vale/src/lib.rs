@@ -71,6 +71,7 @@ mod mailbox;
 mod offsets;
 mod program_port;
 mod ring_port;
+mod rounds;
 mod rx_side;
 mod sources;
 mod spread;
@@ -92,6 +93,7 @@ pub use function::{Forward, Forwarding, LearningCounters, Mac, Packet, Verdict};
 pub use mailbox::LearnedPage;
 pub use program_port::ProgramPort;
 pub use ring_port::RingPort;
+pub use rounds::Rounds;
 pub use rx_side::RxSide;
 pub use sources::SourceAddresses;
 pub use table::{

@@ -28,6 +28,7 @@ use crate::{
     loop_probe::LoopProbe,
     lossless_queue::{Held, LosslessQueue, Sender, Stall},
     mailbox::Mailbox,
+    rounds::SharedRounds,
     vnet::Converter,
 };
 use ringway_fastpath::FastPath;
@@ -46,7 +47,7 @@ const IDLE_ROUNDS: u32 = 64;
 /// Busy rounds between two updates of the counters that others see.
 const COUNTER_ROUNDS: u32 = 1024;
 
-/// Busy rounds between two looks at the clock: some milliseconds at most.
+/// Busy rounds between two looks at the clock, and two rounds that are measured: some milliseconds at most.
 const CLOCK_ROUNDS: u32 = 64;
 
 /// In epoll, the worker's own doorbell; ports are known by their index.
@@ -56,6 +57,7 @@ const OWN_DOORBELL: u64 = u64::MAX;
 pub struct Worker {
     mailbox: Arc<Mailbox>,
     casualties: Arc<Casualties>,
+    rounds: Arc<SharedRounds>,
     epoll: OwnedFd,
     members: Vec<Option<Box<BridgePort>>>,
     /// Of those that have places.
@@ -106,6 +108,7 @@ impl Worker {
         Ok(Worker {
             mailbox,
             casualties: Arc::default(),
+            rounds: Arc::default(),
             epoll,
             members: Vec::new(),
             counters: Vec::new(),
@@ -139,6 +142,11 @@ impl Worker {
         self.casualties.clone()
     }
 
+    /// Where it says how long its rounds take.
+    pub fn rounds(&self) -> Arc<SharedRounds> {
+        self.rounds.clone()
+    }
+
     /// Until it is told to stop.
     fn serve_all(&mut self) {
         let mut idle_rounds = 0;
@@ -149,6 +157,9 @@ impl Worker {
             }
             if self.round() {
                 idle_rounds = 0;
+                if self.busy_rounds.is_multiple_of(CLOCK_ROUNDS) {
+                    self.measured_round();
+                }
                 continue;
             }
             if idle_rounds == 0 {
@@ -169,6 +180,16 @@ impl Worker {
             if !prepare(&mut Idle(self)).is_ready() {
                 self.sleep();
             }
+        }
+    }
+
+    /// Another round, which is measured if there is work.
+    #[cold]
+    fn measured_round(&mut self) {
+        let fine = self.clock.fine();
+        let begun = fine();
+        if self.round() {
+            self.rounds.add(fine().saturating_sub(begun));
         }
     }
 

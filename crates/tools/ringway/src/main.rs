@@ -35,6 +35,7 @@ mod link;
 mod listening;
 mod losses;
 mod metered;
+mod metrics;
 mod netlink;
 mod opening;
 mod output;
@@ -142,6 +143,8 @@ enum Command {
     Ports(ports::Args),
     /// Show the traffic of ports, switches and rings, live
     Top(top::Args),
+    /// Print or serve what is counted and measured, for Prometheus
+    Metrics(metrics::Args),
     /// Say what works on this machine, what does not, and what to do about it
     Doctor(doctor::Args),
     /// Run a netmap program, unchanged, on Ringway
@@ -172,6 +175,7 @@ fn main() -> ExitCode {
         Command::Steer(args) => steer::run(&args),
         Command::Ports(args) => ports::run(&args),
         Command::Top(args) => top::run(&args),
+        Command::Metrics(args) => metrics::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Run(args) => run::run(&args).map(|never| match never {}),
     };

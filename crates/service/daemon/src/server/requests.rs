@@ -1,5 +1,7 @@
 //! Requests: each goes as far as it can at once, and on when the work that it waits for is done.
 
+use std::time::Instant;
+
 use ringway_ipc::{receive_request, send_reply};
 use ringway_proto::{Error, Reply, Request};
 use ringway_registry::{Caller, Done, Progress, Step, Subject, Work};
@@ -14,12 +16,15 @@ use crate::{
     guard::guarded_in,
     peer::namespace,
     ready::For,
+    request_times::kind,
     workers::{Finished, Waiter},
 };
 
 /// A request that is being answered.
 pub(super) struct Pending {
     request: Request,
+    /// When it came.
+    came: Instant,
     caller: Caller,
     reply_to: OwnedFd,
     progress: Progress,
@@ -64,12 +69,22 @@ impl Server {
                 let caller = self.caller(uid, user.uid(), netns, reservations);
                 let (request, reply_to) = (received.request, received.reply_to);
                 let progress = Progress::default();
-                let pending = Pending { request, caller, reply_to, progress, answer: None };
+                let pending = Pending {
+                    request,
+                    came: Instant::now(),
+                    caller,
+                    reply_to,
+                    progress,
+                    answer: None,
+                };
                 if gone {
                     self.drop_request(pending);
                     self.let_go(key);
                 } else if matches!(pending.request, Request::Barrier) {
                     let answer = self.barrier(key, user);
+                    self.answer(pending, answer);
+                } else if matches!(pending.request, Request::Daemon) {
+                    let answer = Ok((Reply::Daemon(self.request_times.info()), Vec::new()));
                     self.answer(pending, answer);
                 } else {
                     self.advance(key, pending);
@@ -271,6 +286,7 @@ impl Server {
     fn answer(&mut self, pending: Pending, answer: Answer) {
         self.keep_state();
         send_reply(&pending.reply_to, answer);
+        self.request_times.add(kind(&pending.request), pending.came.elapsed());
         self.drop_request(pending);
     }
 

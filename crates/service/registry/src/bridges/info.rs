@@ -13,7 +13,9 @@ use super::{BridgeEntry, BridgePortRef, Bridges, PortEntry};
 use crate::{
     lasting::LastingSettings,
     page::{page, switch_bytes, switch_port_bytes},
-    switch_config::{shown_lossless, shown_rate, shown_sources, shown_totals, shown_vlan},
+    switch_config::{
+        shown_lossless, shown_rate, shown_rounds, shown_sources, shown_totals, shown_vlan,
+    },
 };
 
 /// The first index that no port has: those that are to come back are shown there.
@@ -126,6 +128,7 @@ impl BridgeEntry {
             owner: self.user(),
             declared: self.is_declared(),
             one_address: self.one_address,
+            rounds: shown_rounds(&self.worker.rounds()),
         }
     }
 

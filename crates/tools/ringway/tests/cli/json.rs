@@ -102,6 +102,7 @@ fn every_command_prints_objects() {
     runs.run(plain(), &["top", "--interval", "10ms"]);
     runs.run(plain(), &["filter", "show"]);
     runs.run(plain(), &["action", "show"]);
+    runs.run(plain(), &["metrics"]);
     runs.run(plain(), &["doctor"]);
     let now = runs.changes(plain(), &["switch", "new", "vale1"]);
     assert_eq!((&now["type"], &now["name"]), (&"switch".into(), &"vale1".into()));
