@@ -122,6 +122,8 @@ impl Home {
         command
             .env("PATH", env::join_paths(dirs).expect("no colon in a directory's name"))
             .env("RINGWAY_DIR", self.run())
+            // The events of a daemon elsewhere are not for the machine's user.
+            .env("XDG_STATE_HOME", self.root.join("state"))
             .env_remove("RINGWAY_SOCKET")
             .env_remove("LD_PRELOAD")
             .env_remove("LD_LIBRARY_PATH");

@@ -2,9 +2,9 @@
 
 use ringway_ipc::{Answer, Page};
 use ringway_proto::{
-    AddressInfo, BridgeInfo, Connector, DaemonInfo, DeviceCounter, Flow, Forwarding, Mac,
-    NameConflict, PortInfo, PortSettings, PortShape, RegionInfo, RegionPosition, Request, RingInfo,
-    RingSelection, RxSelector, Steered, SwitchPosition,
+    AddressInfo, BridgeInfo, Connector, DaemonInfo, DeviceCounter, EventPage, Flow, Forwarding,
+    Level, Mac, NameConflict, PortInfo, PortSettings, PortShape, RegionInfo, RegionPosition,
+    Request, RingInfo, RingSelection, RxSelector, Steered, SwitchPosition,
 };
 use rustix::fd::BorrowedFd;
 
@@ -173,6 +173,23 @@ impl Control {
     pub fn steer(&self, interface: &str, queue: u16, flows: &[Flow]) -> Result<Steered, Error> {
         let (interface, flows) = (interface.into(), flows.into());
         self.call(Request::Steer { interface, queue, flows })
+    }
+
+    /// Events of the daemon's log from a number on; 0: the oldest that it has. Root, and the user of a private
+    /// daemon, see all, other users those about themselves. `wait`: until there is one.
+    ///
+    /// A connection that waits so, and has nothing else, does not keep a private daemon running.
+    pub fn events(&self, from: u64, wait: bool) -> Result<EventPage, Error> {
+        self.call(Request::Events { from, wait })
+    }
+
+    /// Has the daemon log what matters as much as `level`, until it ends.
+    ///
+    /// # Errors
+    ///
+    /// [`Cause::Denied`](crate::Cause::Denied) if the user is not root, and the daemon not the user's own.
+    pub fn set_log_level(&self, level: Level) -> Result<(), Error> {
+        self.call(Request::LogLevel(level))
     }
 
     /// A descriptor that hangs up when the daemon ends; `None` for a registry of this process.

@@ -111,10 +111,11 @@ pub use ringway_ipc::{
 pub use ringway_kring::{Armed, Prepared, Sleeper, Sources, Waiter, Woken, prepare};
 pub use ringway_proto::{
     ActionInfo, AddressInfo, AttachmentInfo, BridgeInfo, BridgePortInfo, Cause, Connector,
-    DaemonInfo, Declared, DeviceCounter, Durations, Ebpf, FilterInfo, Forwarding, KernelCounters,
-    Lossless, NameConflict, NicMode, Polling, PortDrops, PortInfo, PortKind, PortSettings,
-    PortShape, RateLimit, RegionInfo, Registration, RingInfo, RingSelection, SourceAddresses,
-    Steered, Timestamps, Transport, Vlan, is_printable, parse_mac, parse_vids, printable,
+    DaemonInfo, Declared, DeviceCounter, Durations, Ebpf, Event, EventKind, EventPage, FilterInfo,
+    Forwarding, KernelCounters, Level, Lossless, NameConflict, NicMode, Polling, PortDrops,
+    PortInfo, PortKind, PortSettings, PortShape, RateLimit, RegionInfo, Registration, RingInfo,
+    RingSelection, SourceAddresses, Steered, Timestamps, Transport, Vlan, is_printable, parse_mac,
+    parse_vids, printable,
 };
 pub use ringway_region::{Recorded, Slot};
 pub use rx::{Forwarded, RxBatch, RxFrame, RxRing};

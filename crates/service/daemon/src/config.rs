@@ -11,6 +11,7 @@ use std::{
 
 use ringway_environment::{has_more_rights, variable};
 use ringway_ipc::{GROUPS, USERS, home_of, id_of};
+use ringway_proto::Level;
 use ringway_region::{LayoutError, Sizes};
 use ringway_registry::{Accounts, DeclaredSwitch, NamePattern, Settings, UidRange};
 use rustix::process::{Resource, getrlimit, getuid};
@@ -90,6 +91,9 @@ pub struct Config {
     /// Descriptors of the daemon that one user takes up at most. Without it: a quarter of those
     /// that the daemon may have.
     pub descriptors_per_user: Option<usize>,
+    /// What is logged: error, warn, info or debug.
+    #[cfg_attr(test, schemars(with = "schema::Level"))]
+    pub log_level: Level,
     /// Pools of each user's global region, from the daemon's start on (S-MEM-6).
     #[cfg_attr(test, schemars(with = "schema::Region"))]
     pub global_region: Sizes,
@@ -141,6 +145,7 @@ impl Default for Config {
             timestamps: settings.timestamps,
             memory_per_user: settings.memory_per_user >> 20,
             descriptors_per_user: None,
+            log_level: Level::Info,
             global_region: settings.global_region,
         }
     }
@@ -180,12 +185,17 @@ impl Error {
 impl Config {
     /// A private daemon's, from the file in the user's configuration directory, if there is one.
     pub fn private() -> Result<Config, Error> {
+        Config::private_file()
+            .map_or_else(|| Ok(Config::default()), |path| Config::private_at(&path))
+    }
+
+    /// Where that file is, if it is there.
+    pub fn private_file() -> Option<PathBuf> {
         let home = home_of(getuid().as_raw(), USERS);
-        let path = match has_more_rights() {
+        match has_more_rights() {
             true => home.map(|home| Path::new(&home).join(".config").join(PRIVATE_NAME)),
             false => private_path(|name| variable(name).map(PathBuf::from)),
-        };
-        path.map_or_else(|| Ok(Config::default()), |path| Config::private_at(&path))
+        }
     }
 
     fn private_at(path: &Path) -> Result<Config, Error> {

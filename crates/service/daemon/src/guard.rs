@@ -7,15 +7,16 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use ringway_proto::{Cause, Error};
+use ringway_proto::{Cause, Error, EventKind};
 use ringway_registry::Registry;
 
-use crate::log::log;
+use crate::log::{Entry, log};
 
 /// Runs `work`. EFAULT if it panics; where it did is in the log, by the hook that prints panics.
 pub fn guarded<T>(what: &str, work: impl FnOnce() -> T) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| {
-        log(format_args!("BUG: the panic above ended {what}; please report it"));
+        let text = format!("BUG: the panic above ended {what}; please report it");
+        log(Entry::error(EventKind::Bug, text));
         Error::new(Cause::System(libc::EFAULT), "the daemon met a bug while it answered this")
             .remedy("close the port and open it again; the daemon's log says where it was")
     })

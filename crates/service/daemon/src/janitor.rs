@@ -22,6 +22,7 @@ use std::{
 
 use ringway_ipc::{receive, send};
 use ringway_nic_setup::{Guard, TcFilter, steer::Plan};
+use ringway_proto::EventKind;
 use ringway_registry::Janitor;
 use rustix::{
     event::{PollFd, PollFlags, poll},
@@ -33,7 +34,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     helper::{Launcher, Part},
-    log::log,
+    log::{Entry, log},
     sys,
 };
 
@@ -81,7 +82,10 @@ impl Told {
         if let Some(socket) = &self.socket {
             match send_note(socket, note, fds) {
                 Err(e) if matches!(e.kind(), BrokenPipe | ConnectionReset) => {
-                    log(format_args!("the janitor has ended; there is another one"));
+                    log(Entry::warn(
+                        EventKind::Process,
+                        "the janitor has ended; there is another one",
+                    ));
                 }
                 result => return result,
             }
@@ -193,7 +197,10 @@ pub fn run(socket: OwnedFd) -> io::Result<()> {
     drop(socket);
     for (plan, netns) in plans.into_values() {
         if let Err(e) = within(netns, || plan.undo().map_err(io::Error::other)) {
-            log(format_args!("cannot undo what was steered: {e}"));
+            log(Entry::error(
+                EventKind::Process,
+                format_args!("cannot undo what was steered: {e}"),
+            ));
         }
     }
     while !filters.is_empty() {
@@ -223,7 +230,8 @@ fn wait(socket: Option<&OwnedFd>, filters: &mut Vec<Kept>) -> io::Result<bool> {
         if let Err(e) = within(netns, || filter.remove())
             && e.raw_os_error() != Some(libc::ENODEV)
         {
-            log(format_args!("cannot remove a filter of a qdisc: {e}"));
+            let text = format!("cannot remove a filter of a qdisc: {e}");
+            log(Entry::error(EventKind::Process, text));
         }
     }
     Ok(spoken)

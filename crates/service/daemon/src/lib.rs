@@ -56,13 +56,13 @@ use std::{
 };
 
 use clap::Parser;
-use ringway_proto::Error as Refusal;
+use ringway_proto::{Error as Refusal, EventKind, Level};
 
 use crate::{
     config::Config,
     helper::Launcher,
     listener::Listener,
-    log::log_lines,
+    log::{Entry, Place, log, log_lines},
     policy::Policy,
     server::{Server, Signals},
     service_manager::ServiceManager,
@@ -94,11 +94,16 @@ struct Args {
         conflicts_with = "config"
     )]
     check: Option<PathBuf>,
+
+    /// What is logged: error, warn, info or debug [default: log_level of the configuration, or info]
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<Level>,
 }
 
 /// The program.
 pub fn main() -> ExitCode {
     sys::return_large_memory();
+    log::begin(service_manager::journal_stream());
     let args = Args::parse();
     match run(args) {
         Ok(()) => ExitCode::SUCCESS,
@@ -123,7 +128,7 @@ fn run(args: Args) -> Result<(), Box<dyn Error>> {
         hangup: Some(sys::as_descriptor(&[libc::SIGHUP])?),
     };
     let mut launcher = None;
-    let (listener, config) = match args.private {
+    let (listener, config) = match args.private.clone() {
         Some(dir) => {
             use_all_cpus();
             let mut listener = Listener::private(dir)?;
@@ -144,6 +149,8 @@ fn run(args: Args) -> Result<(), Box<dyn Error>> {
             (Listener::system(&config)?, config)
         }
     };
+    let level = args.log_level.unwrap_or(config.log_level);
+    begin_log(level, &listener, args.config);
     let policy = Policy::read(&config, listener.is_private())?;
     match &launcher {
         Some(launcher) => confine_broker(launcher, listener.path())?,
@@ -153,6 +160,33 @@ fn run(args: Args) -> Result<(), Box<dyn Error>> {
     ringway_registry::confine_workers(confine::worker);
     Server::new(listener, signals, policy, launcher)?.run(&ServiceManager::find())?;
     Ok(())
+}
+
+/// Opens the log, which begins with what this daemon is. `config`: the system daemon's configuration.
+fn begin_log(level: Level, listener: &Listener, config: PathBuf) {
+    let is_private = listener.is_private();
+    let (whose, config, file) = match is_private {
+        true => ("private", Config::private_file(), log::private_path()),
+        false => ("system", Some(config), None),
+    };
+    let place = if is_private { Place::Private(file.as_deref()) } else { Place::System };
+    let missing = log::open(level, place);
+    let config = config.filter(|path| path.exists());
+    let config = config.map_or("no configuration file".into(), |path| path.display().to_string());
+    log(Entry::info(
+        EventKind::DaemonStart,
+        format_args!(
+            "ringwayd {} has started: process {}, {whose} daemon at {}, Linux {}, {config}",
+            env!("CARGO_PKG_VERSION"),
+            std::process::id(),
+            listener.path().display(),
+            rustix::system::uname().release().to_string_lossy(),
+        ),
+    ));
+    if let (Some(error), Some(file)) = (missing, file) {
+        let text = format!("{}: {error}; the events of this daemon are in no file", file.display());
+        log(Entry::info(EventKind::Config, text));
+    }
 }
 
 /// Leaves the privileges to the helper.

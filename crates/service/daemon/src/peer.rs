@@ -52,6 +52,11 @@ pub struct User {
 }
 
 impl User {
+    /// The process that has connected, if it is in a pid namespace that this process sees.
+    pub fn pid(&self) -> Option<u32> {
+        u32::try_from(self.connected.pid).ok().filter(|pid| *pid != 0)
+    }
+
     /// The user id that a configuration may name.
     pub fn uid(&self) -> u32 {
         self.connected.uid

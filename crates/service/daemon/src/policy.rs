@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use ringway_proto::Level;
 use ringway_registry::{DeclaredSwitch, Settings};
 use rustix::process::getuid;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,7 @@ pub struct Policy {
 /// The part of it that another reading of the configuration may change while the daemon runs.
 #[derive(Serialize, Deserialize)]
 pub struct Rules {
+    pub log_level: Level,
     /// Users that may open NICs, besides root.
     pub nic_uids: Vec<u32>,
     /// Interfaces, each with the users that may open it by name.
@@ -43,6 +45,7 @@ impl Policy {
             nic_uids.push(getuid().as_raw());
         }
         let rules = Rules {
+            log_level: config.log_level,
             nic_uids,
             grants: config.grants()?,
             reservations: config.reservations()?,

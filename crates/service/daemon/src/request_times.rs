@@ -79,6 +79,8 @@ pub fn kind(request: &Request) -> &'static str {
         Request::SwitchAddressDelete { .. } => "switch_address_delete",
         Request::SwitchAddressesFlush { .. } => "switch_addresses_flush",
         Request::Daemon => "daemon",
+        Request::Events { .. } => "events",
+        Request::LogLevel(_) => "log_level",
     }
 }
 

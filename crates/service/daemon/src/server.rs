@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use ringway_proto::EventKind;
 use ringway_region::LostPages;
 use ringway_registry::{Accounts, Caller, Handle, LostRegion, Netns, Registry, Reserved, Subject};
 use rustix::{
@@ -21,7 +22,7 @@ use crate::{
     helper::Launcher,
     janitor::Notes,
     listener::Listener,
-    log::log,
+    log::{self, By, Entry, log},
     pace::Pace,
     peer::User,
     policy::{Policy, Rules},
@@ -34,9 +35,11 @@ use crate::{
 
 mod connections;
 mod declared;
+mod events;
 mod handover;
 mod reload;
 mod requests;
+mod timing;
 
 use handover::Restoring;
 pub use reload::Reading;
@@ -54,7 +57,8 @@ const LOST_PAGES: u64 = 4;
 const WORKERS: u64 = 5;
 const HANGUPS: u64 = 6;
 const RELOADED: u64 = 7;
-const FIRST_CLIENT: u64 = 8;
+const NEWS: u64 = 8;
+const FIRST_CLIENT: u64 = 9;
 
 /// How long a private daemon stays when nobody needs it: who closes a port and opens the next finds it again.
 const LINGER: Duration = Duration::from_millis(200);
@@ -113,6 +117,10 @@ pub struct Server {
     workers: Workers,
     /// Clients whose requests wait for work of others about a subject, in the order in which they came.
     queued: Vec<(Subject, u64)>,
+    /// Readable when there are events that clients wait for.
+    news: OwnedFd,
+    /// Those clients.
+    followers: Vec<u64>,
     /// Work that is going on.
     working: usize,
     /// How long requests took.
@@ -129,7 +137,8 @@ impl Server {
     ) -> Result<Server, Box<dyn std::error::Error>> {
         ringway_registry::keep_doorbells()?;
         if let Some(problem) = ringway_registry::slow_doorbells() {
-            log(format_args!("to wake a program takes 25 microseconds longer: {problem}"));
+            let text = format!("to wake a program takes 25 microseconds longer: {problem}");
+            log(Entry::warn(EventKind::Config, text));
         }
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let watch = |fd: &dyn AsFd, key| {
@@ -155,6 +164,8 @@ impl Server {
         watch(&lost_pages, LOST_PAGES)?;
         let workers = Workers::new()?;
         watch(&workers, WORKERS)?;
+        let news = log::news()?;
+        watch(&news, NEWS)?;
         let clients = HashMap::new();
         let state = (!listener.is_private()).then(|| StateFile::beside(listener.path()));
         let own_handle = registry.open();
@@ -179,6 +190,8 @@ impl Server {
             own_handle,
             workers,
             queued: Vec::new(),
+            news,
+            followers: Vec::new(),
             working: 0,
             request_times,
         })
@@ -237,6 +250,7 @@ impl Server {
                     LISTENER => are_more_there = true,
                     SIGNALS => {
                         manager.stopping();
+                        self.note_stop("a signal");
                         self.write_last_state();
                         self.listener.close();
                         return Ok(());
@@ -257,6 +271,7 @@ impl Server {
                         self.give_up_lost_regions();
                         changed = true;
                     }
+                    NEWS => self.wake_followers(),
                     WORKERS => {
                         self.go_on();
                         changed = true;
@@ -271,17 +286,20 @@ impl Server {
             }
             changed |= self.serve_one_of_each();
             for notice in self.registry.notices() {
-                log(notice);
+                self.note(notice);
             }
             self.start_closings(Waiter::Nobody);
             if !self.may_leave() {
                 idle_since = None;
-            } else if changed {
+            } else if changed || !self.followers.is_empty() {
                 idle_since = idle_since.or_else(|| Some(Instant::now()));
             }
             if idle_since.is_some_and(|since| since.elapsed() >= LINGER) {
                 match self.listener.leave() {
-                    Ok(()) => return Ok(()),
+                    Ok(()) => {
+                        self.note_stop("no program needs it");
+                        return Ok(());
+                    }
                     Err(peer) => _ = self.admit(peer),
                 }
             }
@@ -320,9 +338,11 @@ impl Server {
         let lost =
             guarded_in(&mut self.registry, "the end of a region", Registry::give_up_lost_regions);
         for LostRegion { mem_id, uid, handles } in lost.into_iter().flatten() {
-            log(format_args!(
+            let text = format!(
                 "there were no pages for region {mem_id} of user {uid}: its ports are closed"
-            ));
+            );
+            let by = By { uid, pid: None, account: self.accounts.of(uid) };
+            log(Entry::error(EventKind::Memory, text).by(by));
             let theirs =
                 |(&key, client): (&u64, &Client)| handles.contains(&client.handle).then_some(key);
             for key in self.clients.iter().filter_map(theirs).collect::<Vec<_>>() {
@@ -331,8 +351,14 @@ impl Server {
         }
     }
 
+    fn note_stop(&mut self, why: &str) {
+        log(Entry::info(EventKind::DaemonStop, format_args!("the daemon ends: {why}")));
+        self.answer_followers();
+    }
+
     fn may_leave(&self) -> bool {
-        let idle = self.clients.is_empty() && self.working == 0;
+        // A client that only follows the log needs no daemon.
+        let idle = self.clients.len() == self.followers.len() && self.working == 0;
         self.listener.is_private() && idle && !self.registry.keeps_something()
     }
 }

@@ -17,13 +17,14 @@ use std::{
 };
 
 use ringway_ipc::LISTEN_FD;
+use ringway_proto::EventKind;
 use rustix::{
     event::Timespec,
     net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sendto, socket_with},
 };
 use sd_notify::NotifyState;
 
-use crate::log::log;
+use crate::log::{Entry, JournalStream, log};
 use crate::sys;
 
 /// The manager, if there is one.
@@ -77,7 +78,10 @@ pub fn tell_status(status: &str) {
 fn tell(state: NotifyState<'_>) {
     let Some(name) = env::var_os("NOTIFY_SOCKET") else { return };
     if let Err(error) = send(&name, state) {
-        log(format_args!("cannot tell the service manager: {error}"));
+        log(Entry::warn(
+            EventKind::Process,
+            format_args!("cannot tell the service manager: {error}"),
+        ));
     }
 }
 
@@ -92,6 +96,13 @@ fn send(name: &OsStr, state: NotifyState<'_>) -> io::Result<()> {
     let socket = socket_with(AddressFamily::UNIX, kind, flags, None)?;
     let text = format!("{state}\n");
     Ok(sendto(socket, text.as_bytes(), SendFlags::NOSIGNAL, &manager).map(drop)?)
+}
+
+/// Device and number of standard error, where the manager has connected it to its journal.
+pub fn journal_stream() -> JournalStream {
+    let stream = env::var("JOURNAL_STREAM").ok()?;
+    let (device, number) = stream.split_once(':')?;
+    Some((device.parse().ok()?, number.parse().ok()?))
 }
 
 /// The sockets that the manager has handed over.

@@ -16,10 +16,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use ringway_proto::EventKind;
 use ringway_registry::Lasting;
 use serde::{Deserialize, Serialize};
 
-use crate::log::log;
+use crate::log::{Entry, log};
 
 /// Of what is in the file. A daemon writes its own version, and reads those before it.
 ///
@@ -141,10 +142,11 @@ impl StateFile {
             Err(error) if !self.failed => {
                 self.failed = true;
                 let path = self.path.display();
-                log(format_args!(
+                let text = format!(
                     "{path}: {error}; what is set up now is lost when the daemon ends: \
                      make room there, and let its user write in that directory"
-                ));
+                );
+                log(Entry::error(EventKind::State, text));
             }
             Err(_) => {}
         }
@@ -184,11 +186,12 @@ impl StateFile {
             Ok(()) => format!("it is kept as {}", aside.display()),
             Err(error) => format!("and it cannot be put aside ({error}): remove it"),
         };
-        log(format_args!(
+        let text = format!(
             "{}: {why}; {kept}. Switches, attached interfaces and persistent ports of before \
              are not set up again: do so with `ringway switch new` and `ringway switch attach`",
             path.display()
-        ));
+        );
+        log(Entry::error(EventKind::State, text));
     }
 }
 

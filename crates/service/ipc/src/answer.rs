@@ -1,9 +1,9 @@
 //! What a client expects to be answered with.
 
 use ringway_proto::{
-    AddressInfo, BridgeInfo, DaemonInfo, DeviceCounter, Grant, MirrorGrant, NameConflict,
-    Parameters, Pools, PortGeometry, PortInfo, PortShape, RegionInfo, RegionPosition, Reply,
-    RingInfo, Steered, SwitchPosition,
+    AddressInfo, BridgeInfo, DaemonInfo, DeviceCounter, EventPage, Grant, MirrorGrant,
+    NameConflict, Parameters, Pools, PortGeometry, PortInfo, PortShape, RegionInfo, RegionPosition,
+    Reply, RingInfo, Steered, SwitchPosition,
 };
 use serde::Deserialize;
 
@@ -91,6 +91,7 @@ answers! {
     17 Page<DeviceCounter, u32>:
         Reply::DeviceCounters { counters: items, next } => Page { items, next };
     18 DaemonInfo: Reply::Daemon(info) => info;
+    19 EventPage: Reply::Events(page) => page;
 }
 
 #[cfg(test)]
@@ -136,6 +137,7 @@ mod tests {
             Reply::SwitchAddresses { addresses: Vec::new(), next: None },
             Reply::DeviceCounters { counters: Vec::new(), next: None },
             Reply::Daemon(DaemonInfo::default()),
+            Reply::Events(EventPage { events: Vec::new(), next: 0, more: false, missed: 0 }),
         ]
     }
 
@@ -171,6 +173,7 @@ mod tests {
             taken::<Page<AddressInfo, u32>>,
             taken::<Page<DeviceCounter, u32>>,
             taken::<DaemonInfo>,
+            taken::<EventPage>,
         ];
         for (variant, reply) in replies().iter().enumerate() {
             let takers: Vec<u32> = types.iter().filter_map(|taken| taken(reply)).collect();

@@ -129,6 +129,11 @@ impl LinkWatch {
         (self.link != before).then_some(self.link)
     }
 
+    /// What it was at the last look.
+    pub fn state(&self) -> LinkState {
+        self.link.state
+    }
+
     /// What it was called, and is called by the last [`news`](Self::news), if that is another name.
     pub fn renamed(&mut self) -> Option<[String; 2]> {
         let is_new = self.known_as != self.name;

@@ -9,6 +9,7 @@
 mod action;
 mod daemon;
 mod error;
+mod event;
 mod filter;
 mod grant;
 mod info;
@@ -26,6 +27,7 @@ mod transport;
 pub use action::Action;
 pub use daemon::{DaemonInfo, Durations};
 pub use error::{Cause, Error, Refusal, Refusals, Result};
+pub use event::{Event, EventKind, EventPage, Level};
 pub use filter::{Filter, RxSelector};
 pub use grant::{FdIndex, Grant, MirrorGrant, MirrorMemory, PortKind, RingBackend, RingGrant};
 pub use info::{

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     action::Action,
     daemon::DaemonInfo,
+    event::{EventPage, Level},
     filter::{Filter, RxSelector},
     grant::{Grant, MirrorGrant},
     info::{
@@ -170,6 +171,16 @@ pub enum Request {
     },
     /// What is the daemon, and how long does it take?
     Daemon,
+    /// Events of the daemon's log: root, and the user of a private daemon, see all, other users what concerns
+    /// themselves.
+    Events {
+        /// The number of the first event of the page, or one before it.
+        from: u64,
+        /// Answer when there is something.
+        wait: bool,
+    },
+    /// Have the daemon log what matters as much as this, and more.
+    LogLevel(Level),
 }
 
 impl Request {
@@ -212,7 +223,9 @@ impl Request {
             | Request::Regions { .. }
             | Request::Parameters
             | Request::Daemon
-            | Request::NameConflicts => "",
+            | Request::NameConflicts
+            | Request::Events { .. }
+            | Request::LogLevel(_) => "",
         }
     }
 }
@@ -294,4 +307,6 @@ pub enum Reply {
     },
     /// The daemon.
     Daemon(DaemonInfo),
+    /// A part of the log.
+    Events(EventPage),
 }

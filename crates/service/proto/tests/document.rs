@@ -5,10 +5,10 @@ use std::{fs, path::Path};
 
 use ringway_abi::Dir;
 use ringway_proto::{
-    Cause, DaemonInfo, Error, Forwarding, Grant, Layout, NicMode, Options, Parameters, Polling,
-    Pools, PortGeometry, PortKind, PortSettings, PortShape, Refusal, Refusals, RegionPosition,
-    Registration, Reply, Request, RingBackend, RingGrant, RingSelection, RxSelector, Steered,
-    SwitchPosition,
+    Cause, DaemonInfo, Error, EventKind, EventPage, Forwarding, Grant, Layout, Level, NicMode,
+    Options, Parameters, Polling, Pools, PortGeometry, PortKind, PortSettings, PortShape, Refusal,
+    Refusals, RegionPosition, Registration, Reply, Request, RingBackend, RingGrant, RingSelection,
+    RxSelector, Steered, SwitchPosition,
 };
 use ringway_region::Sizes;
 use serde::{Serialize, de::DeserializeOwned};
@@ -110,6 +110,8 @@ fn requests() -> Vec<Request> {
             added: false,
         },
         Request::Daemon,
+        Request::Events { from: 0, wait: false },
+        Request::LogLevel(Level::Info),
     ];
     // One that is added here is missing above, and in the document.
     for request in &all {
@@ -150,7 +152,9 @@ fn requests() -> Vec<Request> {
             | Request::SwitchAddressDelete { .. }
             | Request::SwitchAddressesFlush { .. }
             | Request::DeviceCounters { .. }
-            | Request::Daemon => {}
+            | Request::Daemon
+            | Request::Events { .. }
+            | Request::LogLevel(_) => {}
         }
     }
     all
@@ -218,6 +222,7 @@ fn replies() -> Vec<Reply> {
         Reply::SwitchAddresses { addresses: Vec::new(), next: None },
         Reply::DeviceCounters { counters: Vec::new(), next: None },
         Reply::Daemon(DaemonInfo::default()),
+        Reply::Events(EventPage { events: Vec::new(), next: 0, more: false, missed: 0 }),
     ];
     for reply in &all {
         match reply {
@@ -239,7 +244,8 @@ fn replies() -> Vec<Reply> {
             | Reply::NameConflicts(_)
             | Reply::SwitchAddresses { .. }
             | Reply::DeviceCounters { .. }
-            | Reply::Daemon(_) => {}
+            | Reply::Daemon(_)
+            | Reply::Events(_) => {}
         }
     }
     all
@@ -341,6 +347,20 @@ fn tags_are_those_of_the_tables() {
     assert_eq!(table(&document, "## Replies"), tags(&replies()));
     assert_eq!(table(&document, "what moves its packets:"), tags(&backends()));
     assert_eq!(table(&document, "`Cause` is a tag."), tags(&causes()));
+}
+
+#[test]
+fn kinds_of_events_are_those_of_the_text() {
+    let words: Vec<_> = document().split_whitespace().map(str::to_string).collect();
+    let kinds: Vec<_> = EventKind::ALL
+        .iter()
+        .map(|(kind, name)| {
+            let tag = postcard::to_allocvec(kind).expect("it is encoded")[0];
+            format!("{tag} {name}")
+        })
+        .collect();
+    let wanted = format!("`EventKind`: {}. ", kinds.join(", "));
+    assert!(words.join(" ").contains(&wanted), "{wanted}");
 }
 
 /// The bytes of the example with that name.

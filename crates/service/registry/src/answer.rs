@@ -78,6 +78,9 @@ impl Registry {
             }
             Request::Daemon => Err(Error::new(Cause::Unsupported, "a registry is not the daemon")
                 .remedy("ask its daemon")),
+            Request::Events { .. } | Request::LogLevel(_) => {
+                Err(Error::new(Cause::Unsupported, "a registry has no log").remedy("ask a daemon"))
+            }
             Request::Mirrors { dir, index } => Monitor::grant(self, handle, dir, index),
             Request::Stack => Ok((Reply::Done, vec![host::stack_socket(self, handle)?])),
             Request::PortGeometry { name, mem_id } => {

@@ -142,6 +142,22 @@ pub enum Change {
     Settings(String),
 }
 
+impl Change {
+    /// The switch or the port that changes.
+    pub fn of(&self) -> &str {
+        match self {
+            Change::Detach(name)
+            | Change::LetGo(name)
+            | Change::Make(name)
+            | Change::Owner(name)
+            | Change::Forward(name)
+            | Change::Addresses(name)
+            | Change::Attach(name)
+            | Change::Settings(name) => name,
+        }
+    }
+}
+
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

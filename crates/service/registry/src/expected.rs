@@ -12,11 +12,12 @@ use std::{
 };
 
 use ringway_nic_setup::LinkWatch;
-use ringway_proto::{Error, Request, Result};
+use ringway_proto::{Error, EventKind, Level, Request, Result};
 
 use crate::{
     bridges::Bridges,
     lasting::{LastingAttachment, LastingDevice, LastingNetns, LastingPort},
+    notices::Notice,
     registry::{Caller, Registry},
 };
 
@@ -149,7 +150,7 @@ impl Expected {
     }
 
     /// What has come of something that was due. Returns what the operator is to know.
-    fn tried(&mut self, due: &Due, outcome: Result<()>, now: Instant) -> Option<String> {
+    fn tried(&mut self, due: &Due, outcome: Result<()>, now: Instant) -> Option<Notice> {
         let item = self.item(due.id)?;
         let Err(error) = outcome else { return None };
         let pause = SOONEST.saturating_mul(1 << item.attempts.min(16)).min(LATEST);
@@ -164,7 +165,8 @@ impl Expected {
         }
         item.told = item.why.clone();
         let (name, uid) = (item.what.name(), item.what.uid());
-        Some(format!("{name} of user {uid} is not back yet, and is tried again: {error}"))
+        let text = format!("{name} of user {uid} is not back yet, and is tried again: {error}");
+        Some(Notice::new(Level::Warn, EventKind::NotBack, text).at(name).of_user(uid))
     }
 
     /// How long until something is due.
@@ -400,16 +402,23 @@ impl Registry {
     }
 
     /// What has come of something that was due. Returns what the operator is to know.
-    pub fn tried_again(&mut self, due: &Due, outcome: Result<()>, now: Instant) -> Option<String> {
+    pub fn tried_again(&mut self, due: &Due, outcome: Result<()>, now: Instant) -> Option<Notice> {
+        if outcome.is_ok() {
+            let name = due.request.name();
+            let text = format!("{name} of user {} is back", due.uid);
+            let notice = Notice::new(Level::Info, EventKind::LinkBack, text);
+            return Some(notice.at(name).of_user(due.uid));
+        }
         let notice = self.expected.tried(due, outcome, now);
         let bridges = &self.bridges;
         let given_up = self.expected.given_up(due, now, |full| bridges.is_declared(full));
         let Some((bridge, full)) = given_up else { return notice };
         self.bridges.expect_no_more(&bridge, &full);
         let minutes = PATIENCE.as_secs() / 60;
-        Some(format!(
+        let text = format!(
             "{full} has not come back for {minutes} minutes, and is not waited for any more"
-        ))
+        );
+        Some(Notice::new(Level::Warn, EventKind::NotBack, text).at(full).of_user(due.uid))
     }
 }
 

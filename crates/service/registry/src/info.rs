@@ -11,6 +11,7 @@ use ringway_region::Region;
 
 use crate::{
     bridges::AboutPort,
+    handles::Handle,
     kinds::{KindInfo, OpenRequest, attached::Attached},
     lasting::{LastingAttachment, lasting_attachment},
     page::{page, port_bytes, shorten_texts},
@@ -151,6 +152,20 @@ pub(crate) fn ports(registry: &mut Registry, from: PortId) -> (Vec<PortInfo>, Op
     let info = |(&id, port)| Some((id, one_port(registry, id, port)?));
     let all = registry.ports.iter().filter_map(info).chain(registry.kept_sockets.info());
     page(all.skip_while(|(id, _)| *id < from), port_bytes)
+}
+
+impl Registry {
+    /// The port that a handle is bound to.
+    pub fn bound_port(&self, handle: Handle) -> Option<PortInfo> {
+        let id = self.handles.binding(handle).ok()?.port;
+        one_port(self, id, self.ports.get(id)?)
+    }
+
+    /// The mode of an attached interface, by its full name, and why it is no better one.
+    pub fn attached_mode(&self, full: &str) -> Option<String> {
+        let port = self.ports.port(self.ports.find::<Attached>(full)?);
+        Some(port.get::<Attached>()?.mode().into())
+    }
 }
 
 fn one_port(registry: &Registry, id: PortId, port: &Port) -> Option<PortInfo> {

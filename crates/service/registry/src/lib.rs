@@ -135,6 +135,7 @@ pub use local::LocalRegistry;
 pub use lost_regions::LostRegion;
 pub use name::PortName;
 pub use netns::{Netns, OnDemand, OtherNetns};
+pub use notices::Notice;
 pub use registry::{Caller, Registry, Settings};
 pub use reserved::{NamePattern, Reserved, for_others};
 pub use ringway_kring::{keep_doorbells, slow_doorbells};

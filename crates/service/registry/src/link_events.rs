@@ -12,7 +12,7 @@ use std::{
 };
 
 use ringway_nic_setup::{Interface, Link, LinkState, LinkWatch};
-use ringway_proto::{Error, Result};
+use ringway_proto::{Error, EventKind, Level, Result};
 use rustix::{
     event::{Timespec, epoll},
     fd::{AsFd, BorrowedFd, OwnedFd},
@@ -23,6 +23,7 @@ use crate::{
     interfaces::nic_error,
     kinds::{monitor::Monitor, nic::Nic},
     lost_ports,
+    notices::{Notice, Notices},
     port::PortId,
     ports::Ports,
     registry::Registry,
@@ -34,6 +35,7 @@ const EVENTS: usize = 16;
 /// What has become of a port's interface, and what it was and is called, where that is new.
 struct LinkEvent {
     id: PortId,
+    was: LinkState,
     link: Option<Link>,
     names: Option<[String; 2]>,
     /// What watched it, if it has gone.
@@ -102,6 +104,7 @@ impl Watches {
             for event in events.iter() {
                 let id = event.data.u64();
                 let Some(watch) = self.by_port.get_mut(&id) else { continue };
+                let was = watch.state();
                 let (link, names) = (watch.news(), watch.renamed());
                 let is_gone = link.is_some_and(|link| link.state == LinkState::Gone);
                 let watch = is_gone.then(|| self.by_port.remove(&id)).flatten();
@@ -110,7 +113,7 @@ impl Watches {
                     let _ = epoll::delete(epoll, watch);
                 }
                 if link.is_some() || names.is_some() {
-                    all.push(LinkEvent { id, link, names, watch });
+                    all.push(LinkEvent { id, was, link, names, watch });
                 }
             }
             // Others may be behind those that have something to tell.
@@ -155,7 +158,9 @@ impl Registry {
         rename(&mut self.ports, &news);
         self.watches.heard.extend(news);
         // What is dealt with when it panics is not heard again; all that is behind it is.
-        while let Some(LinkEvent { id, link, watch, .. }) = self.watches.heard.pop_front() {
+        while let Some(event) = self.watches.heard.pop_front() {
+            self.notices.tell_link(&event, &self.ports);
+            let LinkEvent { id, link, watch, .. } = event;
             if let Some(watch) = watch {
                 let Registry { ports, bridges, expected, .. } = self;
                 expected.await_interface(id, watch, clock::now(), ports, bridges);
@@ -174,6 +179,24 @@ impl Registry {
         port.gone = true;
         port.all_rings().for_each(|ring| ring.kring.stop());
         port.all_rings().for_each(|ring| ring.doorbell.notify());
+    }
+}
+
+impl Notices {
+    /// That an interface in use carries nothing any more, or does again.
+    fn tell_link(&mut self, event: &LinkEvent, ports: &Ports) {
+        let (Some(link), Some(port)) = (event.link, ports.get(event.id)) else { return };
+        if link.state == event.was || port.gone {
+            return;
+        }
+        let (level, kind, what) = match link.state {
+            LinkState::Up => (Level::Info, EventKind::LinkBack, "is up again"),
+            LinkState::NoCarrier => (Level::Info, EventKind::LinkLost, "has no carrier"),
+            LinkState::Down => (Level::Info, EventKind::LinkLost, "is down"),
+            LinkState::Gone => (Level::Warn, EventKind::LinkLost, "has gone"),
+        };
+        let text = format!("{}: its interface {what}", port.name);
+        self.add(Notice::new(level, kind, text).at(&port.name).of_user(port.uid));
     }
 }
 

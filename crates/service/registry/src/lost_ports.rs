@@ -6,10 +6,12 @@
 //! worker has ended, it has lost them all, and a new worker.
 
 use ringway_nic_setup::{Link, LinkState};
+use ringway_proto::{EventKind, Level};
 
 use crate::{
     bridges::BridgePortRef,
     clock,
+    notices::Notice,
     port::{Port, PortId},
     registry::Registry,
     subject::Subject,
@@ -23,9 +25,9 @@ pub(crate) fn give_up(registry: &mut Registry) {
         port.backend.is_set_up().then_some(port.uid)
     };
     for (at, name) in registry.bridges.take_lost(stays) {
-        registry.notices.add(format!(
-            "BUG: a worker has panicked over {name}; the port is closed; please report it"
-        ));
+        let text =
+            format!("BUG: a worker has panicked over {name}; the port is closed; please report it");
+        registry.notices.add(Notice::new(Level::Error, EventKind::Bug, text).at(&name));
         lose_where(registry, |port| port.backend.bridge_ports().contains(&at));
         // A port that is on its way out is in no book but the bridge's.
         registry.close_place(&at);

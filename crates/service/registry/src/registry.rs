@@ -19,7 +19,7 @@ use crate::{
     link_events::Watches,
     lookups::Lookups,
     netns::Netns,
-    notices::Notices,
+    notices::{Notice, Notices},
     port::{Port, PortId},
     ports::Ports,
     regions::{RegionKey, Regions},
@@ -201,7 +201,7 @@ impl Registry {
 
     /// What the operator should know of, if there is anything: call it now and then, for a log. It says
     /// nothing within some seconds of what it has said.
-    pub fn notices(&mut self) -> Vec<String> {
+    pub fn notices(&mut self) -> Vec<Notice> {
         self.notices.of(&mut self.bridges, &mut self.conflicts)
     }
 

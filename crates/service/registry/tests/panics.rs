@@ -206,7 +206,7 @@ fn a_panic_of_a_worker() {
     hear(w.registry.events().unwrap());
     w.registry.handle_events();
     let notices = w.registry.notices();
-    assert!(notices.len() == 1 && notices[0].contains("vale0:bad"), "{notices:?}");
+    assert!(notices.len() == 1 && notices[0].text.contains("vale0:bad"), "{notices:?}");
     assert!(!bad.receives());
     assert_eq!(books(&mut w).switches, [("vale0".into(), vec!["vale0:good".into()])]);
 

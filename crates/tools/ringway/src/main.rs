@@ -33,6 +33,7 @@ mod lateness;
 mod lb;
 mod link;
 mod listening;
+mod log;
 mod losses;
 mod metered;
 mod metrics;
@@ -145,6 +146,8 @@ enum Command {
     Top(top::Args),
     /// Print or serve what is counted and measured, for Prometheus
     Metrics(metrics::Args),
+    /// Show the daemon's log: what was set up, what was refused, what has gone
+    Log(log::Args),
     /// Say what works on this machine, what does not, and what to do about it
     Doctor(doctor::Args),
     /// Run a netmap program, unchanged, on Ringway
@@ -176,6 +179,7 @@ fn main() -> ExitCode {
         Command::Ports(args) => ports::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Metrics(args) => metrics::run(&args),
+        Command::Log(args) => log::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Run(args) => run::run(&args).map(|never| match never {}),
     };

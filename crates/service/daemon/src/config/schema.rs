@@ -4,6 +4,17 @@ use schemars::{JsonSchema, schema_for};
 
 use super::Config;
 
+/// See [`Level`](ringway_proto::Level).
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "it is described, and not read")]
+#[schemars(rename_all = "lowercase")]
+pub(super) enum Level {
+    Error,
+    Warn,
+    Info,
+    Debug,
+}
+
 /// See [`Sizes`](ringway_region::Sizes).
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "it is described, and not read")]

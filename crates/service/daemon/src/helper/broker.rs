@@ -12,6 +12,7 @@ use std::{
 
 use ringway_ipc::{receive, send};
 use ringway_nic_setup::{Helper, Parcel};
+use ringway_proto::EventKind;
 use rustix::{
     event::{PollFd, PollFlags, poll},
     net::{RecvFlags, SendFlags},
@@ -21,7 +22,7 @@ use super::{
     launcher::{Launcher, Part},
     messages::{pair, receive_parcel, send_parcel},
 };
-use crate::log::log;
+use crate::log::{Entry, log};
 use crate::service_manager;
 
 /// See above: a process for what takes long, and one for what is quick.
@@ -75,10 +76,9 @@ impl Line {
         let mut current = self.current();
         if Arc::ptr_eq(&current, ended) {
             *current = Arc::new(self.0.launcher.launch(self.0.part)?);
-            log(format_args!(
-                "its helper for network interfaces has ended; what it has set up stays, and \
-                 there is another one"
-            ));
+            let text = "its helper for network interfaces has ended; what it has set up stays, and \
+                        there is another one";
+            log(Entry::warn(EventKind::Process, text));
         }
         Ok(current.clone())
     }
@@ -95,7 +95,7 @@ impl Line {
                         "its helper for network interfaces has ended, and there is no other: {error}; what \
                          it has set up stays; to set up more, restart the daemon"
                     );
-                    log(&told);
+                    log(Entry::error(EventKind::Process, &told));
                     service_manager::tell_status(&told);
                     return;
                 }

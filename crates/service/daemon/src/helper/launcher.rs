@@ -12,10 +12,15 @@ use std::{
 };
 
 use ringway_ipc::{receive, send};
+use ringway_proto::EventKind;
 use rustix::net::{RecvFlags, SendFlags};
 
 use super::{messages::pair, process, reader};
-use crate::{confine, janitor, log::log, sys};
+use crate::{
+    confine, janitor,
+    log::{self, Entry, log},
+    sys,
+};
 
 /// What the broker may ask for, by a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +76,8 @@ pub fn start(config: &Path) -> io::Result<Launcher> {
         exit(match run(theirs, config) {
             Ok(()) => 0,
             Err(error) => {
-                log(format_args!("its helper for network interfaces cannot be started: {error}"));
+                let text = format!("its helper for network interfaces cannot be started: {error}");
+                log(Entry::error(EventKind::Process, text));
                 1
             }
         });
@@ -121,7 +127,7 @@ fn launch(part: Part, own: &OwnedFd, config: &Path) -> io::Result<OwnedFd> {
         exit(match done {
             Ok(()) => 0,
             Err(error) => {
-                log(format_args!("{part:?}: {error}"));
+                log(Entry::error(EventKind::Process, format_args!("{part:?}: {error}")));
                 1
             }
         });
@@ -136,5 +142,6 @@ fn become_part(name: &str, socket: OwnedFd) -> io::Result<OwnedFd> {
     let _ = rustix::process::setsid();
     let name = std::ffi::CString::new(name).unwrap_or_default();
     let _ = rustix::thread::set_name(&name);
+    log::forked();
     sys::keep_only(socket)
 }

@@ -104,6 +104,7 @@ impl Server {
                 self.enter(peer, handle, reservations);
             }
             Err(error) => {
+                self.note_not_admitted(&peer.user, &error);
                 refuse(&peer.fd, &error);
                 self.closer.close(self.accounts.of(account), Kind::Known, [peer.fd]);
             }
@@ -156,6 +157,8 @@ impl Server {
             if let Some(pending) = client.pending.take() {
                 self.drop_request(pending);
             }
+            self.followers.retain(|follower| *follower != key);
+            self.note_end(client.handle, &client.user);
             // After a panic there is still the handle.
             let close = |registry: &mut Registry| registry.close(client.handle);
             let what = "the end of a connection";

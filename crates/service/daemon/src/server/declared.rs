@@ -2,8 +2,14 @@
 
 use std::time::Instant;
 
+use ringway_proto::EventKind;
+
 use super::Server;
-use crate::{guard::guarded_in, log::log, workers::Waiter};
+use crate::{
+    guard::guarded_in,
+    log::{Entry, log},
+    workers::Waiter,
+};
 
 impl Server {
     /// Changes what is otherwise than declared, and nothing else.
@@ -13,8 +19,13 @@ impl Server {
             registry.declare(declared, Instant::now())
         });
         if let Ok((changes, failed)) = outcome {
-            changes.iter().for_each(|change| log(format_args!("as declared: {change}")));
-            failed.iter().for_each(|error| log(format_args!("not as declared: {error}")));
+            for change in changes {
+                let text = format!("as declared: {change}");
+                log(Entry::info(EventKind::Config, text).at(change.of()).audit());
+            }
+            for error in failed {
+                log(Entry::error(EventKind::Config, format!("not as declared: {error}")));
+            }
         }
         self.start_closings(Waiter::Nobody);
         self.restore_due();

@@ -6,13 +6,18 @@
 
 use std::time::{Duration, Instant};
 
-use ringway_proto::Error;
+use ringway_proto::{Error, EventKind};
 use ringway_registry::{Caller, Done, Due, Progress, Registry, Step};
 
 use super::Server;
 use crate::{
-    guard::guarded_in, log::log, peer::CONTAINED_ROOT, place::place, reservations,
-    state::StateFile, workers::Waiter,
+    guard::guarded_in,
+    log::{Entry, log},
+    peer::CONTAINED_ROOT,
+    place::place,
+    reservations,
+    state::StateFile,
+    workers::Waiter,
 };
 
 /// Something that is being set up again.
@@ -28,13 +33,13 @@ impl Server {
         let lasting = self.state.as_mut().and_then(StateFile::take_over);
         let Some(mut lasting) = lasting else { return };
         for struck in reservations::strike(&self.rules.reservations, &mut lasting) {
-            log(format_args!("not set up again: {struck}"));
+            log(Entry::warn(EventKind::NotBack, format_args!("not set up again: {struck}")));
         }
         let wrong = guarded_in(&mut self.registry, "what was set up before", |registry| {
             registry.restore(lasting, Instant::now())
         });
         for wrong in wrong.into_iter().flatten() {
-            log(format_args!("not set up again: {wrong}"));
+            log(Entry::warn(EventKind::NotBack, format_args!("not set up again: {wrong}")));
         }
         self.restore_due();
     }
@@ -110,7 +115,7 @@ impl Server {
     fn tried(&mut self, due: &Due, outcome: Result<(), Error>) {
         self.start_closings(Waiter::Nobody);
         if let Some(notice) = self.registry.tried_again(due, outcome, Instant::now()) {
-            log(notice);
+            self.note(notice);
         }
     }
 

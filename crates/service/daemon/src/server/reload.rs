@@ -3,6 +3,7 @@
 //! It cannot read it itself, nor the machine's lists of users: a process of the launcher's does, and sends what it
 //! has read. A configuration with an error changes nothing.
 
+use ringway_proto::EventKind;
 use rustix::{
     event::epoll,
     fd::{AsFd, OwnedFd},
@@ -11,7 +12,7 @@ use rustix::{
 use super::{RELOADED, Server};
 use crate::{
     helper::{Part, receive_parcel},
-    log::log,
+    log::{self, Entry, log},
     policy::Rules,
     reservations,
     service_manager::ServiceManager,
@@ -41,7 +42,8 @@ impl Server {
 
     fn start_reading(&mut self) {
         let Some(launcher) = &self.launcher else {
-            log("SIGHUP is ignored: a private daemon reads its configuration when it starts");
+            let text = "SIGHUP is ignored: a private daemon reads its configuration when it starts";
+            log(Entry::warn(EventKind::Config, text));
             return;
         };
         if self.reload.reader.is_some() {
@@ -55,7 +57,10 @@ impl Server {
         });
         match begun {
             Ok(reader) => self.reload.reader = Some(reader),
-            Err(error) => log(format_args!("the configuration cannot be read again: {error}")),
+            Err(error) => {
+                let text = format!("the configuration cannot be read again: {error}");
+                log(Entry::error(EventKind::Config, text));
+            }
         }
     }
 
@@ -70,7 +75,10 @@ impl Server {
         });
         match reading {
             Ok(rules) => self.apply(rules),
-            Err(problem) => log(format_args!("the configuration stays as it was: {problem}")),
+            Err(problem) => {
+                let text = format!("the configuration stays as it was: {problem}");
+                log(Entry::error(EventKind::Config, text));
+            }
         }
         manager.ready();
         if std::mem::take(&mut self.reload.again) {
@@ -80,7 +88,12 @@ impl Server {
 
     fn apply(&mut self, rules: Rules) {
         for key in rules.fixed_otherwise(&self.rules) {
-            log(format_args!("`{key}` is as it was before: restart the daemon to have the change"));
+            let text =
+                format!("`{key}` is as it was before: restart the daemon to have the change");
+            log(Entry::warn(EventKind::Config, text));
+        }
+        if rules.log_level != self.rules.log_level {
+            log::set_level(rules.log_level);
         }
         self.registry.change_limits(
             rules.switches_per_user,
@@ -94,6 +107,6 @@ impl Server {
             client.reservations = reservations::of_connected(all, uid, &groups);
         }
         self.declare();
-        log("the configuration is read again");
+        log(Entry::info(EventKind::Config, "the configuration is read again"));
     }
 }

@@ -3,17 +3,21 @@
 use std::time::Instant;
 
 use ringway_ipc::{receive_request, send_reply};
-use ringway_proto::{Error, Reply, Request};
-use ringway_registry::{Caller, Done, Progress, Step, Subject, Work};
+use ringway_proto::{Error, PortInfo, Reply, Request};
+use ringway_registry::{Caller, Done, Handle, Progress, Step, Subject, Work};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, epoll, poll},
     fd::{AsFd, OwnedFd},
 };
 
-use super::{Client, Server};
+use super::{
+    Client, Server,
+    timing::{Timing, What},
+};
 use crate::{
     closer::Kind,
     guard::guarded_in,
+    log::By,
     peer::namespace,
     ready::For,
     request_times::kind,
@@ -22,17 +26,20 @@ use crate::{
 
 /// A request that is being answered.
 pub(super) struct Pending {
-    request: Request,
-    /// When it came.
-    came: Instant,
+    pub(super) request: Request,
     caller: Caller,
     reply_to: OwnedFd,
     progress: Progress,
+    pub(super) handle: Handle,
+    pub(super) by: By,
+    /// The port that it closes, if it closes one.
+    pub(super) closes: Option<PortInfo>,
+    pub(super) timing: Timing,
     /// The answer, while what is to be closed first is not yet.
     answer: Option<Answer>,
 }
 
-type Answer = Result<(Reply, Vec<OwnedFd>), Error>;
+pub(super) type Answer = Result<(Reply, Vec<OwnedFd>), Error>;
 
 impl Server {
     /// Takes the next request of a client, and listens to it again unless that takes long. True if it has gone.
@@ -46,13 +53,14 @@ impl Server {
     }
 
     fn take_request(&mut self, key: u64) -> bool {
-        let Some(Client { fd, user, pending, reservations, .. }) = self.clients.get(&key) else {
+        let Some(Client { fd, user, pending, reservations, handle, .. }) = self.clients.get(&key)
+        else {
             return true;
         };
         if pending.is_some() {
             return false;
         }
-        let (user, reservations) = (*user, reservations.clone());
+        let (user, reservations, handle) = (*user, reservations.clone(), *handle);
         let uid = user.account;
         if self.closer.is_behind(self.accounts.of(uid)) {
             self.rest(key);
@@ -69,12 +77,20 @@ impl Server {
                 let caller = self.caller(uid, user.uid(), netns, reservations);
                 let (request, reply_to) = (received.request, received.reply_to);
                 let progress = Progress::default();
+                let closes = match request {
+                    Request::Unregister => self.registry.bound_port(handle),
+                    _ => None,
+                };
+                let (by, timing) = (self.by(&user), Timing::new(Instant::now()));
                 let pending = Pending {
                     request,
-                    came: Instant::now(),
                     caller,
                     reply_to,
                     progress,
+                    handle,
+                    by,
+                    closes,
+                    timing,
                     answer: None,
                 };
                 if gone {
@@ -85,6 +101,9 @@ impl Server {
                     self.answer(pending, answer);
                 } else if matches!(pending.request, Request::Daemon) {
                     let answer = Ok((Reply::Daemon(self.request_times.info()), Vec::new()));
+                    self.answer(pending, answer);
+                } else if let Request::LogLevel(level) = pending.request {
+                    let answer = self.set_log_level(level, pending.by);
                     self.answer(pending, answer);
                 } else {
                     self.advance(key, pending);
@@ -101,8 +120,12 @@ impl Server {
 
     /// Answers the request of a client as far as that takes no time.
     fn advance(&mut self, key: u64, mut pending: Pending) {
+        if matches!(pending.request, Request::Events { .. }) {
+            return self.answer_events(key, pending);
+        }
         let Some(client) = self.clients.get_mut(&key) else { return self.drop_request(pending) };
         let handle = client.handle;
+        pending.timing.go_on(Instant::now());
         // What others have let go of is no matter of this client's.
         self.start_closings(Waiter::Nobody);
         let Pending { request, caller, progress, .. } = &mut pending;
@@ -112,11 +135,15 @@ impl Server {
         match step {
             Ok(Step::Answered(answer)) => self.answer_when_closed(key, pending, answer),
             Err(error) => self.answer_when_closed(key, pending, Err(error)),
-            Ok(Step::Do(work)) => match self.start(Waiter::Request(key), work) {
-                Ok(()) => self.suspend(key, pending),
-                Err(error) => self.answer(pending, Err(error)),
-            },
+            Ok(Step::Do(work)) => {
+                pending.timing.wait(What::Work(work.subject().clone()), Instant::now());
+                match self.start(Waiter::Request(key), work) {
+                    Ok(()) => self.suspend(key, pending),
+                    Err(error) => self.answer(pending, Err(error)),
+                }
+            }
             Ok(Step::Wait(subject)) => {
+                pending.timing.wait(What::Work(subject.clone()), Instant::now());
                 self.queued.push((subject, key));
                 self.suspend(key, pending);
             }
@@ -163,6 +190,7 @@ impl Server {
     fn answer_when_closed(&mut self, key: u64, mut pending: Pending, answer: Answer) {
         self.start_closings(Waiter::Answer(key));
         if self.clients.get(&key).is_some_and(|client| client.closing > 0) {
+            pending.timing.wait(What::Closing, Instant::now());
             pending.answer = Some(answer);
             self.suspend(key, pending);
         } else {
@@ -181,13 +209,14 @@ impl Server {
         if let Some(mut pending) = answered
             && let Some(answer) = pending.answer.take()
         {
+            pending.timing.go_on(Instant::now());
             self.answer(pending, answer);
             self.watch(key, epoll::EventFlags::IN);
         }
     }
 
     /// A client's request cannot be answered yet.
-    fn suspend(&mut self, key: u64, pending: Pending) {
+    pub(super) fn suspend(&mut self, key: u64, pending: Pending) {
         self.watch(key, epoll::EventFlags::empty());
         match self.clients.get_mut(&key) {
             Some(client) => client.pending = Some(pending),
@@ -283,10 +312,14 @@ impl Server {
     }
 
     /// Tells a client what has come of its request.
-    fn answer(&mut self, pending: Pending, answer: Answer) {
+    pub(super) fn answer(&mut self, pending: Pending, answer: Answer) {
         self.keep_state();
+        self.note_answer(&pending, &answer);
         send_reply(&pending.reply_to, answer);
-        self.request_times.add(kind(&pending.request), pending.came.elapsed());
+        // One that waits for events takes as long as there are none.
+        if !matches!(pending.request, Request::Events { wait: true, .. }) {
+            self.request_times.add(kind(&pending.request), pending.timing.took(Instant::now()));
+        }
         self.drop_request(pending);
     }
 

@@ -103,6 +103,8 @@ fn every_command_prints_objects() {
     runs.run(plain(), &["filter", "show"]);
     runs.run(plain(), &["action", "show"]);
     runs.run(plain(), &["metrics"]);
+    let logged = runs.run(plain(), &["log"]);
+    assert_eq!(find(&logged.results, "event")["kind"], "daemon-start");
     runs.run(plain(), &["doctor"]);
     let now = runs.changes(plain(), &["switch", "new", "vale1"]);
     assert_eq!((&now["type"], &now["name"]), (&"switch".into(), &"vale1".into()));

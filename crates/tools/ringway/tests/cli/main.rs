@@ -11,6 +11,7 @@ mod home;
 mod interface_use;
 mod json;
 mod lb;
+mod log;
 mod metrics;
 mod mirror;
 mod numbers;
