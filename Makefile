@@ -1,10 +1,20 @@
 # Ringway: see README.md. Every target installs what it needs, and says so.
 
-PREFIX ?= /usr/local
 CARGO ?= cargo
+
+# Where `install` installs: LIBDIR the libraries; DESTDIR is a folder to do it in.
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+SYSCONFDIR ?= /etc
+ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 
 # Where the programs and libraries are that `install` installs.
 BUILT ?= target/release
+
+# `make install TOOLS=1` puts the names of netmap's tools beside `ringway`, and not into a directory of their own.
+TOOLS ?=
+INSTALLING = PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' SYSCONFDIR='$(SYSCONFDIR)' ZSHDIR='$(ZSHDIR)' \
+    BUILT='$(BUILT)' DESTDIR='$(DESTDIR)' TOOLS='$(TOOLS)'
 
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 600
@@ -18,21 +28,7 @@ MUTANTS_CRATES ?= flow filter vnet kring region ring file packet xdp vale
 RINGWAY_KILLS ?= 10000
 RINGWAY_WRITES ?= 1000000000
 
-# netmap's names for `ringway`. They are general (iproute2 has a `bridge` too), so they go into a
-# directory of their own, for PATH; `make install TOOLS=1` puts them beside `ringway`.
-TOOL_NAMES = bridge dedup lb nmreplay pkt-gen tlem vale-ctl
-ifdef TOOLS
-TOOL_DIR = $(PREFIX)/bin
-TOOL_MAN = $(PREFIX)/share/man/man8
-else
-TOOL_DIR = $(PREFIX)/lib/ringway/netmap-tools
-TOOL_MAN = $(TOOL_DIR)/man/man8
-endif
-
-# NetworkManager reads its own folder in /usr/lib and the one in /etc, and none below /usr/local.
-NM_DIR = $(if $(filter /usr,$(PREFIX)),/usr/lib,/etc)/NetworkManager/conf.d
-
-.PHONY: build built demo check quick test lab conformance instructions record-instructions soak capture simulate attack bench lint asan miri fuzz mutants install install-tools uninstall clean
+.PHONY: build demo check quick test lab conformance instructions record-instructions soak capture simulate attack bench lint asan miri fuzz mutants install uninstall deb packages-test clean
 
 build:
 	@scripts/need build
@@ -178,95 +174,26 @@ mutants:
 	@scripts/need build test mutants
 	@scripts/mutants $(MUTANTS_SHARD) $(MUTANTS_CRATES)
 
-# Installs what `make build` has built, and builds nothing: root may have no compiler.
-install: built install-tools
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/ringway \
-	    $(DESTDIR)$(PREFIX)/include/net $(DESTDIR)$(PREFIX)/include/linux \
-	    $(DESTDIR)$(PREFIX)/include/pf_ring/lib $(DESTDIR)$(PREFIX)/include/usdpaa \
-	    $(DESTDIR)$(PREFIX)/share/man/man1 \
-	    $(DESTDIR)$(PREFIX)/share/man/man7 $(DESTDIR)$(PREFIX)/share/man/man8 \
-	    $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/lib/systemd/network \
-	    $(DESTDIR)$(PREFIX)/lib/cni $(DESTDIR)$(PREFIX)/lib/netavark \
-	    $(DESTDIR)$(NM_DIR) \
-	    $(DESTDIR)$(PREFIX)/share/doc/ringway
-	install -m 755 $(BUILT)/ringway $(BUILT)/ringwayd $(BUILT)/ringway-networks $(DESTDIR)$(PREFIX)/bin
-	for dir in cni netavark; do \
-	    ln -sfr $(DESTDIR)$(PREFIX)/bin/ringway-networks $(DESTDIR)$(PREFIX)/lib/$$dir/ringway || exit 1; done
-	install -m 644 dist/networkd/10-ringway.network $(DESTDIR)$(PREFIX)/lib/systemd/network
-	install -m 644 dist/NetworkManager/10-ringway.conf $(DESTDIR)$(NM_DIR)
-	install -m 644 $(BUILT)/libringway_preload.so $(BUILT)/libnetmap.so \
-	    $(BUILT)/libnetmap.a $(DESTDIR)$(PREFIX)/lib
-	ln -sf libringway_preload.so $(DESTDIR)$(PREFIX)/lib/libringway_netmap.so
-	install -m 644 $(BUILT)/libpfring.so $(BUILT)/libusdpaa.so $(BUILT)/libusdpaa.a \
-	    $(DESTDIR)$(PREFIX)/lib
-	install -m 644 $(BUILT)/libringway_pcap.so $(DESTDIR)$(PREFIX)/lib/ringway
-	ln -sf libringway_pcap.so $(DESTDIR)$(PREFIX)/lib/ringway/libpcap.so.0.8
-	install -m 644 include/libnetmap.h include/pfring.h $(DESTDIR)$(PREFIX)/include
-	install -m 644 include/net/*.h $(DESTDIR)$(PREFIX)/include/net
-	install -m 644 include/linux/*.h $(DESTDIR)$(PREFIX)/include/linux
-	install -m 644 include/pf_ring/lib/*.h $(DESTDIR)$(PREFIX)/include/pf_ring/lib
-	install -m 644 include/usdpaa/*.h $(DESTDIR)$(PREFIX)/include/usdpaa
-	install -d $(DESTDIR)$(PREFIX)/include/usdpaa/internal $(DESTDIR)$(PREFIX)/include/usdpaa/flib \
-	    $(DESTDIR)$(PREFIX)/lib/ringway/usdpaa
-	install -m 644 include/usdpaa/internal/*.h $(DESTDIR)$(PREFIX)/include/usdpaa/internal
-	install -m 644 include/usdpaa/flib/*.h $(DESTDIR)$(PREFIX)/include/usdpaa/flib
-	install -m 644 dist/usdpaa/* $(DESTDIR)$(PREFIX)/lib/ringway/usdpaa
-	install -m 644 dist/ringwayd.toml $(DESTDIR)$(PREFIX)/share/doc/ringway
-	for file in $(DOCUMENTS); do \
-	    install -D -m 644 $$file $(DESTDIR)$(PREFIX)/share/doc/ringway/$$file || exit 1; done
-	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 644 man/*.7 $(DESTDIR)$(PREFIX)/share/man/man7
-	install -m 644 man/*.8 $(DESTDIR)$(PREFIX)/share/man/man8
-	sed 's|@PREFIX@|$(PREFIX)|' dist/ringwayd.service \
-	    > $(DESTDIR)$(PREFIX)/lib/systemd/system/ringwayd.service
-	install -m 644 dist/ringwayd.socket $(DESTDIR)$(PREFIX)/lib/systemd/system
-	sed 's|@PREFIX@|$(PREFIX)|' dist/ringway-metrics.service \
-	    > $(DESTDIR)$(PREFIX)/lib/systemd/system/ringway-metrics.service
-	install -d $(DESTDIR)$(PREFIX)/lib/ringway/metrics
-	install -m 644 dist/metrics/* $(DESTDIR)$(PREFIX)/lib/ringway/metrics
+# Installs what `make build` has built, and builds nothing: root may have no compiler. `uninstall` takes the same away,
+# and directories of its own; with TOOLS=1 the tools' names that were installed so. scripts/install has the list.
+install:
+	@$(INSTALLING) scripts/install add
 
-install-tools:
-	install -d $(DESTDIR)$(TOOL_DIR) $(DESTDIR)$(TOOL_MAN)
-	for name in $(TOOL_NAMES); do \
-	    ln -sfr $(DESTDIR)$(PREFIX)/bin/ringway $(DESTDIR)$(TOOL_DIR)/$$name || exit 1; done
-	install -m 644 man/netmap-tools/*.8 $(DESTDIR)$(TOOL_MAN)
-
-built:
-	@for name in ringway ringwayd ringway-networks libringway_preload.so libnetmap.so libnetmap.a libpfring.so libusdpaa.so \
-	    libusdpaa.a libringway_pcap.so; do [ -f $(BUILT)/$$name ] || { \
-	    echo "$(BUILT)/$$name is missing: run \`make build\` first, as the user who has the compiler" >&2; \
-	    exit 1; }; done
-
-# Takes away what `install` has put there, and directories of its own; with TOOLS=1 the tools' names
-# that were installed so.
-DOCUMENTS = LICENSE README.md CHANGELOG.md ARCHITECTURE.md $(wildcard docs/*.md docs/guide/*.md docs/decisions/*.md \
-    examples/*/*)
-EXAMPLE_DIRS = $(patsubst %/,%,$(wildcard examples/*/))
-INSTALLED = bin/ringway bin/ringwayd bin/ringway-networks lib/systemd/system/ringwayd.service \
-    lib/systemd/system/ringwayd.socket share/doc/ringway/ringwayd.toml \
-    lib/cni/ringway lib/netavark/ringway lib/systemd/network/10-ringway.network lib/systemd/system/ringway-metrics.service \
-    lib/libringway_preload.so lib/libringway_netmap.so lib/libnetmap.so lib/libnetmap.a \
-    lib/libpfring.so lib/libusdpaa.so lib/libusdpaa.a lib/ringway/libringway_pcap.so lib/ringway/libpcap.so.0.8 \
-    $(addprefix share/doc/ringway/,$(DOCUMENTS)) \
-    $(wildcard include/*.h include/net/*.h include/linux/*.h include/pf_ring/lib/*.h \
-    include/usdpaa/*.h include/usdpaa/internal/*.h include/usdpaa/flib/*.h) \
-    $(patsubst dist/%,lib/ringway/%,$(wildcard dist/usdpaa/* dist/metrics/*)) \
-    $(patsubst man/%,share/man/man1/%,$(wildcard man/*.1)) \
-    $(patsubst man/%,share/man/man7/%,$(wildcard man/*.7)) \
-    $(patsubst man/%,share/man/man8/%,$(wildcard man/*.8))
-TOOL_PAGES = $(notdir $(wildcard man/netmap-tools/*.8))
 uninstall:
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,$(INSTALLED)) $(DESTDIR)$(NM_DIR)/10-ringway.conf \
-	    $(addprefix $(DESTDIR)$(TOOL_DIR)/,$(TOOL_NAMES)) \
-	    $(addprefix $(DESTDIR)$(TOOL_MAN)/,$(TOOL_PAGES))
-	for dir in include/net include/linux include/pf_ring/lib include/pf_ring include/usdpaa/internal include/usdpaa/flib include/usdpaa lib/ringway/usdpaa lib/ringway/metrics \
-	    share/doc/ringway/docs/guide share/doc/ringway/docs/decisions share/doc/ringway/docs $(addprefix share/doc/ringway/,$(EXAMPLE_DIRS)) \
-	    share/doc/ringway/examples share/doc/ringway lib/ringway/netmap-tools/man/man8 lib/ringway/netmap-tools/man \
-	    lib/ringway/netmap-tools lib/ringway lib/cni lib/netavark lib/systemd/network; do \
-	    [ ! -d $(DESTDIR)$(PREFIX)/$$dir ] || \
-	    rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/$$dir || exit 1; done
-	for dir in $(DESTDIR)$(NM_DIR) $(dir $(DESTDIR)$(NM_DIR)); do \
-	    [ ! -d $$dir ] || rmdir --ignore-fail-on-non-empty $$dir || exit 1; done
+	@$(INSTALLING) scripts/install remove
+
+# Debian packages, in target/deb, of what `build` makes; BUILT=target/quick packages what is there. As `install` does, it has
+# the content from scripts/install.
+deb:
+	@scripts/need build deb
+	[ "$(BUILT)" != target/release ] || $(CARGO) build --release --workspace
+	@BUILT=$(BUILT) scripts/deb
+
+# Installs them in an empty Debian 12 and 13, runs README's commands there, upgrades and purges. As root.
+SUITES ?= bookworm trixie
+packages-test:
+	@scripts/need packages
+	@scripts/packages-test $(SUITES)
 
 clean:
 	$(CARGO) clean

@@ -443,7 +443,9 @@ mod tests {
 
     #[test]
     fn the_example_shows_the_defaults() {
-        let example = parse(include_str!("../../../../dist/ringwayd.toml")).unwrap();
+        let text = include_str!("../../../../dist/ringwayd.toml");
+        // An installation makes the group, and this machine may be without it.
+        let example = parse(&text.replace("\ngroup = \"ringway\"\n", "\n")).unwrap();
         assert_eq!(example, Config::default());
     }
 

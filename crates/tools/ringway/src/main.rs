@@ -10,6 +10,8 @@ mod bridge;
 mod capture;
 mod capture_file;
 mod checksum;
+#[cfg(test)]
+mod completions;
 mod dissect;
 mod doctor;
 mod drops;
@@ -35,6 +37,8 @@ mod link;
 mod listening;
 mod log;
 mod losses;
+#[cfg(test)]
+mod manual;
 mod metered;
 mod metrics;
 mod netlink;
@@ -234,30 +238,6 @@ mod tests {
         cli.build();
         walk(&cli, &mut without);
         assert!(without.is_empty(), "these take no --json: {without:?}");
-    }
-
-    /// The pages in `man/` are made from the same text as `--help`. With RINGWAY_UPDATE_MAN set
-    /// this test writes them.
-    #[test]
-    fn the_manual_pages_are_current() {
-        let man = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../man");
-        if std::env::var_os("RINGWAY_UPDATE_MAN").is_some() {
-            clap_mangen::generate_to(Cli::command(), &man).unwrap();
-        }
-        let made = std::env::temp_dir().join(format!("ringway-man-{}", std::process::id()));
-        std::fs::create_dir(&made).unwrap();
-        clap_mangen::generate_to(Cli::command(), &made).unwrap();
-        let pages: Vec<_> = std::fs::read_dir(&made).unwrap().flatten().collect();
-        let stale: Vec<_> = pages
-            .iter()
-            .filter(|page| {
-                let kept = std::fs::read(man.join(page.file_name())).unwrap_or_default();
-                std::fs::read(page.path()).unwrap() != kept
-            })
-            .map(|page| page.file_name())
-            .collect();
-        std::fs::remove_dir_all(&made).unwrap();
-        assert!(stale.is_empty(), "stale: {stale:?}; set RINGWAY_UPDATE_MAN and test again");
     }
 
     #[test]

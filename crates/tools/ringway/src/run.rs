@@ -31,7 +31,8 @@ variables.
 Programs of netmap use libringway_preload.so, programs of libpcap libringway_pcap.so, which passes
 other devices to the system's libpcap. Programs that are linked to libpfring.so find it by
 LD_LIBRARY_PATH. The command looks for the libraries beside the ringway executable, then in
-../lib/ringway and ../lib from there, /usr/local/lib and /usr/lib. It keeps an LD_PRELOAD that is
+../lib/ringway, ../lib, ../lib64 and ../lib/x86_64-linux-gnu (the machine's own) from there,
+/usr/local/lib and /usr/lib. It keeps an LD_PRELOAD that is
 set already, after the libraries, and puts AddressSanitizer's library before all for a program that
 needs it. Programs with the setuid bit or with file capabilities ignore LD_PRELOAD, and statically
 linked programs load no libraries: the command refuses both, and says what to do. The exit status is the program's; 127 if there is no such program, 126 if it cannot be run.")]
@@ -91,9 +92,14 @@ fn places(executable: &Path) -> Vec<PathBuf> {
     beside
         .map(Path::to_path_buf)
         .into_iter()
-        .chain(["lib/ringway", "lib"].into_iter().filter_map(within))
+        .chain(["lib/ringway", "lib", "lib64", &multiarch()].into_iter().filter_map(within))
         .chain(["/usr/local/lib", "/usr/lib"].map(PathBuf::from))
         .collect()
+}
+
+/// Where Debian has this machine's libraries, in `/usr`.
+fn multiarch() -> String {
+    format!("lib/{}-linux-gnu", env::consts::ARCH)
 }
 
 fn find(places: &[PathBuf], library: &str, exists: impl Fn(&Path) -> bool) -> Option<PathBuf> {
@@ -109,7 +115,9 @@ fn missing(places: &[PathBuf]) -> Error {
 /// was there before.
 fn search(library: &Path, before: Option<&OsStr>) -> Option<OsString> {
     let folder = library.parent()?;
-    if ["/usr/lib", "/usr/local/lib"].iter().any(|known| folder == Path::new(known)) {
+    let multiarch = multiarch();
+    let known = ["lib", "local/lib", &multiarch, &format!("local/{multiarch}")];
+    if known.iter().any(|known| folder == Path::new("/usr").join(known)) {
         return None;
     }
     let before = env::split_paths(before.unwrap_or_default());
@@ -141,10 +149,12 @@ mod tests {
         let beside = "/opt/ringway/bin/libringway_preload.so";
         let packaged = "/opt/ringway/lib/ringway/libringway_preload.so";
         let installed = "/opt/ringway/lib/libringway_preload.so";
+        let of_machine = format!("/opt/ringway/{}/libringway_preload.so", multiarch());
         let system = "/usr/lib/libringway_preload.so";
         assert_eq!(found(&[system, installed, packaged, beside]), Some(beside.into()));
         assert_eq!(found(&[system, installed, packaged]), Some(packaged.into()));
-        assert_eq!(found(&[system, installed]), Some(installed.into()));
+        assert_eq!(found(&[system, &of_machine, installed]), Some(installed.into()));
+        assert_eq!(found(&[system, &of_machine]), Some(of_machine.into()));
         assert_eq!(found(&[system]), Some(system.into()));
         assert_eq!(found(&[]), None);
     }
@@ -152,10 +162,9 @@ mod tests {
     #[test]
     fn a_missing_library_is_explained() {
         let message = missing(&places(Path::new("/a/b/ringway"))).to_string();
-        assert!(
-            message.contains("/a/b, /a/lib/ringway, /a/lib, /usr/local/lib, /usr/lib"),
-            "{message}"
-        );
+        let searched = format!("/a/lib64, /a/{}, /usr/local/lib, /usr/lib", multiarch());
+        let searched = "/a/b, /a/lib/ringway, /a/lib, ".to_string() + &searched;
+        assert!(message.contains(&searched), "{message}");
         assert!(message.contains("make build"), "{message}");
     }
 
@@ -163,6 +172,7 @@ mod tests {
     fn a_library_is_found_where_the_loader_does_not_look() {
         let path = |library: &str, before| search(Path::new(library), before);
         assert_eq!(path("/usr/local/lib/libpfring.so", None), None);
+        assert_eq!(path(&format!("/usr/{}/libpfring.so", multiarch()), None), None);
         assert_eq!(path("/opt/lib/libpfring.so", None), Some("/opt/lib".into()));
         let before = Some(OsStr::new("/a:/opt/lib:/b"));
         assert_eq!(path("/opt/lib/libpfring.so", before), Some("/opt/lib:/a:/b".into()));
