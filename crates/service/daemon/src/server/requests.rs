@@ -316,7 +316,7 @@ impl Server {
         self.keep_state();
         self.note_answer(&pending, &answer);
         send_reply(&pending.reply_to, answer);
-        // One that waits for events takes as long as there are none.
+        // A request that waits for events takes as long as there are none.
         if !matches!(pending.request, Request::Events { wait: true, .. }) {
             self.request_times.add(kind(&pending.request), pending.timing.took(Instant::now()));
         }

@@ -194,7 +194,7 @@ fn a_daemon_may_come_and_go() {
     promtool(&["check", "metrics"], &text);
     assert_eq!(values(&text, "ringway_up"), 1.0);
     assert_eq!(values(&text, "ringway_port_handles{port=\"vale0:b\"}"), 1.0);
-    // One that says nothing is not up either, until it goes on.
+    // A daemon that says nothing is not up either, until it goes on.
     kill_process(daemon(&home), Signal::STOP).unwrap();
     assert_eq!(is_up(), 0.0);
     kill_process(daemon(&home), Signal::CONT).unwrap();
