@@ -24,7 +24,7 @@ pub struct RegionInfo {
     pub bufs: u32,
     /// Buffers that no ring and no program has.
     pub free_bufs: u32,
-    /// Bytes of rings and buffers that ports ask for at once: what counts for `memory_per_user`.
+    /// Bytes of the rings and buffers that were ever in use at once: what counts for `memory_per_user`.
     pub asked: u64,
 }
 

@@ -190,9 +190,12 @@ impl World {
         }
     }
 
+    /// As they are now: what was ever in use at once is not taken back.
     pub fn regions(&mut self) -> Vec<RegionInfo> {
         match self.ask(Request::Regions { from: Default::default() }) {
-            Ok(Reply::Regions { regions, next: None }) => regions,
+            Ok(Reply::Regions { regions, next: None }) => {
+                regions.into_iter().map(|region| RegionInfo { asked: 0, ..region }).collect()
+            }
             other => panic!("{other:?}"),
         }
     }

@@ -16,7 +16,7 @@ pub fn families(scrape: &Scrape) -> Vec<Family> {
     );
     let mut asked = Family::gauge(
         "ringway_region_asked_bytes",
-        "Bytes of rings and buffers that a user's ports ask for at once, which memory_per_user limits",
+        "Bytes of the rings and buffers of a user that were ever in use at once, which memory_per_user limits",
     );
     for user in &scrape.users {
         let of = vec![("uid", user.uid.to_string())];
