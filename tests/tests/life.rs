@@ -369,14 +369,13 @@ fn a_system_daemon_keeps_to_its_configuration() {
 /// that this one reads it at the start.
 #[test]
 fn a_hangup_ends_no_daemon() {
-    const SAID: &str = "configuration is read at the start only";
     let home = Home::new();
     let system = home.system_daemon(getgid().as_raw(), 0o640);
     let served = Proc::spawn(home.system_traffic(&["hold", "valeg:x"]));
     served.wait_for("open", LIMIT);
     for _ in 0..2 {
         system.signal(Signal::HUP);
-        system.wait_for(SAID, LIMIT);
+        system.wait_for("the configuration is read again", LIMIT);
     }
     let another = Proc::spawn(home.system_traffic(&["hold", "valeg:y"]));
     another.wait_for("open", LIMIT);
@@ -392,7 +391,7 @@ fn a_hangup_ends_no_daemon() {
     assert_ne!(getsid(Some(private)).unwrap(), getsid(None).unwrap());
     rustix::process::kill_process(private, Signal::HUP).unwrap();
     until("the private daemon says so", || match home.log() {
-        log if log.contains(SAID) => Ok(()),
+        log if log.contains("reads its configuration when it starts") => Ok(()),
         log => Err(log),
     });
     let another = Proc::spawn(home.traffic(&["hold", "valeg:y"]));

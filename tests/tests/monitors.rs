@@ -65,9 +65,11 @@ impl World {
         let _: Index = self.ask(Request::SwitchDetach { name: name.into() });
     }
 
+    /// As they are now: what was ever in use at once is not taken back.
     fn regions(&self) -> Vec<RegionInfo> {
         let from = RegionPosition::default();
-        self.ask::<Page<RegionInfo, RegionPosition>>(Request::Regions { from }).items
+        let page = self.ask::<Page<RegionInfo, RegionPosition>>(Request::Regions { from });
+        page.items.into_iter().map(|region| RegionInfo { asked: 0, ..region }).collect()
     }
 
     /// When this returns, the workers have dealt with everything that was synced before.
