@@ -65,11 +65,10 @@ impl World {
         let _: Index = self.ask(Request::SwitchDetach { name: name.into() });
     }
 
-    /// As they are now: what was ever in use at once is not taken back.
     fn regions(&self) -> Vec<RegionInfo> {
         let from = RegionPosition::default();
         let page = self.ask::<Page<RegionInfo, RegionPosition>>(Request::Regions { from });
-        page.items.into_iter().map(|region| RegionInfo { asked: 0, ..region }).collect()
+        as_they_are(page.items)
     }
 
     /// When this returns, the workers have dealt with everything that was synced before.
@@ -471,6 +470,11 @@ fn closed_in_any_order() {
     }
 }
 
+/// Regions without what was ever in use at once, which is not taken back.
+fn as_they_are(regions: Vec<RegionInfo>) -> Vec<RegionInfo> {
+    regions.into_iter().map(|region| RegionInfo { asked: 0, ..region }).collect()
+}
+
 /// Two namespaces with interface `n0` in one and `n1` in the other, whose stacks are quiet.
 fn wire() -> (Netns, Netns, VethPair) {
     let (a, b) = (Netns::quiet("rwm"), Netns::quiet("rwm"));
@@ -558,7 +562,8 @@ fn sudden_deaths() {
                 number += 50;
             };
             exchange(&mut []);
-            let regions = control.regions().unwrap();
+            let now = || as_they_are(control.regions().unwrap());
+            let regions = now();
             for _ in 0..5 {
                 let specs = [format!("{b}/rt"), format!("{b}/z"), format!("{a}/z")];
                 let victim = Proc::spawn(home.traffic(&["hold", &specs[0], &specs[1], &specs[2]]));
@@ -570,7 +575,7 @@ fn sudden_deaths() {
                 assert!(!output.contains("error"), "{output}");
                 (0..3).for_each(|_| exchange(&mut barrier));
                 drop(barrier);
-                until("its buffers are back", || match control.regions().unwrap() {
+                until("its buffers are back", || match now() {
                     now if now == regions => Ok(()),
                     now => Err(format!("{now:?} after {regions:?}")),
                 });
