@@ -114,7 +114,7 @@ impl Server {
             (Request::SwitchAttach { .. }, _) => mode = self.registry.attached_mode(&name),
             _ => {}
         }
-        let mut text = format!("{name}: {done} by {}", Whom(by));
+        let mut text = format!("{name}: {done} by {}", Requester(by));
         for more in [&detail, mode.as_ref().unwrap_or(&String::new())] {
             if !more.is_empty() {
                 text.push_str(": ");
@@ -136,7 +136,7 @@ impl Server {
     /// A client was not let in.
     pub(super) fn note_not_admitted(&self, user: &User, error: &Error) {
         let by = self.by(user);
-        let text = format!("a connection of {} was refused: {error}", Whom(by));
+        let text = format!("a connection of {} was refused: {error}", Requester(by));
         log(Entry::warn(EventKind::Refused, text).by(by).cause(name_of(error.cause)).audit());
     }
 
@@ -154,7 +154,7 @@ impl Server {
     fn note_duration(&self, pending: &Pending) {
         let Some((took, waited)) = pending.timing.slow(Instant::now()) else { return };
         let (by, name) = (pending.by, pending.request.name());
-        let mut text = format!("{} of {}", FirstWord::of(&pending.request), Whom(by));
+        let mut text = format!("{} of {}", FirstWord::of(&pending.request), Requester(by));
         // A text has room.
         let _ = match name {
             "" => write!(text, " took {:.1} s", took.as_secs_f64()),
@@ -217,7 +217,7 @@ impl Server {
         // It is told at each level.
         let louder = level.max(log::level());
         log::set_level(louder);
-        let text = format!("the log has what is {level} or graver from now on, by {}", Whom(by));
+        let text = format!("log level set to {level} by {}", Requester(by));
         log(Entry::info(EventKind::Config, text).by(by).audit());
         log::set_level(level);
         Ok((Reply::Done, Vec::new()))
@@ -225,7 +225,7 @@ impl Server {
 }
 
 fn note_close(port: &PortInfo, by: By) {
-    let text = format!("{}: closed by {}", port.name, Whom(by));
+    let text = format!("{}: closed by {}", port.name, Requester(by));
     let kind = EventKind::PortClose;
     log(match port.kind {
         PortKind::Nic => Entry::info(kind, text).by(by).at(&port.name).audit(),
@@ -240,7 +240,7 @@ fn note_refused(request: &Request, by: By, error: &Error) {
         _ => Level::Info,
     };
     let name = request.name();
-    let text = format!("{name}: not {} for {}: {}", act.done, Whom(by), error.without_port());
+    let text = format!("{name}: not {} for {}: {}", act.done, Requester(by), error.without_port());
     let entry = Entry::new(level, EventKind::Refused, text).by(by).at(name);
     log(entry.cause(name_of(error.cause)).audit());
 }
@@ -250,10 +250,10 @@ fn name_of(cause: Cause) -> String {
     format!("{cause:?}")
 }
 
-/// A user and a process, in a sentence.
-struct Whom(By);
+/// The user and process that made a request, as text.
+struct Requester(By);
 
-impl fmt::Display for Whom {
+impl fmt::Display for Requester {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let By { uid, pid, .. } = self.0;
         match pid {
