@@ -109,6 +109,31 @@ impl<C: Choose> Balancer<C> {
         self.groups.iter_mut().flatten()
     }
 
+    /// The input, and the ports of the outputs.
+    pub fn ports_mut(&mut self) -> impl Iterator<Item = &mut Port> {
+        let outputs = self.groups.iter_mut().flatten().map(|output| &mut output.port);
+        std::iter::once(&mut self.input).chain(outputs)
+    }
+
+    /// The input was closed and is open again. What waits for outputs was in its old memory, and is dropped; `stock`
+    /// is of the new one.
+    pub fn input_reopened(&mut self, stock: Vec<u32>) {
+        let Balancer { input, groups, stock: old, .. } = self;
+        for output in groups.iter_mut().flatten() {
+            output.revoke(output.queued(), old);
+            output.reopened(input, false);
+        }
+        *old = stock;
+        self.first_ring = 0;
+    }
+
+    /// The port of an output was closed, or is open again.
+    pub fn output_reopened(&mut self, output: usize) {
+        if let Some(output) = self.groups.iter_mut().flatten().nth(output) {
+            output.reopened(&self.input, true);
+        }
+    }
+
     /// The outputs of the first group, to add and to remove some if it is the only one, and what shares out among them.
     pub fn first_group(&mut self) -> (&mut Vec<Output>, &mut Share<C>) {
         (&mut self.groups[0], &mut self.share)

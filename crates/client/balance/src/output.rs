@@ -86,6 +86,23 @@ impl Output {
         }
     }
 
+    /// Its port has been closed, or opened again, or the input has: what waits is of another region then.
+    pub fn reopened(&mut self, input: &Port, is_own: bool) {
+        self.counters.dropped += u64::from(if is_own { self.filled } else { 0 });
+        (self.source, self.copies) = (input.buffers(), !self.port.shares_region_with(input));
+        if !is_own {
+            return;
+        }
+        (self.filled, self.free, self.room) = (0, 0, self.port.max_frame());
+        if let Some(tx) = self.port.split().0.first_mut() {
+            let slots = tx.slots();
+            (self.free, self.slots) = (slots.held(), slots.num_slots());
+        }
+        if self.onward.is_some() {
+            self.passes_on();
+        }
+    }
+
     /// Has what the consumer releases [passed on](Self::released).
     pub fn passes_on(&mut self) {
         self.onward = Some(Onward::new(self.slots));
@@ -249,7 +266,7 @@ impl Output {
 
     /// Hands the consumer what was put into the ring.
     pub fn sync(&mut self, always: bool) {
-        if always || self.filled > 0 {
+        if (always || self.filled > 0) && !self.port.is_closed() {
             let mut tx = self.port.tx(0);
             tx.slots().advance(self.filled);
             tx.sync();
@@ -259,12 +276,17 @@ impl Output {
 
     /// Has the next wait for this pipe end when the consumer releases something.
     pub fn await_release(&mut self) {
-        self.port.tx(0).slots().await_more();
+        if let Some(tx) = self.port.split().0.first_mut() {
+            tx.slots().await_more();
+        }
     }
 
     /// After a sync: counts what the consumer has released since the last time as free, and shows it packet by packet if
     /// it is to be [passed on](Self::passes_on); returns how many slots that were.
     pub fn released(&mut self, pass_on: impl FnMut(&mut Slots<'_>, Parcel)) -> u32 {
+        if self.port.is_closed() {
+            return 0;
+        }
         let returned = self.returned();
         let mut tx = self.port.tx(0);
         let mut slots = tx.slots();
@@ -285,6 +307,9 @@ impl Output {
 
     /// Slots that [`released`](Self::released) would show.
     pub fn new_releases(&mut self) -> u32 {
+        if self.port.is_closed() {
+            return 0;
+        }
         let returned = self.returned();
         let mut tx = self.port.tx(0);
         let slots = tx.slots();

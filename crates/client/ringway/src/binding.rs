@@ -311,6 +311,11 @@ impl Binding {
         Ok(binding)
     }
 
+    /// Lets all rings go. Its memory stays mapped until it is dropped.
+    pub(crate) fn close(&mut self) {
+        (self.tx, self.rx, self.link_removal) = (Vec::new(), Vec::new(), None);
+    }
+
     /// The name that the port was opened by.
     pub fn name(&self) -> &str {
         &self.name

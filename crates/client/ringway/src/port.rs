@@ -25,7 +25,8 @@ use crate::{
 pub struct Port {
     // The mapping goes before the session, so that nothing is touched after it was let go.
     binding: Binding,
-    session: Session,
+    /// `None` in a port that was [closed](Self::is_closed).
+    session: Option<Session>,
     barrier: Option<CloseBarrier>,
     opened: Opened,
 }
@@ -38,11 +39,25 @@ impl Drop for Port {
 
 impl Port {
     pub(crate) fn new(binding: Binding, session: Session, opened: Opened) -> Port {
-        Port { binding, session, barrier: None, opened }
+        Port { binding, session: Some(session), barrier: None, opened }
     }
 
     pub(crate) fn opened(&self) -> &Opened {
         &self.opened
+    }
+
+    /// Closes it as dropping does, and keeps its name and what it takes to [open it again](Self::try_reopen). It has
+    /// no rings then, and every wait fails with [`Cause::Gone`](crate::Cause::Gone).
+    pub fn close(&mut self) {
+        let barrier = CloseBarrier::to(&self.binding);
+        self.binding.close();
+        self.session = None;
+        drop(barrier);
+    }
+
+    /// Whether it was [closed](Self::close), and not opened again.
+    pub fn is_closed(&self) -> bool {
+        self.session.is_none()
     }
 
     /// How the port was opened: what it takes to open it once more, in another way perhaps.
@@ -130,7 +145,7 @@ impl Port {
     /// has gone, or the daemon that the rings need: who only syncs is told so here, some thousand
     /// syncs later. Of a [file](crate::FileSpec) it tells the end, and what is wrong with it.
     pub fn check(&self, interest: Interest) -> Result<(), Error> {
-        if self.daemon_fd().is_some_and(has_hung_up) {
+        if self.is_closed() || self.daemon_fd().is_some_and(has_hung_up) {
             return Err(self.gone());
         }
         interest.dirs().try_for_each(|dir| self.binding.check_local(dir))?;
@@ -186,7 +201,7 @@ impl Port {
     /// A descriptor that hangs up when the daemon that serves the rings ends; `None` where they need
     /// no daemon.
     pub fn daemon_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.session.connection().filter(|_| self.binding.is_served())
+        self.session.as_ref()?.connection().filter(|_| self.binding.is_served())
     }
 
     /// The daemon has hung up.
@@ -225,7 +240,8 @@ impl Port {
     fn filter(&self, filter: Option<Filter>) -> Result<(), Error> {
         let filter = filter.map(Into::into);
         let request = Request::SetFilter { name: String::new(), rings: RxSelector::Queues, filter };
-        self.session.call(request).map(|((), _)| ())
+        let session = self.session.as_ref().ok_or_else(|| self.gone())?;
+        session.call(request).map(|((), _)| ())
     }
 
     /// Changes what decides about each frame that the port's interface receives, between one frame and the
@@ -243,7 +259,8 @@ impl Port {
     fn action(&self, action: Option<Action>) -> Result<(), Error> {
         let action = action.map(Action::request);
         let request = Request::SetAction { name: String::new(), rings: RxSelector::Queues, action };
-        self.session.call(request).map(|((), _)| ())
+        let session = self.session.as_ref().ok_or_else(|| self.gone())?;
+        session.call(request).map(|((), _)| ())
     }
 
     /// The layer below.

@@ -49,27 +49,52 @@ impl Port {
     ///
     /// # Errors
     /// Those of [`Port::open`]. The port is closed then.
-    pub fn reopen(self, patience: Duration) -> Result<Port, Error> {
-        let Opened { options, spec } = self.opened().clone();
+    pub fn reopen(mut self, patience: Duration) -> Result<Port, Error> {
         let end = Instant::now().checked_add(patience);
-        drop(self);
         loop {
-            match options.open(&spec) {
-                Err(error) if may_pass(&error) && end.is_none_or(|end| Instant::now() < end) => {
+            match self.try_reopen() {
+                Ok(()) => return Ok(self),
+                Err(error) if error.may_pass() && end.is_none_or(|end| Instant::now() < end) => {
                     thread::sleep(PAUSE);
                 }
-                result => return result,
+                Err(error) => return Err(error),
             }
         }
     }
+
+    /// The same for a program that has other things to do: one attempt, which waits for nothing.
+    ///
+    /// Without success the port is [closed](Self::is_closed): it has no rings, and every wait fails with
+    /// [`Cause::Gone`]. Take what its receive rings still have before that. After success it is as one that was just
+    /// opened: the number of its rings may be another.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let mut port = Port::open("vale0:a")?;
+    /// port.try_reopen()?;
+    /// assert!(!port.is_closed());
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Port::open`]. It can be tried again after each, and is worth it where the error
+    /// [may pass](Error::may_pass).
+    pub fn try_reopen(&mut self) -> Result<(), Error> {
+        self.close();
+        let Opened { options, spec } = self.opened();
+        *self = options.open(spec)?;
+        Ok(())
+    }
 }
 
-/// Whether it may be because a daemon is not there yet, or has only just begun.
-fn may_pass(error: &Error) -> bool {
-    match error {
-        Error::Daemon(ringway_ipc::Error::Connect { source, .. }) => {
-            matches!(source.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused)
+impl Error {
+    /// Whether the cause may be that a daemon is not there yet, or has only just begun: then it helps to try again.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Error::Daemon(ringway_ipc::Error::Connect { source, .. }) => {
+                matches!(source.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused)
+            }
+            error => matches!(error.cause(), Cause::Gone | Cause::Busy | Cause::NoPort),
         }
-        error => matches!(error.cause(), Cause::Gone | Cause::Busy | Cause::NoPort),
     }
 }

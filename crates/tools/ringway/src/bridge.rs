@@ -1,10 +1,11 @@
 //! `ringway bridge`: forwards between two ports, both ways, without copying where possible.
 
 use crate::capture_file;
-use crate::drops::{DropBook, Losses, PortDrops};
+use crate::drops::{Losses, PortDrops};
 use crate::error::Result;
 use crate::flush::Drain;
 use crate::forward::{Moved, Path, wait};
+use crate::lasting::{Lasting, outlive};
 use crate::opening;
 use crate::output::Opened;
 use crate::port_notes;
@@ -60,7 +61,7 @@ pub fn run(args: &Args) -> Result<()> {
     let [a, b] = &ports;
     port_notes::receiving(a, &args.a);
     port_notes::receiving(b, other);
-    let books = [DropBook::open(a)?, DropBook::open(b)?];
+    let lasting = [Lasting::begin(a)?, Lasting::begin(b)?];
     let run_loop = RunLoop::begin(&args.run_loop)?;
     run_loop.output.write(&Opened::new(a))?;
     run_loop.output.write(&Opened::new(b))?;
@@ -78,7 +79,7 @@ pub fn run(args: &Args) -> Result<()> {
     };
     let flows = [flow(names[0], names[1]), flow(names[1], names[0])];
     let paths = [Path::default(), Path::default()];
-    let mut bridge = Bridge { ports, paths, books, flows, run_loop };
+    let mut bridge = Bridge { ports, paths, lasting, flows, run_loop };
     let mut forwarded = bridge.forward();
     if capture_file::is_end(&forwarded) {
         forwarded = capture_file::ended(forwarded).and_then(|()| bridge.drain());
@@ -125,7 +126,7 @@ impl Flow {
 struct Bridge {
     ports: [Port; 2],
     paths: [Path; 2],
-    books: [DropBook; 2],
+    lasting: [Lasting; 2],
     flows: [Flow; 2],
     run_loop: RunLoop,
 }
@@ -145,9 +146,18 @@ impl Bridge {
                 return Ok(());
             }
             if moved.iter().all(|moved| moved.slots == 0) {
-                wait(&mut self.ports, &self.run_loop, self.flows[0].reporter.due())?;
+                self.wait()?;
             }
         }
+    }
+
+    fn wait(&mut self) -> Result<()> {
+        let Bridge { ports, lasting, run_loop, .. } = self;
+        let due = self.flows[0].reporter.due();
+        let due = lasting.iter().fold(due, |due, lasting| lasting.until(due));
+        let waited = wait(ports, run_loop, due);
+        outlive(waited, lasting.iter_mut().zip(ports), run_loop)?;
+        Ok(())
     }
 
     /// Waits until what was sent has been taken: a file that was sent has ended, and so does its port.
@@ -166,18 +176,17 @@ impl Bridge {
     }
 
     /// Drops by direction: not received by the one port, or not sent by the other.
-    fn count_drops(&mut self) -> Result<[PortDrops; 2]> {
-        let [a, b] = [0, 1].map(|i| self.books[i].read(&self.ports[i]));
-        let (a, b) = (a?, b?);
+    fn count_drops(&mut self) -> [PortDrops; 2] {
+        let [a, b] = [0, 1].map(|i| self.lasting[i].drops(&self.ports[i]));
         for (flow, (from, to)) in self.flows.iter_mut().zip([(a, b), (b, a)]) {
             flow.counted.drops = flow.misfits + from.receiving + to.sending;
         }
-        Ok([a, b])
+        [a, b]
     }
 
     fn report(&mut self, now: Instant) -> Result<()> {
         if self.flows[0].reporter.is_due(now) {
-            self.count_drops()?;
+            self.count_drops();
             for flow in &mut self.flows {
                 self.run_loop.output.write(&flow.reporter.tick(now, flow.counted))?;
             }
@@ -188,7 +197,7 @@ impl Bridge {
     /// The summary is told even if the run has failed.
     fn finish(mut self, run: Result<()>) -> Result<()> {
         let written = self.ports.each_mut().map(Port::finish_file);
-        let drops = self.count_drops().unwrap_or_default();
+        let drops = self.count_drops();
         let output = self.run_loop.output;
         for flow in &mut self.flows {
             output.write(&flow.reporter.finish(flow.last, flow.counted))?;

@@ -1,10 +1,11 @@
 //! `ringway capture`: records what ports receive into capture files, and prints it.
 
-use crate::drops::{DropBook, Drops, Losses};
+use crate::drops::{Drops, Losses};
 use crate::error::{Error, Result};
 use crate::filter::Chosen;
 use crate::fragments::Fragments;
 use crate::frame_uses::FrameUses;
+use crate::lasting::{Lasting, outlive};
 use crate::listening::Listening;
 use crate::opening;
 use crate::output::Opened;
@@ -115,9 +116,9 @@ pub fn run(args: &Args) -> Result<()> {
             }
         };
         port_notes::receiving(&port, name);
-        let fragments = (0..port.rx_rings()).map(|_| Fragments::default()).collect();
-        let (origin, book) = (Origin::new(interface, &port), DropBook::open(&port)?);
-        sources.push(Source { port, book, origin, fragments });
+        let (origin, lasting) = (Origin::new(interface, &port), Lasting::begin(&port)?);
+        let fragments = Fragments::of(&port);
+        sources.push(Source { port, lasting, origin, fragments });
     }
     let interface = |name: &String| Interface { name: name.clone(), filter: args.chosen.text() };
     let recorder = args.write.as_ref().map(|file| {
@@ -176,7 +177,7 @@ fn names(file: &Path) -> Option<Names> {
 /// A port that is recorded.
 struct Source {
     port: Port,
-    book: DropBook,
+    lasting: Lasting,
     origin: Origin,
     /// Ring by ring.
     fragments: Vec<Fragments>,
@@ -213,15 +214,28 @@ impl Capture {
                 return self.uses.flush();
             }
             if taken == 0 {
-                let ports = self.sources.iter_mut().map(|source| (&mut source.port, Interest::Rx));
-                let (mut ports, due) = (ports.collect::<Vec<_>>(), self.reporter.due());
-                match &self.listening[..] {
-                    [] => self.run_loop.wait(&mut ports, due)?,
-                    listening => {
-                        let fds = listening.iter().map(Listening::fd).collect();
-                        self.run_loop.wait_beside(&mut ports, fds, due)?;
-                    }
+                let waited = self.wait();
+                let ports = self.sources.iter_mut().map(|source| {
+                    let Source { port, lasting, .. } = source;
+                    (lasting, port)
+                });
+                for opened in outlive(waited, ports, &self.run_loop)? {
+                    self.sources[opened].begin();
                 }
+            }
+        }
+    }
+
+    fn wait(&mut self) -> Result<()> {
+        let due = self.reporter.due();
+        let due = self.sources.iter().fold(due, |due, source| source.lasting.until(due));
+        let ports = self.sources.iter_mut().map(|source| (&mut source.port, Interest::Rx));
+        let mut ports = ports.collect::<Vec<_>>();
+        match &self.listening[..] {
+            [] => self.run_loop.wait(&mut ports, due),
+            listening => {
+                let fds = listening.iter().map(Listening::fd).collect();
+                self.run_loop.wait_beside(&mut ports, fds, due)
             }
         }
     }
@@ -254,17 +268,17 @@ impl Capture {
     /// Tells how it goes, if it is time for that.
     fn report(&mut self, now: Instant) -> Result<()> {
         if self.reporter.is_due(now) {
-            self.count_drops()?;
+            self.count_drops();
             let line = self.reporter.tick(now, self.counted);
             self.run_loop.tell(&line)?;
         }
         Ok(())
     }
 
-    fn count_drops(&mut self) -> Result<()> {
+    fn count_drops(&mut self) {
         let mut drops = self.uses.dropped();
-        for source in &self.sources {
-            let lost = source.book.read(&source.port)?.receiving;
+        for source in &mut self.sources {
+            let lost = source.lasting.drops(&source.port).receiving;
             if let Some(recorder) = &self.uses.recorder {
                 recorder.set_lost(source.origin.interface, lost);
             }
@@ -277,13 +291,11 @@ impl Capture {
             drops += listening.lost();
         }
         self.counted.drops = drops;
-        Ok(())
     }
 
     /// The summary is told even if the run has failed.
     fn finish(mut self, captured: Result<()>) -> Result<()> {
-        // Without a daemon nothing tells of drops.
-        let _ = self.count_drops();
+        self.count_drops();
         let lost = self.counted.drops - self.uses.dropped();
         if let Some(recorder) = &mut self.uses.recorder {
             recorder.finish();
@@ -291,8 +303,8 @@ impl Capture {
         self.counted.drops = lost + self.uses.dropped();
         let summary = self.reporter.finish(Instant::now(), self.counted);
         self.run_loop.tell(&summary)?;
-        for source in &self.sources {
-            let drops = source.book.read(&source.port).unwrap_or_default().all;
+        for source in &mut self.sources {
+            let drops = source.lasting.drops(&source.port).all;
             self.run_loop.tell(&Losses { port: source.port.name().into(), drops, left: 0 })?;
         }
         for listening in &self.listening {
@@ -305,11 +317,19 @@ impl Capture {
 }
 
 impl Source {
+    /// With a port that has just been opened, again.
+    fn begin(&mut self) {
+        self.origin = Origin::new(self.origin.interface, &self.port);
+        self.fragments = Fragments::of(&self.port);
+    }
+
     /// Takes a batch of each ring; returns how many slots that were.
     fn take(&mut self, uses: &mut FrameUses, counted: &mut Counters, mut left: u64) -> usize {
         let mut taken = 0;
         let now = now();
-        for (ring, fragments) in self.fragments.iter_mut().enumerate() {
+        // A port that is closed has none.
+        let rings = self.port.rx_rings();
+        for (ring, fragments) in self.fragments.iter_mut().enumerate().take(rings) {
             let mut rx = self.port.rx(ring);
             let most = usize::try_from(left).unwrap_or(usize::MAX).min(BATCH);
             if rx.available() == 0 {

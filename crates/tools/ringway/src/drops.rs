@@ -30,6 +30,8 @@ pub struct Drops {
     pub over_rate: u64,
     /// Sent, but more than the port may flood.
     pub storm: u64,
+    /// Sent, and still in the ring when its daemon ended.
+    pub daemon_ended: u64,
     /// Not received: no free slot in the ring.
     pub ring_full: u64,
     /// Not received: longer than a buffer.
@@ -52,6 +54,7 @@ impl Drops {
             denied: drops.denied,
             over_rate: drops.over_rate,
             storm: drops.storm,
+            daemon_ended: 0,
             ring_full: drops.ring_full,
             too_long: drops.too_long,
         }
@@ -73,7 +76,8 @@ impl Drops {
     fn sending(&self) -> u64 {
         let wrong =
             self.bad_slot + self.too_short + self.bad_index + self.bad_offload + self.spoofed;
-        self.no_destination + self.filtered + self.over_rate + self.storm + wrong
+        let unsent = self.over_rate + self.storm + self.daemon_ended;
+        self.no_destination + self.filtered + unsent + wrong
     }
 
     /// The same: what was lost on its way to the program. A receive ring loses nothing else.
@@ -85,7 +89,7 @@ impl Drops {
         self.sending() + self.receiving() + self.vlan + self.denied
     }
 
-    fn reasons(&self) -> [(&'static str, u64); 13] {
+    fn reasons(&self) -> [(&'static str, u64); 14] {
         [
             ("no destination", self.no_destination),
             ("bad slot", self.bad_slot),
@@ -98,6 +102,7 @@ impl Drops {
             ("denied", self.denied),
             ("over rate", self.over_rate),
             ("storm", self.storm),
+            ("daemon ended", self.daemon_ended),
             ("ring full", self.ring_full),
             ("too long", self.too_long),
         ]
@@ -117,6 +122,7 @@ impl Drops {
             denied: with(self.denied, other.denied),
             over_rate: with(self.over_rate, other.over_rate),
             storm: with(self.storm, other.storm),
+            daemon_ended: with(self.daemon_ended, other.daemon_ended),
             ring_full: with(self.ring_full, other.ring_full),
             too_long: with(self.too_long, other.too_long),
         }
@@ -137,12 +143,16 @@ pub fn occurred(counters: &[(&str, u64)]) -> String {
     if texts.is_empty() { "none".into() } else { texts.join(", ") }
 }
 
-/// Follows the drops of an open port.
+/// Follows the drops of an open port, also when it is [opened again](DropBook::reopened).
 ///
 /// Its own rings count some, and, if it is on a switch, the switch counts others.
 pub struct DropBook {
     switch: Option<Control>,
+    /// When the port was opened, and now.
     before: Counted,
+    now: Counted,
+    /// Of the ports before it.
+    kept: Counted,
 }
 
 /// What has counted drops of an open port: its transmit rings, its receive rings, and the switch.
@@ -165,7 +175,7 @@ impl PortDrops {
             all: sum(sum(tx, rx), switch),
             // A transmit ring counts there what the driver or the kernel has not sent.
             sending: tx.total() + switch.sending(),
-            receiving: rx.receiving() + switch.receiving(),
+            receiving: rx.receiving() + rx.daemon_ended + switch.receiving(),
         }
     }
 }
@@ -173,33 +183,63 @@ impl PortDrops {
 impl DropBook {
     /// Begins at zero: what happened to the port before is not ours.
     pub fn open(port: &Port) -> Result<DropBook> {
-        let switch = match port.kind() {
-            PortKind::Vale => Some(Control::connect()?),
-            _ => None,
-        };
-        let mut book = DropBook { switch, before: Counted::default() };
-        book.before = book.counted(port)?;
+        let none = Counted::default();
+        let mut book = DropBook { switch: None, before: none, now: none, kept: none };
+        book.begin(port)?;
         Ok(book)
     }
 
-    /// The drops since [`DropBook::open`]. Fails if the daemon has gone.
-    pub fn read(&self, port: &Port) -> Result<PortDrops> {
-        let mut counted = self.counted(port)?;
-        for (now, before) in counted.iter_mut().zip(self.before) {
-            *now = now.merge(before, u64::saturating_sub);
+    fn begin(&mut self, port: &Port) -> Result<()> {
+        if port.kind() == PortKind::Vale {
+            self.switch = Some(Control::connect()?);
         }
-        Ok(PortDrops::of(counted))
+        self.count(port)?;
+        self.before = self.now;
+        Ok(())
     }
 
-    fn counted(&self, port: &Port) -> Result<Counted> {
+    /// The drops since [`DropBook::open`]; of a daemon that has ended those that it has told before.
+    pub fn read(&mut self, port: &Port) -> PortDrops {
+        // The daemon may have ended.
+        let _ = self.count(port);
+        PortDrops::of(self.since())
+    }
+
+    /// The daemon of the port has ended, and so many slots were in its rings.
+    pub fn ended(&mut self, port: &Port, unsent: u64, unread: u64) {
+        let _ = self.count(port);
+        self.kept = self.since();
+        self.before = self.now;
+        self.kept[0].daemon_ended += unsent;
+        self.kept[1].daemon_ended += unread;
+    }
+
+    /// The port has been opened again.
+    pub fn reopened(&mut self, port: &Port) -> Result<()> {
+        self.begin(port)
+    }
+
+    fn since(&self) -> Counted {
+        let since = |at: usize| {
+            let now = self.now[at].merge(self.before[at], u64::saturating_sub);
+            now.merge(self.kept[at], |a, b| a + b)
+        };
+        [0, 1, 2].map(since)
+    }
+
+    fn count(&mut self, port: &Port) -> Result<()> {
+        if port.is_closed() {
+            return Ok(());
+        }
         let [tx, rx] = [port.tx_stats(), port.rx_stats()].map(Drops::of_rings);
-        let mut on_switch = Drops::default();
+        (self.now[0], self.now[1]) = (tx, rx);
         if let Some(switch) = &self.switch {
             let switches = switch.switches()?;
             let mut ports = switches.iter().flat_map(|switch| &switch.ports);
-            on_switch = ports.find(|found| found.name == port.name()).map_or(on_switch, Drops::at);
+            let found = ports.find(|found| found.name == port.name());
+            self.now[2] = found.map_or(Drops::default(), Drops::at);
         }
-        Ok([tx, rx, on_switch])
+        Ok(())
     }
 }
 
@@ -263,12 +303,13 @@ mod tests {
             denied: 4096,
             over_rate: 1024,
             storm: 2048,
+            daemon_ended: 8192,
             ring_full: 16,
             too_long: 32,
             bad_offload: 256,
         };
-        assert_eq!(drops.reasons().iter().map(|(_, n)| n).sum::<u64>(), 8191);
-        assert_eq!(drops.total(), 8191);
+        assert_eq!(drops.reasons().iter().map(|(_, n)| n).sum::<u64>(), 16383);
+        assert_eq!(drops.total(), 16383);
         let twice = drops.merge(drops, |a, b| a + b);
         assert_eq!(twice.merge(drops, u64::saturating_sub), drops);
     }

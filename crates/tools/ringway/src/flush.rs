@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::run_loop::RunLoop;
-use ringway::{Interest, Port, PortWaiter, Sleeper, Sources, Waiter};
+use ringway::{Interest, Port, PortWaiter, Sleeper, Sources, TxRing, Waiter};
 use std::time::{Duration, Instant};
 
 /// Waits until fewer slots than before are on their way.
@@ -14,7 +14,7 @@ pub struct Flush<'p> {
 
 /// Slots of a port's first `rings` transmit rings that have not come back, as of their last sync.
 pub fn pending(port: &mut Port, rings: usize) -> usize {
-    (0..rings).map(|ring| port.tx(ring).pending()).sum()
+    port.split().0.iter().take(rings).map(TxRing::pending).sum()
 }
 
 /// How long the other side may take nothing before the rest is given up.

@@ -1,6 +1,6 @@
 //! Frames that take several slots, taken apart.
 
-use ringway::{Recorded, TxBatch, TxRing};
+use ringway::{Port, Recorded, TxBatch, TxRing};
 
 /// The most slots that a packet can have (`NETMAP_MAX_FRAGS`).
 pub const MAX_FRAGMENTS: usize = 64;
@@ -17,6 +17,17 @@ impl Fragmenter {
     pub fn new(tx: &mut TxRing<'_>, room: usize) -> Fragmenter {
         let slots = (tx.slots().num_slots() as usize - 1).min(MAX_FRAGMENTS);
         Fragmenter { room, longest: slots * room }
+    }
+
+    /// For the first transmit ring of a port; a port without one takes nothing.
+    pub fn of(port: &mut Port) -> Fragmenter {
+        match port.tx_rings() {
+            0 => Fragmenter::none(),
+            _ => {
+                let room = port.max_frame();
+                Fragmenter::new(&mut port.tx(0), room)
+            }
+        }
     }
 
     /// For a port that takes nothing.

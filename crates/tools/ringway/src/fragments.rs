@@ -1,6 +1,6 @@
 //! Frames that take several slots, put together.
 
-use ringway::{Recorded, RxFrame};
+use ringway::{Port, Recorded, RxFrame};
 
 /// What has come of a ring's next frame.
 #[derive(Debug, Default)]
@@ -22,6 +22,11 @@ pub struct Whole<'f> {
 }
 
 impl Fragments {
+    /// Of each receive ring of a port: nothing.
+    pub fn of(port: &Port) -> Vec<Fragments> {
+        (0..port.rx_rings()).map(|_| Fragments::default()).collect()
+    }
+
     /// Takes the ring's next slot; the frame, if that is its last one.
     pub fn add<'f>(&'f mut self, slot: RxFrame<'f>) -> Option<Whole<'f>> {
         let goes_on = slot.more_fragments();

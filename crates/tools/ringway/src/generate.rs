@@ -130,8 +130,9 @@ impl Generator {
             let pause = self.pacer.as_mut().map_or(Duration::ZERO, |pacer| pacer.wait(now));
             if !pause.is_zero() {
                 self.run.run_loop.sleep(now.checked_add(pause).unwrap_or(due).min(due))?;
-            } else if self.send_some() == 0 {
-                self.run.run_loop.wait(&mut [(&mut self.run.port, Interest::Tx)], due)?;
+            } else if self.send_some() == 0 && self.run.wait(Interest::Tx, due)? {
+                let (port, parts) = (&mut self.run.port, self.fragmenter.is_some());
+                self.fragmenter = parts.then(|| Fragmenter::of(port));
             }
         }
         Ok(())
@@ -140,6 +141,7 @@ impl Generator {
     /// Hands over what of a burst finds room; returns how many frames are done with.
     fn send_some(&mut self) -> u64 {
         match self.fragmenter {
+            _ if self.run.port.is_closed() => 0,
             Some(fragmenter) => self.send_parts(fragmenter),
             None => self.send_burst(),
         }

@@ -5,13 +5,14 @@ use crate::balance::{self, Balancer, Presence};
 use crate::capture_file;
 use crate::error::{Error, Result};
 use crate::filter::Chosen;
+use crate::lasting::{Lasting, outlive};
 use crate::opening;
-use crate::output::Opened;
+use crate::output::{Opened, note};
 use crate::port_notes;
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{self, RunLoop};
 use crate::units::parse_count;
-use ringway::{FileSpec, Port, PortSpec};
+use ringway::{FileSpec, Interest, Port, PortKind, PortSpec};
 use ringway_balance::{Output, Share};
 use serde::Serialize;
 use std::fmt;
@@ -114,13 +115,56 @@ pub fn run(args: &Args) -> Result<()> {
     let mut reporter = Reporter::new(input.name(), run_loop.start);
     let mut balancer = Balancer::new(input, stock, vec![outputs], share);
     balancer = balancer.with_batch(256, args.poll);
-    let ran = balance::run(&mut balancer, &run_loop, |balancer, now| {
+    let mut lasting: Vec<_> =
+        balancer.ports_mut().map(|port| Lasting::begin(port)).collect::<Result<_>>()?;
+    let ran = balance::run(&mut balancer, &run_loop, |balancer, mut waited, now| {
         if reporter.is_due(now) {
             run_loop.output.write(&reporter.tick(now, counted(balancer)))?;
+            // Where packets keep coming, nothing waits for an output.
+            waited = waited.and_then(|()| check_outputs(balancer));
         }
-        Ok(Some(reporter.due()))
+        outlive_all(balancer, &mut lasting, waited, &run_loop)?;
+        let due = reporter.due();
+        Ok(Some(lasting.iter().fold(due, |due, lasting| lasting.until(due))))
     });
-    finish(balancer, &run_loop, &mut reporter, capture_file::ended(ran))
+    finish(balancer, lasting, &run_loop, &mut reporter, capture_file::ended(ran))
+}
+
+fn check_outputs(balancer: &mut Balancer) -> Result<()> {
+    let open = balancer.outputs().map(|output| &output.port).filter(|port| !port.is_closed());
+    Ok(open.into_iter().try_for_each(|port| port.check(Interest::Tx))?)
+}
+
+/// Goes on without the ports whose daemon has ended, and with them when they are open again.
+fn outlive_all(
+    balancer: &mut Balancer,
+    lasting: &mut [Lasting],
+    waited: Result<()>,
+    run_loop: &RunLoop,
+) -> Result<()> {
+    let before: Vec<_> = balancer.ports_mut().map(|port| port.is_closed()).collect();
+    if waited.is_ok() && !before.contains(&true) {
+        return Ok(());
+    }
+    let opened = outlive(waited, lasting.iter_mut().zip(balancer.ports_mut()), run_loop)?;
+    let closed: Vec<_> = balancer.ports_mut().map(|port| port.is_closed()).collect();
+    let is_changed = |port: usize| before[port] != closed[port] || opened.contains(&port);
+    (1..closed.len())
+        .filter(|port| is_changed(*port))
+        .for_each(|port| balancer.output_reopened(port - 1));
+    if opened.contains(&0) {
+        let stock = balancer.input.take_extra_bufs();
+        balancer.input_reopened(stock);
+        let ports = balancer.outputs().map(|output| &output.port);
+        let pipes = ports.filter(|port| port.kind() == PortKind::Pipe).map(Port::name);
+        let pipes = pipes.collect::<Vec<_>>().join(", ");
+        if !pipes.is_empty() {
+            note(format_args!(
+                "{pipes}: consumers go on; those that begin now are reached when `ringway lb` begins anew, too"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The names of all outputs.
@@ -159,19 +203,20 @@ fn counted(balancer: &Balancer) -> Counters {
 /// The summary is told even if the run has failed.
 fn finish(
     mut balancer: Balancer,
+    lasting: Vec<Lasting>,
     run_loop: &RunLoop,
     reporter: &mut Reporter,
     ran: Result<()>,
 ) -> Result<()> {
     let written = balance::finish(&mut balancer, run_loop);
     run_loop.output.write(&reporter.finish(Instant::now(), counted(&balancer)))?;
-    for output in balancer.outputs() {
+    for (output, mut lasting) in balancer.outputs().zip(lasting.into_iter().skip(1)) {
         run_loop.output.write(&Sent {
             port: output.port.name().into(),
             copied: output.copies(),
             packets: output.counters.forwarded,
             bytes: output.counters.forwarded_bytes,
-            dropped: output.counters.dropped,
+            dropped: output.counters.dropped + lasting.drops(&output.port).all.daemon_ended,
             queued: output.queued(),
         })?;
     }

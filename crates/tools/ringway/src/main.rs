@@ -31,6 +31,7 @@ mod frame_check;
 mod frame_uses;
 mod generate;
 mod interface_use;
+mod lasting;
 mod lateness;
 mod lb;
 mod link;

@@ -1,12 +1,13 @@
 //! A run with one port: what it has moved, and when that is told.
 
-use crate::drops::{DropBook, Losses, PortDrops};
+use crate::drops::{Losses, PortDrops};
 use crate::error::{Error, Result};
-use crate::flush::Drain;
+use crate::flush::{Drain, pending};
+use crate::lasting::{Lasting, outlive};
 use crate::output::Opened;
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{self, RunLoop};
-use ringway::Port;
+use ringway::{Interest, Port};
 use std::time::Instant;
 
 pub struct Metered {
@@ -16,7 +17,7 @@ pub struct Metered {
     pub counted: Counters,
     /// Frames that the command itself has dropped.
     pub lost: u64,
-    book: DropBook,
+    lasting: Lasting,
 }
 
 impl Metered {
@@ -27,33 +28,42 @@ impl Metered {
 
     /// Says that the port is open.
     pub fn of(run_loop: RunLoop, port: Port) -> Result<Metered> {
-        let book = DropBook::open(&port)?;
+        let lasting = Lasting::begin(&port)?;
         run_loop.tell(&Opened::new(&port))?;
         let reporter = Reporter::new(port.name(), run_loop.start);
-        Ok(Metered { port, run_loop, reporter, counted: Counters::default(), lost: 0, book })
+        Ok(Metered { port, run_loop, reporter, counted: Counters::default(), lost: 0, lasting })
     }
 
     /// Tells how it goes, if it is time for that.
     pub fn report(&mut self, now: Instant) -> Result<()> {
         if self.reporter.is_due(now) {
-            self.count_drops()?;
+            self.count_drops();
             let line = self.reporter.tick(now, self.counted);
             self.run_loop.tell(&line)?;
         }
         Ok(())
     }
 
-    /// What the port has dropped. Fails if the daemon has gone.
-    pub fn count_drops(&mut self) -> Result<PortDrops> {
-        let drops = self.book.read(&self.port)?;
+    /// What the port has dropped.
+    pub fn count_drops(&mut self) -> PortDrops {
+        let drops = self.lasting.drops(&self.port);
         self.counted.drops = drops.all.total() + self.lost;
-        Ok(drops)
+        drops
+    }
+
+    /// Waits until the port has what is asked of it, the run is over, or `until`. True: it is another port now, since
+    /// its daemon was restarted.
+    pub fn wait(&mut self, interest: Interest, until: Instant) -> Result<bool> {
+        let Metered { port, run_loop, lasting, .. } = self;
+        let waited = run_loop.wait(&mut [(port, interest)], lasting.until(until));
+        let opened = outlive(waited, [(lasting, port)], run_loop)?;
+        Ok(!opened.is_empty())
     }
 
     /// Tells how it went until `end`; `left`: frames that nobody has taken. Also when the run has
-    /// failed, perhaps because there is no daemon any more that could tell of drops.
+    /// failed.
     pub fn summarize(&mut self, end: Instant, left: u64) -> Result<()> {
-        let drops = self.count_drops().unwrap_or_default().all;
+        let drops = self.count_drops().all;
         self.run_loop.tell(&self.reporter.finish(end, self.counted))?;
         self.run_loop.tell(&Losses { port: self.port.name().into(), drops, left })
     }
@@ -62,18 +72,21 @@ impl Metered {
     /// something.
     pub fn flush(&mut self) -> Result<()> {
         let mut drain = Drain::new(1);
-        loop {
+        while !self.port.is_closed() {
             let due = self.reporter.due();
-            if drain.step(&mut self.port, &self.run_loop, due)? {
-                return Ok(());
+            match drain.step(&mut self.port, &self.run_loop, due) {
+                Ok(true) => break,
+                Ok(false) => self.report(Instant::now())?,
+                Err(error) if !self.lasting.has_ended(&mut self.port) => return Err(error),
+                Err(_) => break,
             }
-            self.report(Instant::now())?;
         }
+        Ok(())
     }
 
     /// Ends a run that has sent on the first transmit ring. The summary is told even if it has failed.
     pub fn finish_sending(mut self, sent: Result<()>) -> Result<()> {
-        let left = self.port.tx(0).pending() as u64;
+        let left = pending(&mut self.port, 1) as u64;
         let written = self.port.finish_file();
         self.summarize(Instant::now(), left)?;
         sent?;

@@ -101,7 +101,7 @@ fn answer(
         if packets + moved.ignored == 0 && !args.poll {
             let lacks = if has_packets(&mut run.port) { Interest::Tx } else { Interest::Rx };
             let due = run.reporter.due();
-            run.run_loop.wait(&mut [(&mut run.port, lacks)], due)?;
+            run.wait(lacks, due)?;
         }
     }
 }

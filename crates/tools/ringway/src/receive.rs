@@ -106,7 +106,7 @@ pub fn run(args: &Args) -> Result<()> {
         last: run_loop.start,
         origin: Origin::new(0, &port),
         uses,
-        fragments: (0..port.rx_rings()).map(|_| Fragments::default()).collect(),
+        fragments: Fragments::of(&port),
         run: Metered::of(run_loop, port)?,
     };
     let received = capture_file::ended(receiver.receive());
@@ -131,6 +131,12 @@ struct Receiver {
 }
 
 impl Receiver {
+    /// With a port that has just been opened, again.
+    fn begin(&mut self) {
+        self.origin = Origin::new(0, &self.run.port);
+        self.fragments = Fragments::of(&self.run.port);
+    }
+
     fn receive(&mut self) -> Result<()> {
         loop {
             let taken = self.take();
@@ -152,7 +158,9 @@ impl Receiver {
             if taken == 0 {
                 let due = self.run.reporter.due();
                 let until = silence.unwrap_or(due).min(due);
-                self.run.run_loop.wait(&mut [(&mut self.run.port, Interest::Rx)], until)?;
+                if self.run.wait(Interest::Rx, until)? {
+                    self.begin();
+                }
             }
         }
     }
@@ -162,7 +170,9 @@ impl Receiver {
         let mut taken = 0;
         let counts_only = self.uses.are_none();
         let now = if counts_only { 0 } else { now() };
-        for (ring, fragments) in self.fragments.iter_mut().enumerate() {
+        // A port that is closed has none.
+        let rings = self.run.port.rx_rings();
+        for (ring, fragments) in self.fragments.iter_mut().enumerate().take(rings) {
             let mut rx = self.run.port.rx(ring);
             if rx.available() == 0 {
                 rx.sync();
@@ -198,24 +208,22 @@ impl Receiver {
     /// Tells how it goes, if it is time for that.
     fn report(&mut self, now: Instant) -> Result<()> {
         if self.run.reporter.is_due(now) {
-            self.count_drops()?;
+            self.count_drops();
             self.run.report(now)?;
         }
         Ok(())
     }
 
-    fn count_drops(&mut self) -> Result<()> {
+    fn count_drops(&mut self) {
         self.run.lost = self.uses.dropped();
         if let Some(recorder) = &self.uses.recorder {
-            recorder.set_lost(0, self.run.count_drops()?.receiving);
+            recorder.set_lost(0, self.run.count_drops().receiving);
         }
-        Ok(())
     }
 
     /// The summary is told even if the run has failed.
     fn finish(mut self, received: Result<()>) -> Result<()> {
-        // Without a daemon nothing tells of drops.
-        let _ = self.count_drops();
+        self.count_drops();
         if let Some(recorder) = &mut self.uses.recorder {
             self.run.lost = recorder.finish().dropped;
         }

@@ -49,7 +49,8 @@ pub struct Flow {
 pub struct Relay {
     pub ports: [Port; 2],
     pub flows: [Flow; 2],
-    rings: [usize; 2],
+    /// Receive rings of a port that are read at most.
+    rings: usize,
     batch: usize,
     /// What decides which frames enter the links, and gives them their Ethernet addresses.
     pub router: Option<Router>,
@@ -59,7 +60,7 @@ pub struct Relay {
 impl Relay {
     /// Times are counted from `origin`. `rings`: how many receive rings of each port are read at most.
     pub fn new(
-        mut ports: [Port; 2],
+        ports: [Port; 2],
         settings: [Settings; 2],
         seed: u64,
         rings: usize,
@@ -67,32 +68,35 @@ impl Relay {
     ) -> Relay {
         // What the kernel may add to a sleep. It always takes the least there is.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        let rings = ports.each_ref().map(|port| port.rx_rings().min(rings));
-        let longest = ports.each_ref().map(|port| (port.max_frame() * MAX_FRAGMENTS).min(LONGEST));
-        let flows = [0, 1].map(|from: usize| {
-            let to = &mut ports[1 - from];
-            let room = to.max_frame();
-            Flow {
-                link: Link::new(settings[from], seed.wrapping_add(from as u64)),
-                lateness: Lateness::new(),
-                packets: 0,
-                bytes: 0,
-                too_long: 0,
-                fragmenter: match to.tx_rings() {
-                    0 => Fragmenter::none(),
-                    _ => Fragmenter::new(&mut to.tx(0), room),
-                },
-                is_blocked: false,
-                is_full: false,
-                turn: Turn::default(),
-                longest: longest[from],
-                margin: OVERSLEPT,
-                fragments: (0..rings[from]).map(|_| Fragments::default()).collect(),
-                dues: Vec::with_capacity(BATCH),
-                routed: Vec::new(),
-            }
+        let flows = [0, 1].map(|from: usize| Flow {
+            link: Link::new(settings[from], seed.wrapping_add(from as u64)),
+            lateness: Lateness::new(),
+            packets: 0,
+            bytes: 0,
+            too_long: 0,
+            fragmenter: Fragmenter::none(),
+            is_blocked: false,
+            is_full: false,
+            turn: Turn::default(),
+            longest: 0,
+            margin: OVERSLEPT,
+            fragments: Vec::new(),
+            dues: Vec::with_capacity(BATCH),
+            routed: Vec::new(),
         });
-        Relay { ports, flows, rings, batch: BATCH, router: None, origin }
+        let mut relay = Relay { ports, flows, rings, batch: BATCH, router: None, origin };
+        (0..2).for_each(|port| relay.opened(port));
+        relay
+    }
+
+    /// A port that has just been opened, for the first time or again. What had come of a frame is lost.
+    pub fn opened(&mut self, port: usize) {
+        let opened = &mut self.ports[port];
+        let from = &mut self.flows[port];
+        from.longest = (opened.max_frame() * MAX_FRAGMENTS).min(LONGEST);
+        from.fragments = Fragments::of(opened);
+        from.fragments.truncate(self.rings);
+        self.flows[1 - port].fragmenter = Fragmenter::of(opened);
     }
 
     /// Takes so many frames at once at most, and puts as many.
@@ -128,7 +132,7 @@ impl Relay {
         let mut moved = false;
         for from in 0..2 {
             let (flow, router) = (&mut self.flows[from], self.router.as_mut().map(|r| (r, from)));
-            moved |= flow.take(&mut self.ports[from], self.rings[from], self.batch, router, now);
+            moved |= flow.take(&mut self.ports[from], self.batch, router, now);
         }
         self.let_in_and_answer(now);
         for (from, flow) in self.flows.iter_mut().enumerate() {
@@ -145,7 +149,7 @@ impl Relay {
             for packet in router.take_ready(to) {
                 flow.link.accept(now, packet.len(), |place| place.copy_from_slice(&packet));
             }
-            if router.has_own(to) && flow.fragmenter.longest() > 0 {
+            if router.has_own(to) && self.ports[to].tx_rings() > 0 {
                 let mut tx = self.ports[to].tx(0);
                 let mut slots = tx.batch(usize::MAX);
                 for frame in router.take_own(to) {
@@ -220,13 +224,14 @@ impl Flow {
     fn take(
         &mut self,
         port: &mut Port,
-        rings: usize,
         batch: usize,
         mut router: Option<(&mut Router, usize)>,
         now: u64,
     ) -> bool {
         let mut taken = false;
         self.is_full = false;
+        // A port that is closed has none.
+        let rings = self.fragments.len().min(port.rx_rings());
         for (ring, budget) in std::mem::take(&mut self.turn).order(rings, batch) {
             let mut rx = port.rx(ring);
             if rx.available() == 0 {
@@ -270,6 +275,10 @@ impl Flow {
     ) -> bool {
         self.is_blocked = false;
         if self.link.next_due().is_none_or(|due| due > now) {
+            return false;
+        }
+        if port.is_closed() {
+            self.is_blocked = true;
             return false;
         }
         if self.fragmenter.longest() == 0 {

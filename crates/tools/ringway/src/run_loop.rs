@@ -107,7 +107,8 @@ impl RunLoop {
         self.is_interrupted() || self.end.is_some_and(|end| end <= now)
     }
 
-    /// Waits until any of the ports has what is asked of it, the run is over, or `until`.
+    /// Waits until any of the ports has what is asked of it, the run is over, or `until`. One that is closed has
+    /// nothing.
     pub fn wait(&self, ports: &mut [(&mut Port, Interest)], until: Instant) -> Result<()> {
         let sleep_at = Instant::now() + LOOK;
         while Instant::now() < sleep_at {
@@ -122,7 +123,7 @@ impl RunLoop {
         if ports.iter_mut().any(|(port, interest)| port.poll(*interest)) {
             return Ok(());
         }
-        for (port, interest) in ports {
+        for (port, interest) in ports.iter_mut().filter(|(port, _)| !port.is_closed()) {
             if port.poll_or_check(*interest)? {
                 break;
             }

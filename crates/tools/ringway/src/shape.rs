@@ -3,9 +3,10 @@
 mod settings;
 
 use crate::capture_file;
-use crate::drops::{DropBook, Losses};
+use crate::drops::Losses;
 use crate::error::{Error, Result};
 use crate::flush::Drain;
+use crate::lasting::{Lasting, outlive};
 use crate::link::{Bandwidth, Counters as LinkCounters, Limit, Settings};
 use crate::opening;
 use crate::output::Opened;
@@ -145,7 +146,7 @@ pub fn run(args: &Args) -> Result<()> {
     let [a, b] = &ports;
     port_notes::receiving(a, &args.a);
     port_notes::receiving(b, &args.b);
-    let books = [DropBook::open(a)?, DropBook::open(b)?];
+    let lasting = [Lasting::begin(a)?, Lasting::begin(b)?];
     let labels = [format!("{} -> {}", a.name(), b.name()), format!("{} -> {}", b.name(), a.name())];
     let seed = args.seed.unwrap_or_else(some_seed);
     let run_loop = RunLoop::begin(&args.run_loop)?;
@@ -155,7 +156,7 @@ pub fn run(args: &Args) -> Result<()> {
     let relay = Relay::new(ports, settings, seed, usize::MAX, run_loop.start);
     output.write(&Begun { seed })?;
     let reporters = labels.map(|label| Reporter::new(label, run_loop.start));
-    let mut shaper = Shaper { relay, books, reporters, run_loop };
+    let mut shaper = Shaper { relay, lasting, reporters, run_loop };
     let mut shaped = shaper.shape();
     if capture_file::is_end(&shaped) {
         shaped = capture_file::ended(shaped).and_then(|()| shaper.drain());
@@ -220,7 +221,7 @@ impl fmt::Display for Outcome<'_> {
 
 struct Shaper {
     relay: Relay,
-    books: [DropBook; 2],
+    lasting: [Lasting; 2],
     reporters: [Reporter; 2],
     run_loop: RunLoop,
 }
@@ -235,9 +236,20 @@ impl Shaper {
                 return Ok(());
             }
             if !moved {
-                self.relay.wait(&self.run_loop, self.reporters[0].due())?;
+                self.wait()?;
             }
         }
+    }
+
+    fn wait(&mut self) -> Result<()> {
+        let Shaper { relay, lasting, run_loop, .. } = self;
+        let due = self.reporters[0].due();
+        let due = lasting.iter().fold(due, |due, lasting| lasting.until(due));
+        let waited = relay.wait(run_loop, due);
+        for opened in outlive(waited, lasting.iter_mut().zip(&mut relay.ports), run_loop)? {
+            relay.opened(opened);
+        }
+        Ok(())
     }
 
     /// A file that was sent has ended: waits for what is on its way.
@@ -297,8 +309,8 @@ impl Shaper {
                 output.write(&pacing)?;
             }
         }
-        for (port, book) in self.relay.ports.iter_mut().zip(&self.books) {
-            let drops = book.read(port).unwrap_or_default().all;
+        for (port, lasting) in self.relay.ports.iter_mut().zip(&mut self.lasting) {
+            let drops = lasting.drops(port).all;
             let left = port.split().0.iter().map(|tx| tx.pending() as u64).sum();
             output.write(&Losses { port: port.name().into(), drops, left })?;
         }

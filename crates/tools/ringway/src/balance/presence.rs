@@ -32,8 +32,9 @@ struct Shared {
 impl Presence {
     /// Of these outputs.
     pub fn watch<'p>(outputs: impl Iterator<Item = &'p Port>) -> Result<Presence> {
-        let others: Vec<Other> = outputs.map(|port| Other::of(port.name(), port.kind())).collect();
-        let control = Control::connect()?;
+        let mut others: Vec<Other> =
+            outputs.map(|port| Other::of(port.name(), port.kind())).collect();
+        let mut control = Control::connect()?;
         let absent = others.iter().map(|_| AtomicBool::new(false)).collect();
         let shared = Arc::new(Shared { absent, changes: AtomicU32::new(0) });
         shared.look(&control, &others)?;
@@ -41,9 +42,13 @@ impl Presence {
         let watched = shared.clone();
         let watch = move || {
             while ended.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                // The daemon has gone: the ports that need it say so.
-                if watched.look(&control, &others).is_err() {
-                    return;
+                if watched.look(&control, &others).is_ok() {
+                    continue;
+                }
+                // The daemon has ended, and the next one does not know pipes that have gone on.
+                if let Ok(next) = Control::connect_running() {
+                    control = next;
+                    others.iter_mut().for_each(Other::survives);
                 }
             }
         };
@@ -88,6 +93,13 @@ impl Other {
             // Its stack's rings are always there.
             PortKind::Nic if !name.contains('^') => Other::Interface(name.into()),
             _ => Other::Always,
+        }
+    }
+
+    /// Of a daemon that has ended.
+    fn survives(&mut self) {
+        if let Other::Pipe(_) = self {
+            *self = Other::Always;
         }
     }
 

@@ -8,24 +8,24 @@ use std::time::{Duration, Instant};
 /// Between two looks when nothing happens.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Shares out until the run is over. `report` is called again and again; it says when it is to be
-/// called at the latest.
+/// Shares out until the run is over. `turn` is called again and again, with how the last wait has ended; it says when
+/// it is to be called at the latest.
 pub fn run(
     balancer: &mut Balancer,
     run_loop: &RunLoop,
-    mut report: impl FnMut(&Balancer, Instant) -> Result<Option<Instant>>,
+    mut turn: impl FnMut(&mut Balancer, Result<()>, Instant) -> Result<Option<Instant>>,
 ) -> Result<()> {
-    let mut now = run_loop.start;
+    let (mut now, mut waited) = (run_loop.start, Ok(()));
     while !run_loop.is_over(now) {
         let moved = balancer.receive(now - run_loop.start) + balancer.hand_over();
         now = Instant::now();
-        let due = report(balancer, now)?;
+        let due = turn(balancer, std::mem::replace(&mut waited, Ok(())), now)?;
         if moved == 0 && !balancer.is_busy() {
-            run_loop.wait(&mut balancer.awaited(), due.unwrap_or(now + PATIENCE))?;
+            waited = run_loop.wait(&mut balancer.awaited(), due.unwrap_or(now + PATIENCE));
             now = Instant::now();
         }
     }
-    Ok(())
+    waited
 }
 
 /// Waits until the consumers have taken everything, as long as they take something, and ends files

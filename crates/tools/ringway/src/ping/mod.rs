@@ -3,11 +3,12 @@
 mod ledger;
 mod rtt;
 
-use crate::drops::{DropBook, Losses};
+use crate::drops::Losses;
 use crate::endpoint::{Endpoints, Mac};
 use crate::error::{Error, Result};
 use crate::frame::{Builder, Sizes, Spec, shortest_marked};
 use crate::frame_check::{FrameCheck, read};
+use crate::lasting::{Lasting, outlive};
 use crate::opening;
 use crate::output::Opened;
 use crate::payload::Pattern;
@@ -130,13 +131,13 @@ pub fn run(args: &Args) -> Result<()> {
             port.name()
         )));
     }
-    let book = DropBook::open(&port)?;
+    let lasting = Lasting::begin(&port)?;
     let run_loop = RunLoop::begin(&args.run_loop)?;
     run_loop.output.write(&Opened::new(&port))?;
     let start = run_loop.start;
     let mut pinger = Pinger {
         port,
-        book,
+        lasting,
         run_loop,
         poll: args.poll,
         pacer: args.rate.map(|rate| Pacer::new(rate, start)),
@@ -160,7 +161,7 @@ pub fn run(args: &Args) -> Result<()> {
 
 struct Pinger {
     port: Port,
-    book: DropBook,
+    lasting: Lasting,
     run_loop: RunLoop,
     poll: bool,
     pacer: Option<Pacer>,
@@ -218,11 +219,17 @@ impl Pinger {
     }
 
     fn wait(&mut self, interest: Interest, until: Instant) -> Result<()> {
-        self.run_loop.wait(&mut [(&mut self.port, interest)], until)
+        let Pinger { port, lasting, run_loop, .. } = self;
+        let waited = run_loop.wait(&mut [(port, interest)], lasting.until(until));
+        outlive(waited, [(lasting, port)], run_loop)?;
+        Ok(())
     }
 
     /// Sends the next ping, if there is room.
     fn send(&mut self) -> bool {
+        if self.port.is_closed() {
+            return false;
+        }
         let mut tx = self.port.tx(0);
         let now = Instant::now();
         let mut batch = tx.batch(1);
@@ -312,14 +319,14 @@ impl Pinger {
 
     /// The summary is told even if the run has failed.
     fn finish(self, pinged: Result<()>) -> Result<()> {
-        let Pinger { port, book, run_loop, ledger, corrupt, all, .. } = self;
+        let Pinger { port, mut lasting, run_loop, ledger, corrupt, all, .. } = self;
         let label = port.name().to_string();
         let (counts, waiting) = (ledger.counts, ledger.waiting() as u64);
         let seconds = run_loop.start.elapsed().as_secs_f64();
         let rtt_ns = all.distribution();
         let summary = Summary { label: label.clone(), seconds, counts, waiting, corrupt, rtt_ns };
         run_loop.output.write(&summary)?;
-        let drops = book.read(&port).unwrap_or_default().all;
+        let drops = lasting.drops(&port).all;
         run_loop.output.write(&Losses { port: label.clone(), drops, left: 0 })?;
         pinged?;
         if counts.answered == 0 && counts.sent > 0 {

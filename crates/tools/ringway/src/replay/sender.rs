@@ -83,12 +83,11 @@ impl<T: Timeline> Pump<T> {
         // What the kernel may add to a sleep. It always takes the least there is.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let batch = batch.unwrap_or(BATCH);
-        let room = port.max_frame();
         Pump {
             timeline,
             lateness: Lateness::new(),
             counted: Counters::default(),
-            fragmenter: Fragmenter::new(&mut port.tx(0), room),
+            fragmenter: Fragmenter::of(port),
             batch,
             dues: Vec::with_capacity(batch),
         }
@@ -105,6 +104,9 @@ impl<T: Timeline> Pump<T> {
     ) -> Result<Stop> {
         let since = |time: Instant| time.saturating_duration_since(origin).as_nanos() as u64;
         let now = since(now);
+        if port.is_closed() {
+            return Ok(Stop::Full);
+        }
         let mut tx = port.tx(0);
         let most = most.min(self.batch as u64);
         let (mut packets, mut bytes) = (0, 0);
@@ -194,7 +196,9 @@ impl<T: Timeline> Sender<T> {
                     self.run.run_loop.sleep_exactly(due.unwrap_or(until), until)?;
                 }
                 Stop::Full => {
-                    self.run.run_loop.wait(&mut [(&mut self.run.port, Interest::Tx)], until)?;
+                    if self.run.wait(Interest::Tx, until)? {
+                        self.pump.fragmenter = Fragmenter::of(&mut self.run.port);
+                    }
                 }
                 Stop::Nothing => self.pump.timeline.wait(&self.run.run_loop, until)?,
             }

@@ -4,6 +4,7 @@
 
 use crate::error::{Error, Result};
 use crate::fragments::Fragments;
+use crate::lasting::{Lasting, outlive};
 use crate::opening;
 use crate::output::{Opened, Output, note};
 use crate::report::{Counters, Reporter};
@@ -109,6 +110,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let source = |port: &String| Source::new(&args.switch, port, args.direction);
     let label = format!("{} -> {}", args.switch, to.name());
+    let lasting = Lasting::begin(&to)?;
     let mut mirror = Mirror {
         sources: args.ports.iter().map(source).collect(),
         reporter: Reporter::new(label, run_loop.start),
@@ -118,6 +120,7 @@ pub fn run(args: &Args) -> Result<()> {
         turns: Turns::default(),
         selection,
         to,
+        lasting,
         run_loop,
     };
     let mirrored = mirror.mirror();
@@ -125,6 +128,7 @@ pub fn run(args: &Args) -> Result<()> {
     if FileSpec::is_file(&args.to) {
         mirror.counted.drops += mirror.to.stats().ring_full;
     }
+    mirror.counted.drops += mirror.lasting.drops(&mirror.to).all.daemon_ended;
     // The summary is told even if the run has failed.
     let summary = mirror.reporter.finish(mirror.last, mirror.counted);
     mirror.run_loop.output.write(&summary)?;
@@ -203,7 +207,7 @@ impl Source {
         }
         match Port::options().rx_only().open(&self.spec) {
             Ok(port) => {
-                self.fragments = (0..port.rx_rings()).map(|_| Fragments::default()).collect();
+                self.fragments = Fragments::of(&port);
                 output.write(&Opened::new(&port))?;
                 (self.port, self.told) = (Some(port), false);
             }
@@ -260,6 +264,7 @@ struct Mirror {
     sources: Vec<Source>,
     selection: Selection,
     to: Port,
+    lasting: Lasting,
     run_loop: RunLoop,
     reporter: Reporter,
     counted: Counters,
@@ -281,18 +286,29 @@ impl Mirror {
             if taken > 0 {
                 self.last = now;
             }
-            if self.reporter.is_due(now) {
+            let is_due = self.reporter.is_due(now);
+            if is_due {
                 let line = self.reporter.tick(now, self.counted);
                 self.run_loop.output.write(&line)?;
             }
             if self.run_loop.is_over(now) {
                 return Ok(());
             }
+            if taken == 0 || is_due {
+                self.check()?;
+            }
             if taken == 0 {
-                self.to.check(Interest::Tx)?;
                 self.wait()?;
             }
         }
+    }
+
+    /// Whether the copies still have a port, which is opened again when its daemon was restarted.
+    fn check(&mut self) -> Result<()> {
+        let Mirror { to, lasting, run_loop, .. } = self;
+        let checked = if to.is_closed() { Ok(()) } else { to.check(Interest::Tx) };
+        outlive(checked.map_err(Error::from), [(lasting, to)], run_loop)?;
+        Ok(())
     }
 
     /// Sends on what the monitors have; how many slots that were.
@@ -332,7 +348,7 @@ impl Mirror {
     }
 
     fn wait(&mut self) -> Result<()> {
-        let mut until = self.reporter.due();
+        let mut until = self.lasting.until(self.reporter.due());
         let missing = self.sources.iter().filter(|source| source.port.is_none());
         until = missing.map(|source| source.retry).fold(until, Instant::min);
         let ports = self.sources.iter_mut().filter_map(|source| source.port.as_mut());
@@ -417,7 +433,7 @@ mod tests {
         let (to, mut sink) =
             (doc::open("mirn{1@conf:slots=16").unwrap(), doc::open("mirn}1").unwrap());
         let mut source = Source::new("vale0", "a", Direction::Both);
-        source.fragments = (0..from.rx_rings()).map(|_| Fragments::default()).collect();
+        source.fragments = Fragments::of(&from);
         source.port = Some(from);
         let run_loop = RunLoop::begin(&run_loop::Args::default()).unwrap();
         let mut mirror = Mirror {

@@ -3,12 +3,12 @@
 use super::idle::{Away, Idle};
 use super::link::{Awaited, End, Link, is_readable};
 use super::socket::Socket;
-use crate::drops::DropBook;
 use crate::error::{Error, Result};
+use crate::lasting::{Lasting, outlive};
 use crate::output::{Opened, note};
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{LOOK, RunLoop};
-use ringway::{Cause, Control, Interest, Port, Waiter};
+use ringway::{Control, Interest, Port, Waiter};
 use ringway_vhost::{HEADER_LEN, LostPages, Moved};
 use serde::Serialize;
 use std::fmt;
@@ -23,9 +23,6 @@ const TURNS: u32 = 64;
 
 /// From one attempt to connect to the next.
 const RETRY: Duration = Duration::from_millis(200);
-
-/// For how long a daemon that has ended is waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What has become of the machine.
 #[derive(Serialize)]
@@ -123,22 +120,19 @@ impl Card {
     /// Serves one monitor after another, until the run is over. A port whose daemon has ended is opened again; its
     /// monitor stays connected meanwhile.
     pub fn serve(mut self, mut port: Port, socket: &Socket, lost_pages: &LostPages) -> Result<()> {
-        let mut book = DropBook::open(&port)?;
+        let mut lasting = Lasting::begin(&port)?;
         let served = loop {
             match self.serve_port(&mut port, socket, lost_pages) {
-                Err(Error::Ringway(error)) if error.cause() == Cause::Gone => {
-                    note(format_args!("{error}; it is opened again when there is a daemon"));
-                    match self.reopen(port)? {
-                        Some(again) => port = again,
-                        None => return Ok(()),
+                Err(_) if lasting.has_ended(&mut port) => {
+                    if !self.reopen(&mut port, &mut lasting)? {
+                        break Ok(());
                     }
-                    book = DropBook::open(&port)?;
                     self.header_len = 0;
                 }
                 served => break served,
             }
         };
-        let drops = book.read(&port).unwrap_or_default();
+        let drops = lasting.drops(&port);
         let output = self.run_loop.output;
         for (flow, at_port) in [(&mut self.out, drops.sending), (&mut self.into, drops.receiving)] {
             let Moved { frames, bytes, .. } = flow.moved;
@@ -149,20 +143,13 @@ impl Card {
         served
     }
 
-    /// The same port once more; `None`: the run is over before there is one.
-    fn reopen(&self, port: Port) -> Result<Option<Port>> {
-        let (options, spec) = port.opened_as();
-        let (options, spec) = (options.clone(), spec.to_string());
-        drop(port);
-        let end = Instant::now() + PATIENCE;
-        while !self.run_loop.is_over(Instant::now()) {
-            match options.open(&spec) {
-                Ok(port) => return Ok(Some(port)),
-                Err(error) if Instant::now() >= end => return Err(error.into()),
-                Err(_) => self.run_loop.sleep(Instant::now() + RETRY)?,
-            }
+    /// Waits until the port is open again. False: the run is over before that.
+    fn reopen(&self, port: &mut Port, lasting: &mut Lasting) -> Result<bool> {
+        while port.is_closed() && !self.run_loop.is_over(Instant::now()) {
+            let slept = self.run_loop.sleep(lasting.until(Instant::now() + RETRY));
+            outlive(slept, [(&mut *lasting, &mut *port)], &self.run_loop)?;
         }
-        Ok(None)
+        Ok(!port.is_closed())
     }
 
     fn tell(

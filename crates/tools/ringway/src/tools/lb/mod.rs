@@ -46,7 +46,8 @@ fn run(options: &Options) -> Result<()> {
         .into_iter()
         .filter_map(|(sink, interval)| Some(Reporter::new(sink, interval?, now)))
         .collect();
-    let ran = balance::run(&mut balancer, &run_loop, |balancer, now| {
+    let ran = balance::run(&mut balancer, &run_loop, |balancer, waited, now| {
+        waited?;
         for reporter in reporters.iter_mut().filter(|reporter| reporter.due() <= now) {
             reporter.report(now, &moment(balancer, &options.input));
         }
