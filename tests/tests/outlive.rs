@@ -4,9 +4,10 @@
 use std::{fs, process::Command, time::Duration};
 
 use ringway::{Control, Port};
-use ringway_testkit::{Proc, skip_without_root};
+use ringway_testkit::{PacketSocket, Proc, skip_without_root};
 use ringway_tests::{
-    GROUP, Home, capture, ends, isolated_for, isolated_with_system, packet::numbered, until,
+    GROUP, Home, NOBODY, as_nobody, capture, ends, inside, isolated_for, isolated_with_system,
+    packet::numbered, resources::wait_asleep, until, wire::wire,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -210,6 +211,8 @@ impl Ports {
         from.tx(0).sync();
         until("the switch has delivered", || match received() {
             Some(now) if now == before + FRAMES => Ok(()),
+            // It has enough, and has ended.
+            None => Ok(()),
             now => Err(format!("{now:?}")),
         });
         self.drain(case);
@@ -274,6 +277,138 @@ fn run(home: &Home, case: &Case, daemons: &mut dyn Daemons) {
         assert_eq!(summary["packets"], 2 * FRAMES, "the file of {:?}: {output}", case.args);
     }
     drop(ports);
+}
+
+/// A command that is a client of the system daemon.
+fn start(home: &Home, args: &[&str]) -> Proc {
+    let mut command = home.system_command(home.bin().join("ringway"));
+    command.args(args).arg("--json");
+    Proc::spawn(command)
+}
+
+fn summary(command: Proc) -> Value {
+    command.signal(Signal::INT);
+    assert!(ends(command.pid(), LIMIT), "it does not end: {}", command.output());
+    let (status, output) = command.wait();
+    assert!(status.success(), "{status}: {output}");
+    let mut summary = told(&output, "summary").pop().expect("there is one");
+    summary["lost_where"] = told(&output, "drops").pop().expect("it tells them");
+    summary
+}
+
+/// What a daemon has not taken out of a ring is counted.
+#[test]
+fn what_was_in_a_ring_is_counted() {
+    const SLOTS: u64 = 1024;
+    if skip_without_root("what_was_in_a_ring_is_counted") {
+        return;
+    }
+    isolated_with_system("what_was_in_a_ring_is_counted", HANGS, |home| {
+        prepare(home);
+        let mut daemons = System(home, None);
+        daemons.start();
+        let far = Port::open("vale0:t").unwrap();
+        let generator = start(home, &["gen", "vale0:c", "--count", "1T"]);
+        until("it sends", || match told(&generator.output(), "rate").pop() {
+            Some(_) => Ok(()),
+            None => Err(generator.output()),
+        });
+        // Nobody takes what it sends any more.
+        daemons.1.as_ref().expect("it runs").stop();
+        wait_asleep(generator.pid());
+        daemons.kill();
+        daemons.start();
+        let _far = far.reopen(LIMIT).unwrap();
+        until("it is open again", || match told(&generator.output(), "open").len() {
+            2 => Ok(()),
+            _ => Err(generator.output()),
+        });
+        let summary = summary(generator);
+        let left = summary["lost_where"]["daemon_ended"].as_u64().unwrap();
+        assert!((SLOTS / 2..SLOTS).contains(&left), "{summary}");
+        assert!(summary["drops"].as_u64().unwrap() >= left, "{summary}");
+        daemons.kill();
+    });
+}
+
+/// Pings that a daemon's end has swallowed are lost, and no more than these.
+#[test]
+fn pings_go_on() {
+    if skip_without_root("pings_go_on") {
+        return;
+    }
+    isolated_with_system("pings_go_on", HANGS, |home| {
+        prepare(home);
+        let mut daemons = System(home, None);
+        daemons.start();
+        let pong = start(home, &["pong", "vale0:a"]);
+        let ping = start(home, &["ping", "vale0:b", "--rate", "200pps", "--timeout", "200ms"]);
+        let answered = |after: usize| {
+            until("pings are answered", || {
+                let output = ping.output();
+                let lines = output.lines().filter_map(|line| serde_json::from_str(line).ok());
+                let lines: Vec<Value> = lines.collect();
+                let opens = lines.iter().enumerate().filter(|(_, line)| line["type"] == "open");
+                let Some((at, _)) = opens.skip(after).next() else { return Err(output) };
+                let answers = |line: &Value| line["pps"].as_f64().is_some_and(|pps| pps > 0.0);
+                lines[at..].iter().any(answers).then_some(()).ok_or(output)
+            });
+        };
+        answered(0);
+        daemons.kill();
+        daemons.start();
+        answered(1);
+        let told = summary(ping);
+        let count = |name: &str| told[name].as_u64().unwrap();
+        assert_eq!(count("sent"), count("answered") + count("lost") + count("waiting"), "{told}");
+        assert!(count("lost") > 0, "the daemon was away: {told}");
+        summary(pong);
+        daemons.kill();
+    });
+}
+
+/// A user without rights has an interface's socket, and not its links: the socket is let go, so that the next daemon can
+/// have the interface.
+#[test]
+fn interfaces_of_users_are_opened_again() {
+    if skip_without_root("interfaces_of_users_are_opened_again") {
+        return;
+    }
+    isolated_with_system("interfaces_of_users_are_opened_again", HANGS, |home| {
+        prepare(home);
+        let (here, there, _cable) = wire();
+        let more = format!("nic_users = ['{NOBODY}']\n");
+        let daemon = || home.system_daemon_with(GROUP, 0o660, &more, |run| inside(&here, run));
+        let sender = PacketSocket::new(&there, "n1");
+        for mode in ["copy", "packet"] {
+            let first = daemon();
+            let mut command = home.system_command(home.bin().join("ringway"));
+            command.args(["recv", &format!("netmap:n0@mode={mode}"), "--json", "--print"]);
+            let command = Proc::spawn(inside(&here, as_nobody(command)));
+            let come = |length: usize| {
+                until("frames come", || {
+                    sender.send(&numbered(length));
+                    match command.output().contains(&format!("\"length\":{length},")) {
+                        true => Ok(()),
+                        false => Err(command.output()),
+                    }
+                });
+            };
+            come(101);
+            first.kill();
+            let second = daemon();
+            come(102);
+            assert!(
+                command.output().contains("ringwayd has ended"),
+                "{mode}: {}",
+                command.output()
+            );
+            command.signal(Signal::INT);
+            let (status, output) = command.wait();
+            assert!(status.success(), "{mode}: {status}: {output}");
+            second.kill();
+        }
+    });
 }
 
 fn prepare(home: &Home) {
