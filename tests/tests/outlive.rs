@@ -25,7 +25,7 @@ struct Case {
     args: &'static [&'static str],
     /// Where frames for it are sent; a command that sends by itself has none.
     from: Option<&'static str>,
-    /// Where they come out; one that keeps them has none.
+    /// Where they come out; a command that keeps them has none.
     to: Option<&'static str>,
     /// Ports that are there besides.
     others: &'static [&'static str],
@@ -124,7 +124,7 @@ impl Daemons for System<'_> {
     }
 }
 
-/// The first who opens a port starts it.
+/// The first program that opens a port starts it.
 struct Private<'h>(&'h Home);
 
 impl Daemons for Private<'_> {

@@ -65,7 +65,7 @@ impl Port {
     /// The same for a program that has other things to do: one attempt, which waits for nothing.
     ///
     /// Without success the port is [closed](Self::is_closed): it has no rings, and every wait fails with
-    /// [`Cause::Gone`]. Take what its receive rings still have before that. After success it is as one that was just
+    /// [`Cause::Gone`]. Take what its receive rings still have before that. After success it is like a port that was just
     /// opened: the number of its rings may be another.
     ///
     /// ```

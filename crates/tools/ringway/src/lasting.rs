@@ -33,7 +33,7 @@ pub struct Lasting {
 /// That there is no daemon for it.
 struct Closed {
     retry: Instant,
-    /// Since when there is one that refuses.
+    /// Since when a daemon has refused it.
     refused: Option<Instant>,
     told: bool,
 }

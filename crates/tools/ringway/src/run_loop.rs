@@ -107,7 +107,7 @@ impl RunLoop {
         self.is_interrupted() || self.end.is_some_and(|end| end <= now)
     }
 
-    /// Waits until any of the ports has what is asked of it, the run is over, or `until`. One that is closed has
+    /// Waits until any of the ports has what is asked of it, the run is over, or `until`. A closed port has
     /// nothing.
     pub fn wait(&self, ports: &mut [(&mut Port, Interest)], until: Instant) -> Result<()> {
         let sleep_at = Instant::now() + LOOK;

@@ -439,6 +439,7 @@ mod tests {
         let mut mirror = Mirror {
             sources: vec![source],
             selection: selection(None, 1),
+            lasting: Lasting::begin(&to).unwrap(),
             to,
             reporter: Reporter::new("", run_loop.start),
             counted: Counters::default(),
