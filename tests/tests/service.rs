@@ -255,6 +255,83 @@ fn the_unit_serves_and_comes_back() {
     before.assert_clean();
 }
 
+/// Two containers, on ports `p1` and `p2`.
+const CONTAINERS: &str = "
+ip link set lo up
+for n in 1 2; do
+    ip netns add c$n
+    ip link add p$n type veth peer name e$n netns c$n
+    ip link set p$n up
+    ip -n c$n link set e$n up
+    ip -n c$n addr add 10.9.0.$n/24 dev e$n
+done
+ringway switch attach vale0 p1 p2
+";
+
+/// Both interfaces forward in the kernel.
+const ARE_THERE: &str = "list=$(ringway switch list); echo \"$list\"; \
+    echo \"$list\" | grep -q 'vale0:p1 (kernel' && echo \"$list\" | grep -q 'vale0:p2 (kernel'";
+
+/// While the manager restarts the daemon, known addresses are forwarded between interfaces all the time; a unit that
+/// was stopped forwards nothing.
+#[test]
+fn traffic_goes_on_while_the_unit_is_restarted() {
+    if skip_without_root("traffic_goes_on_while_the_unit_is_restarted") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let before = Snapshot::take();
+    let home = Home::new();
+    home.install(&[("ringway", "ringway-cli")]);
+    let machine = Machine::boot(&home);
+    machine.say("systemctl start ringwayd.socket");
+    machine.say(CONTAINERS);
+    let are_back = || {
+        until("both interfaces are back", || match machine.run(ARE_THERE) {
+            output if output.status.success() => Ok(()),
+            output => Err(text(&output)),
+        });
+    };
+    are_back();
+    machine.say("ip netns exec c1 ping -q -c 3 -i 0.01 10.9.0.2");
+    let kill = "kill -KILL $(systemctl show --property MainPID --value ringwayd)";
+    for end in [kill, "systemctl restart ringwayd"] {
+        let ping = "ip netns exec c1 ping -q -i 0.002 10.9.0.2";
+        machine.say(&format!("{ping} >/mnt/pings 2>&1 & echo $! >/mnt/pid"));
+        for _ in 0..3 {
+            let daemon = machine.daemon();
+            machine.say(end);
+            until("another daemon is there", || match machine.daemon() {
+                0 => Err(0.to_string()),
+                same if same == daemon => Err(same.to_string()),
+                _ => Ok(()),
+            });
+            are_back();
+        }
+        machine.say("kill -INT $(cat /mnt/pid)");
+        let said = until("the pings are over", || match machine.say("cat /mnt/pings") {
+            said if said.contains("packets transmitted") => Ok(said),
+            said => Err(said),
+        });
+        assert!(said.contains(" 0% packet loss"), "{end}: {said}\n{}", machine.boot.output());
+    }
+    // The programs of all daemons but the last have gone.
+    let kept = machine.say("systemctl show --property NFileDescriptorStore --value ringwayd");
+    assert_eq!(kept.trim(), "2", "a link for each interface");
+
+    machine.say("ip netns exec c1 ping -q -c 1 -W 5 10.9.0.2");
+    machine.say("systemctl stop ringwayd.socket ringwayd.service");
+    let kept = machine.say("systemctl show --property NFileDescriptorStore --value ringwayd");
+    assert_eq!(kept.trim(), "0");
+    let output = machine.run("ip netns exec c1 ping -q -c 1 -W 1 10.9.0.2");
+    assert!(!output.status.success(), "a stopped unit forwards: {}", text(&output));
+
+    machine.boot.signal(Signal::KILL);
+    assert!(ends(machine.boot.pid(), LIMIT));
+    drop(machine);
+    before.assert_clean();
+}
+
 /// What `systemd-analyze` says that the unit leaves open, and the table that argues it.
 #[test]
 fn what_the_unit_leaves_open_is_argued() {

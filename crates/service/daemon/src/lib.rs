@@ -158,6 +158,9 @@ fn run(args: Args) -> Result<(), Box<dyn Error>> {
         None => confine::apply()?,
     }
     ringway_registry::confine_workers(confine::worker);
+    if args.private.is_none() {
+        service_manager::keep_links();
+    }
     Server::new(listener, signals, policy, launcher)?.run(&ServiceManager::find())?;
     Ok(())
 }

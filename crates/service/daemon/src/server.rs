@@ -252,6 +252,7 @@ impl Server {
                         manager.stopping();
                         self.note_stop("a signal");
                         self.write_last_state();
+                        ringway_nic_setup::kept::leave_to_the_next();
                         self.listener.close();
                         return Ok(());
                     }

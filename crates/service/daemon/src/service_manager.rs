@@ -9,18 +9,27 @@
 
 use std::{
     env,
-    ffi::OsStr,
-    io,
-    os::{fd::OwnedFd, unix::ffi::OsStrExt},
+    ffi::{OsStr, OsString},
+    io::{self, IoSlice},
+    mem::MaybeUninit,
+    os::{
+        fd::{BorrowedFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
     process,
+    sync::Arc,
     time::Duration,
 };
 
 use ringway_ipc::LISTEN_FD;
+use ringway_nic_setup::kept::{self, Keeper};
 use ringway_proto::EventKind;
 use rustix::{
     event::Timespec,
-    net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sendto, socket_with},
+    net::{
+        AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
+        SocketFlags, SocketType, sendmsg_addr, socket_with,
+    },
 };
 use sd_notify::NotifyState;
 
@@ -77,7 +86,11 @@ pub fn tell_status(status: &str) {
 /// something.
 fn tell(state: NotifyState<'_>) {
     let Some(name) = env::var_os("NOTIFY_SOCKET") else { return };
-    if let Err(error) = send(&name, state) {
+    told(send(&name, state));
+}
+
+fn told(sent: io::Result<()>) {
+    if let Err(error) = sent {
         log(Entry::warn(
             EventKind::Process,
             format_args!("cannot tell the service manager: {error}"),
@@ -85,17 +98,47 @@ fn tell(state: NotifyState<'_>) {
     }
 }
 
+/// Keeps the links of switches' programs in the manager's store of descriptors, while it restarts the daemon
+/// (`FileDescriptorStoreMax=`).
+struct Store(OsString);
+
+impl Keeper for Store {
+    fn keep(&self, name: &str, link: BorrowedFd<'_>) {
+        told(send_with(&self.0, &format!("FDSTORE=1\nFDNAME={name}\n"), &[link]));
+    }
+
+    fn forget(&self, name: &str) {
+        told(send_with(&self.0, &format!("FDSTOREREMOVE=1\nFDNAME={name}\n"), &[]));
+    }
+}
+
+/// Has the manager keep links for the next daemon.
+pub fn keep_links() {
+    if let Some(name) = env::var_os("NOTIFY_SOCKET") {
+        kept::use_keeper(Arc::new(Store(name)));
+    }
+}
+
 /// By a datagram to the manager's socket. `sd_notify::notify` would connect to it first, and the daemon makes
 /// no connections.
 fn send(name: &OsStr, state: NotifyState<'_>) -> io::Result<()> {
+    send_with(name, &format!("{state}\n"), &[])
+}
+
+fn send_with(name: &OsStr, text: &str, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     let manager = match name.as_bytes().strip_prefix(b"@") {
         Some(name) => SocketAddrUnix::new_abstract_name(name)?,
         None => SocketAddrUnix::new(name)?,
     };
     let (kind, flags) = (SocketType::DGRAM, SocketFlags::CLOEXEC);
     let socket = socket_with(AddressFamily::UNIX, kind, flags, None)?;
-    let text = format!("{state}\n");
-    Ok(sendto(socket, text.as_bytes(), SendFlags::NOSIGNAL, &manager).map(drop)?)
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut beside = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() {
+        beside.push(SendAncillaryMessage::ScmRights(fds));
+    }
+    let text = [IoSlice::new(text.as_bytes())];
+    Ok(sendmsg_addr(&socket, &manager, &text, &mut beside, SendFlags::NOSIGNAL).map(drop)?)
 }
 
 /// Device and number of standard error, where the manager has connected it to its journal.
@@ -112,17 +155,28 @@ pub enum Sockets {
     TooMany { count: usize },
 }
 
-/// What the manager has handed over, as the environment tells. To be asked once.
+/// What the manager has handed over, as the environment tells: its sockets, and what it has kept of the daemon before.
+/// To be asked once.
 pub fn sockets() -> io::Result<Sockets> {
     let is_ours = |pid: String| pid.parse() == Ok(process::id());
     if !env::var("LISTEN_PID").is_ok_and(is_ours) {
         return Ok(Sockets::None);
     }
-    // Before they are counted, which makes them look like descriptors of our own.
-    let first = sys::inherited(LISTEN_FD);
-    match sd_notify::listen_fds()?.len() {
-        0 => Ok(Sockets::None),
-        1 => Ok(Sockets::One(first?)),
-        count => Ok(Sockets::TooMany { count }),
+    let count = env::var("LISTEN_FDS").ok().and_then(|count| count.parse().ok()).unwrap_or(0);
+    // Before they are asked for, which makes them look like descriptors of our own.
+    let fds: Vec<_> = (LISTEN_FD..).take(count).map(sys::inherited).collect();
+    let names = sd_notify::listen_fds_with_names()?.map(|(_, name)| name);
+    let (mut sockets, mut links) = (Vec::new(), Vec::new());
+    for (fd, name) in fds.into_iter().zip(names) {
+        match name.starts_with(kept::NAME) {
+            true => links.push((name, fd?)),
+            false => sockets.push(fd?),
+        }
+    }
+    kept::take_over(links);
+    match (sockets.pop(), sockets.len()) {
+        (None, _) => Ok(Sockets::None),
+        (Some(socket), 0) => Ok(Sockets::One(socket)),
+        (Some(_), others) => Ok(Sockets::TooMany { count: others + 1 }),
     }
 }

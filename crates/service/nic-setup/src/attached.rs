@@ -96,7 +96,7 @@ pub(crate) fn attached_to(index: u32) -> io::Result<Option<AttachedProgram>> {
 
 /// The program that keeps from the stack what interface `index` receives, if there is one, and the
 /// revision of the list of programs that tells so. Others beside the traffic control do no harm.
-fn ingress_drop(index: u32) -> io::Result<(Option<AttachedProgram>, u64)> {
+fn ingress_drop(index: u32, but: &[u32]) -> io::Result<(Option<AttachedProgram>, u64)> {
     let (programs, revision) = match sys::tcx_programs(index, sys::BPF_TCX_INGRESS) {
         // The kernel has no tcx.
         Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
@@ -108,7 +108,7 @@ fn ingress_drop(index: u32) -> io::Result<(Option<AttachedProgram>, u64)> {
     // The kernel keeps the first 15 bytes of a name.
     let is_ours =
         |name: &str| [ingress_drop::PROGRAM.get(..15), Some(switch::PROGRAM)].contains(&Some(name));
-    let found = named.into_iter().find(|(_, name)| is_ours(name));
+    let found = named.into_iter().find(|(id, name)| is_ours(name) && !but.contains(id));
     let found = found.map(|(id, name)| AttachedProgram {
         mode: None,
         id,
@@ -122,8 +122,13 @@ fn ingress_drop(index: u32) -> io::Result<(Option<AttachedProgram>, u64)> {
 /// who listen would both get every frame, and who listens gets none that XDP takes. Else the revision of
 /// the interface's programs that this is true of, or 0 where the kernel does not tell.
 pub(crate) fn check_no_ingress_drop(interface: &Interface) -> Result<u64, Error> {
+    check_no_ingress_drop_but(interface, &[])
+}
+
+/// The same if it is none of these programs, by their ids.
+pub(crate) fn check_no_ingress_drop_but(interface: &Interface, but: &[u32]) -> Result<u64, Error> {
     // A program that cannot be looked at is taken for another's.
-    match ingress_drop(interface.index) {
+    match ingress_drop(interface.index, but) {
         Ok((Some(program), _)) => {
             Err(Error::Occupied { interface: interface.name.clone(), program })
         }

@@ -70,6 +70,7 @@ mod host;
 mod iface;
 mod ingress_drop;
 mod ingress_redirect;
+pub mod kept;
 mod loader;
 mod losses;
 mod mark;

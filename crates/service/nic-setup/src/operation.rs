@@ -490,6 +490,8 @@ pub(crate) struct AttachSwitchProgram {
     pub hook: Hook,
     pub program: Fd,
     pub lease: Option<Lease>,
+    /// Programs that may be there: those of the [daemon before](crate::kept).
+    pub before: Vec<u32>,
 }
 
 impl Run for AttachSwitchProgram {
@@ -500,7 +502,8 @@ impl Run for AttachSwitchProgram {
     }
 
     fn run(self) -> Result<Attachment, Error> {
-        switch::attach_here(&self.interface, self.hook, self.program.as_fd(), self.lease)
+        let AttachSwitchProgram { interface, hook, program, lease, before } = self;
+        switch::attach_here(&interface, hook, program.as_fd(), lease, &before)
     }
 }
 

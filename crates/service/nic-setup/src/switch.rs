@@ -27,7 +27,7 @@ use crate::pair::{OuterEnd, PairConfig};
 use crate::parcel::Fd;
 use crate::tc::{Attachment, Hook, Lease};
 use crate::{
-    Error, INJECTED, InjectMark, Interface, PrivatePair, Source, TxSocket, attached, helper,
+    Error, INJECTED, InjectMark, Interface, PrivatePair, Source, TxSocket, attached, helper, kept,
     object,
     packet::{listen, open_messages},
     sys,
@@ -79,6 +79,8 @@ const MAPS: [&str; 8] =
 /// from the program to the worker.
 pub struct Switched<W> {
     attachment: Attachment,
+    /// By what name the attachment is [kept](kept) for the next daemon, if it is.
+    kept: Option<String>,
     place: Place,
     _way: W,
 }
@@ -107,6 +109,9 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        if kept::are_left() {
+            return;
+        }
         // It fails where there is none.
         let _ = sys::map_delete(self.places.as_fd(), self.key);
     }
@@ -139,7 +144,7 @@ impl SwitchProgram {
         let port = port(interface, rx, tx, KernelWay::Interface(interface.index))?;
         let place = self.place(interface, interface.index, &pair)?;
         let attachment = hook(interface, Hook::Ingress, &self.program)?;
-        Ok((Switched { attachment, place, _way: pair }, port))
+        Ok((Switched::new(attachment, place, pair), port))
     }
 
     /// Attaches it to what the stack sends by such an interface. What is for the stack is received by the
@@ -156,7 +161,7 @@ impl SwitchProgram {
         let port = port(interface, rx, tx, KernelWay::Stack(interface.index))?;
         let place = self.place(interface, interface.index | OF_STACK, end.pair())?;
         let attachment = hook(interface, Hook::Egress, &self.stack_program)?;
-        Ok((Switched { attachment, place, _way: end }, port))
+        Ok((Switched::new(attachment, place, end), port))
     }
 
     fn place(&self, interface: &Interface, key: u32, pair: &PrivatePair) -> Result<Place, Error> {
@@ -195,10 +200,16 @@ fn port(
 fn hook(interface: &Interface, hook: Hook, program: &Fd) -> Result<Attachment, Error> {
     let program = program.0.try_clone().map(Fd).map_err(refused(&interface.name))?;
     let lease = Lease::new(interface, hook)?;
-    helper::run(AttachSwitchProgram { interface: interface.clone(), hook, program, lease })
+    let before = kept::programs_before();
+    helper::run(AttachSwitchProgram { interface: interface.clone(), hook, program, lease, before })
 }
 
 impl<W> Switched<W> {
+    fn new(attachment: Attachment, place: Place, way: W) -> Switched<W> {
+        let kept = attachment.kernel_link().and_then(kept::keep);
+        Switched { attachment, kept, place, _way: way }
+    }
+
     /// It is this port of the switch.
     pub fn set_port(&self, port: u8) {
         // It has an entry, which the kernel changes.
@@ -208,7 +219,11 @@ impl<W> Switched<W> {
 
 impl<W> Drop for Switched<W> {
     fn drop(&mut self) {
+        if self.kept.is_some() && kept::are_left() {
+            return;
+        }
         self.attachment.end();
+        self.kept.as_deref().into_iter().for_each(kept::forget);
     }
 }
 
@@ -241,13 +256,14 @@ pub(crate) fn attach_here(
     hook: Hook,
     program: BorrowedFd<'_>,
     lease: Option<Lease>,
+    before: &[u32],
 ) -> Result<Attachment, Error> {
     if hook == Hook::Ingress {
         if let Some(why) = interface.unfit_to_forward() {
             return Err(refused(&interface.name)(io::Error::other(why)));
         }
         attached::check_no_program(interface)?;
-        attached::check_no_ingress_drop(interface)?;
+        attached::check_no_ingress_drop_but(interface, before)?;
     }
     Attachment::new(program, interface, hook, lease)
 }

@@ -260,6 +260,18 @@ pub fn maps_of_program(id: u32) -> io::Result<Vec<u32>> {
     Ok(ids[..ids.len().min(info[COUNT] as usize)].into())
 }
 
+/// The kernel's id of the program that a link attaches.
+pub fn link_program(link: BorrowedFd<'_>) -> io::Result<u32> {
+    // `struct bpf_link_info` up to `prog_id`.
+    let mut info = [0u32; 3];
+    let address = info.as_mut_ptr() as u64;
+    let mut attr = [link.as_raw_fd() as u32, size_of_val(&info) as u32, 0, 0];
+    attr[2..].copy_from_slice(&halves(address));
+    // SAFETY: the kernel writes at most the given length to `info`, which outlives the call.
+    unsafe { bpf(BPF_OBJ_GET_INFO_BY_FD, &mut attr)? };
+    Ok(info[2])
+}
+
 /// The bytes of a map's keys, and of its values.
 fn map_sizes(map: BorrowedFd<'_>) -> io::Result<[usize; 2]> {
     // `struct bpf_map_info` up to `value_size`.

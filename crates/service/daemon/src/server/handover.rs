@@ -6,6 +6,7 @@
 
 use std::time::{Duration, Instant};
 
+use ringway_nic_setup::kept;
 use ringway_proto::{Error, EventKind};
 use ringway_registry::{Caller, Done, Due, Progress, Registry, Step};
 
@@ -59,10 +60,12 @@ impl Server {
                 Err(error) => self.tried(&due, Err(error)),
             }
         }
-        if self.registry.expected().all_tried()
-            && let Some(state) = &mut self.state
-        {
-            state.done();
+        if self.registry.expected().all_tried() {
+            // Those that are back have programs of this daemon.
+            kept::end_those_before();
+            if let Some(state) = &mut self.state {
+                state.done();
+            }
         }
     }
 

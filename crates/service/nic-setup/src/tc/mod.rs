@@ -138,6 +138,14 @@ impl Attachment {
         }
     }
 
+    /// The same where it is a link of the kernel's, which needs no other process.
+    pub fn kernel_link(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Attachment::Tcx(link) => Some(link.as_fd()),
+            Attachment::Clsact { .. } => None,
+        }
+    }
+
     /// Puts another program in the place of this one, between two frames.
     pub fn update(&self, program: BorrowedFd<'_>) -> io::Result<()> {
         match self {

@@ -1,0 +1,92 @@
+//! Links that are kept from one daemon to the next, by a [`Keeper`]: the programs of switches go on between them.
+//!
+//! ```text
+//!   attach --> keep ...... the daemon ends, the keeper has the link: its program forwards what it knows
+//!                             |
+//!            the next daemon: take_over --> attaches its own, behind --> end_those_before
+//! ```
+//!
+//! The program of the daemon before is asked first as long as its link is there, and passes nothing on. So the next
+//! one takes effect on all interfaces at once, when the links before have ended.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use crate::sys;
+
+/// A process that keeps descriptors while there is no daemon.
+pub trait Keeper: Send + Sync {
+    /// Has a copy of `link` until it is told to [forget](Self::forget) that name.
+    fn keep(&self, name: &str, link: BorrowedFd<'_>);
+    fn forget(&self, name: &str);
+}
+
+/// With what the names of links begin that a keeper has.
+pub const NAME: &str = "path-";
+
+static KEEPER: OnceLock<Arc<dyn Keeper>> = OnceLock::new();
+
+/// Those of the daemon before, with their names.
+static BEFORE: Mutex<Vec<(String, OwnedFd)>> = Mutex::new(Vec::new());
+
+/// Whether links are left to the keeper now.
+static IS_LEFT: AtomicBool = AtomicBool::new(false);
+
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// From now on, and for good, `keeper` keeps the links of switches' programs.
+pub fn use_keeper(keeper: Arc<dyn Keeper>) {
+    // It is named once.
+    let _ = KEEPER.set(keeper);
+}
+
+/// What a keeper had of the daemon before.
+pub fn take_over(links: Vec<(String, OwnedFd)>) {
+    *before() = links;
+}
+
+/// The programs of the daemon before see nothing from now on.
+pub fn end_those_before() {
+    for (name, link) in std::mem::take(&mut *before()) {
+        // Refused when the interface has gone.
+        let _ = sys::link_detach(link.as_fd());
+        forget(&name);
+    }
+}
+
+/// The daemon ends, and another may follow: links that are kept stay.
+pub fn leave_to_the_next() {
+    IS_LEFT.store(KEEPER.get().is_some(), Relaxed);
+}
+
+/// The kernel's ids of the programs of the daemon before.
+pub(crate) fn programs_before() -> Vec<u32> {
+    before().iter().filter_map(|(_, link)| sys::link_program(link.as_fd()).ok()).collect()
+}
+
+/// Whether links are left to the keeper.
+pub(crate) fn are_left() -> bool {
+    IS_LEFT.load(Relaxed)
+}
+
+/// Has a link kept; the name to [forget](forget) it by.
+pub(crate) fn keep(link: BorrowedFd<'_>) -> Option<String> {
+    let keeper = KEEPER.get()?;
+    // No other link has it: none of this daemon's, and none of one before that may still be kept.
+    let name = format!("{NAME}{}-{}", process::id(), NEXT.fetch_add(1, Relaxed));
+    keeper.keep(&name, link);
+    Some(name)
+}
+
+pub(crate) fn forget(name: &str) {
+    if let Some(keeper) = KEEPER.get() {
+        keeper.forget(name);
+    }
+}
+
+fn before() -> std::sync::MutexGuard<'static, Vec<(String, OwnedFd)>> {
+    // What is there is whole: a panic leaves nothing behind.
+    BEFORE.lock().unwrap_or_else(PoisonError::into_inner)
+}
