@@ -3,11 +3,12 @@
 use std::{
     collections::HashMap,
     io,
-    mem::MaybeUninit,
+    mem::{self, MaybeUninit},
     sync::Arc,
     time::{Duration, Instant},
 };
 
+use ringway_nic_setup::kept;
 use ringway_proto::EventKind;
 use ringway_region::LostPages;
 use ringway_registry::{Accounts, Caller, Handle, LostRegion, Netns, Registry, Reserved, Subject};
@@ -252,8 +253,11 @@ impl Server {
                         manager.stopping();
                         self.note_stop("a signal");
                         self.write_last_state();
-                        ringway_nic_setup::kept::leave_to_the_next();
                         self.listener.close();
+                        if kept::are_any() {
+                            // As after a kill: what this would end goes on, in case that another daemon follows.
+                            mem::forget(self);
+                        }
                         return Ok(());
                     }
                     HANGUPS => self.begin_reload(),

@@ -11,7 +11,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::sys;
@@ -31,10 +31,9 @@ static KEEPER: OnceLock<Arc<dyn Keeper>> = OnceLock::new();
 /// Those of the daemon before, with their names.
 static BEFORE: Mutex<Vec<(String, OwnedFd)>> = Mutex::new(Vec::new());
 
-/// Whether links are left to the keeper now.
-static IS_LEFT: AtomicBool = AtomicBool::new(false);
-
+/// How many links were handed to the keeper, and how many of those are to be forgotten by now.
 static NEXT: AtomicU64 = AtomicU64::new(0);
+static FORGOTTEN: AtomicU64 = AtomicU64::new(0);
 
 /// From now on, and for good, `keeper` keeps the links of switches' programs.
 pub fn use_keeper(keeper: Arc<dyn Keeper>) {
@@ -52,13 +51,13 @@ pub fn end_those_before() {
     for (name, link) in std::mem::take(&mut *before()) {
         // Refused when the interface has gone.
         let _ = sys::link_detach(link.as_fd());
-        forget(&name);
+        forget_before(&name);
     }
 }
 
-/// The daemon ends, and another may follow: links that are kept stay.
-pub fn leave_to_the_next() {
-    IS_LEFT.store(KEEPER.get().is_some(), Relaxed);
+/// Whether the next daemon would get links of this one.
+pub fn are_any() -> bool {
+    NEXT.load(Relaxed) > FORGOTTEN.load(Relaxed)
 }
 
 /// The kernel's ids of the programs of the daemon before.
@@ -66,12 +65,7 @@ pub(crate) fn programs_before() -> Vec<u32> {
     before().iter().filter_map(|(_, link)| sys::link_program(link.as_fd()).ok()).collect()
 }
 
-/// Whether links are left to the keeper.
-pub(crate) fn are_left() -> bool {
-    IS_LEFT.load(Relaxed)
-}
-
-/// Has a link kept; the name to [forget](forget) it by.
+/// Has a link kept; the name to [forget] it by.
 pub(crate) fn keep(link: BorrowedFd<'_>) -> Option<String> {
     let keeper = KEEPER.get()?;
     // No other link has it: none of this daemon's, and none of one before that may still be kept.
@@ -80,7 +74,13 @@ pub(crate) fn keep(link: BorrowedFd<'_>) -> Option<String> {
     Some(name)
 }
 
+/// The link has ended.
 pub(crate) fn forget(name: &str) {
+    FORGOTTEN.fetch_add(1, Relaxed);
+    forget_before(name);
+}
+
+fn forget_before(name: &str) {
     if let Some(keeper) = KEEPER.get() {
         keeper.forget(name);
     }

@@ -109,9 +109,6 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if kept::are_left() {
-            return;
-        }
         // It fails where there is none.
         let _ = sys::map_delete(self.places.as_fd(), self.key);
     }
@@ -219,9 +216,6 @@ impl<W> Switched<W> {
 
 impl<W> Drop for Switched<W> {
     fn drop(&mut self) {
-        if self.kept.is_some() && kept::are_left() {
-            return;
-        }
         self.attachment.end();
         self.kept.as_deref().into_iter().for_each(kept::forget);
     }
