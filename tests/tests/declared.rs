@@ -12,7 +12,7 @@ use std::{
 
 use ringway::{BridgeInfo, Control, Declared, Forwarding, PortSettings, RateLimit, Vlan};
 use ringway_testkit::{Netns, Proc, VethPair, skip_without_root};
-use ringway_tests::{GROUP, Home, ends, inside, isolated_with_system, until};
+use ringway_tests::{GROUP, Home, ends, inside, isolated_with_system, resources::resources, until};
 use rustix::process::Signal;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -429,5 +429,52 @@ fn another_reading_changes_who_may_what() {
         assert!(said.contains("`nic_slots` is as it was before: restart"), "{said}");
         assert!(!said.contains("`nic_users`"), "{said}");
         end(daemon, Signal::TERM);
+    });
+}
+
+/// What a month brings: a reading each day, containers that start again, programs that come and go, a level that is
+/// changed, and a daemon that is killed each week. After it there is as much as before.
+#[test]
+fn a_month_leaves_nothing() {
+    const WEEKS: usize = 4;
+    const DAYS: usize = 7;
+    if skip_without_root("a_month_leaves_nothing") {
+        return;
+    }
+    isolated_with_system("a_month_leaves_nothing", HANGS, |home| {
+        let mut world = World::new(home);
+        let other =
+            DECLARED.replace("access = 20", "access = 30").replace("ageing = 60", "ageing = 90");
+        let other = format!("{other}\n[[switch]]\nname = 'vale7'\n");
+        let mut begun = Vec::new();
+        for week in 0..WEEKS {
+            let daemon = world.daemon(home, "");
+            reload(home, &daemon, DECLARED);
+            let control = Control::connect().unwrap();
+            attached(&control);
+            let mut used = Vec::new();
+            for day in 0..DAYS {
+                reload(home, &daemon, &other);
+                assert!(switch(&control, "vale7").is_some(), "week {week}, day {day}");
+                let level = if day % 2 == 0 { "debug" } else { "info" };
+                assert!(world.run(home, "ringway", &["log", "--set-level", level]).0);
+                let program = ringway::Port::open("vale7:program").unwrap();
+                // The first asks anew where the second is; that the second is another, nobody would tell it.
+                let again = [0, 2][day % 2];
+                world.cables[again] = None;
+                world.start(again);
+                drop(program);
+                reload(home, &daemon, DECLARED);
+                attached(&control);
+                assert!(world.reaches(0, 1, LIMIT), "week {week}, day {day}");
+                used.push(resources(daemon.pid(), &control));
+            }
+            // The first day makes what is made once.
+            assert_eq!(used[1], used[DAYS - 1], "week {week}");
+            begun.push(used.swap_remove(1));
+            drop(control);
+            end(daemon, Signal::KILL);
+        }
+        assert_eq!(begun[0], begun[WEEKS - 1]);
     });
 }
