@@ -11,7 +11,9 @@ use std::{
 use ringway_nic_setup::kept;
 use ringway_proto::EventKind;
 use ringway_region::LostPages;
-use ringway_registry::{Accounts, Caller, Handle, LostRegion, Netns, Registry, Reserved, Subject};
+use ringway_registry::{
+    Accounts, Caller, DropWatch, Handle, LostRegion, Netns, Registry, Reserved, Subject,
+};
 use rustix::{
     event::{Timespec, epoll},
     fd::{AsFd, OwnedFd},
@@ -113,6 +115,7 @@ pub struct Server {
     pace: Pace,
     /// What is being set up again, by the keys that its work has.
     being_restored: HashMap<u64, Restoring>,
+    drop_watch: DropWatch,
     /// The handle for that.
     own_handle: Handle,
     workers: Workers,
@@ -188,6 +191,7 @@ impl Server {
             state,
             pace: Pace::new(Instant::now()),
             being_restored: HashMap::new(),
+            drop_watch: DropWatch::default(),
             own_handle,
             workers,
             queued: Vec::new(),
@@ -235,7 +239,8 @@ impl Server {
             self.go_on_without_others();
             let due = self.registry.expected().next_due(Instant::now());
             let leave = idle_since.map(|since: Instant| LINGER.saturating_sub(since.elapsed()));
-            let again = [again, due, self.keep_state(), leave].into_iter().flatten().min();
+            let drops = self.watch_drops();
+            let again = [again, due, drops, self.keep_state(), leave].into_iter().flatten().min();
             // Those who are ready are served after a look at who else is.
             let again = if self.ready.is_empty() { again } else { Some(Duration::ZERO) };
             let again = again.and_then(|time| Timespec::try_from(time).ok());

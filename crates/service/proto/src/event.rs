@@ -122,6 +122,8 @@ kinds! {
     State "state"
     /// The daemon has met a bug.
     Bug "bug"
+    /// A port of a switch loses frames, or does no more.
+    Drops "drops"
 }
 
 impl fmt::Display for EventKind {

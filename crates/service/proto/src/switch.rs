@@ -215,6 +215,42 @@ pub struct PortDrops {
     pub too_long: u64,
 }
 
+impl PortDrops {
+    /// All of them, by the names of the fields: a new one does not compile without its place here.
+    pub fn reasons(&self) -> [(&'static str, u64); 13] {
+        let &PortDrops {
+            no_destination,
+            bad_slot,
+            too_short,
+            bad_index,
+            filtered,
+            bad_offload,
+            vlan,
+            spoofed,
+            over_rate,
+            denied,
+            storm,
+            ring_full,
+            too_long,
+        } = self;
+        [
+            ("no_destination", no_destination),
+            ("bad_slot", bad_slot),
+            ("too_short", too_short),
+            ("bad_index", bad_index),
+            ("filtered", filtered),
+            ("bad_offload", bad_offload),
+            ("vlan", vlan),
+            ("spoofed", spoofed),
+            ("over_rate", over_rate),
+            ("denied", denied),
+            ("storm", storm),
+            ("ring_full", ring_full),
+            ("too_long", too_long),
+        ]
+    }
+}
+
 /// Whether the daemon's configuration declares something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -71,6 +71,7 @@ mod deferred;
 mod descriptors;
 mod device_losses;
 mod draining;
+mod drop_watch;
 mod expected;
 mod fast_switch;
 #[cfg(not(feature = "faults"))]
@@ -125,6 +126,7 @@ mod waiting;
 pub use accounts::{Accounts, UidRange};
 pub use declared::{Change, DeclaredInterface, DeclaredPort, DeclaredSwitch, changes};
 pub use deferred::{Deferred, Done, Progress, Step, Work};
+pub use drop_watch::DropWatch;
 pub use expected::{Due, Expected};
 pub use handles::Handle;
 pub use lasting::{

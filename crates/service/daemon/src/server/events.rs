@@ -2,7 +2,7 @@
 
 use std::{
     fmt::{self, Write},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use ringway_proto::{Cause, Error, EventKind, Level, PortInfo, PortKind, Reply, Request};
@@ -148,6 +148,13 @@ impl Server {
             Some(uid) => entry.by(By { uid, pid: None, account: self.accounts.of(uid) }),
             None => entry,
         });
+    }
+
+    /// Tells of ports that have begun to lose frames, or do no more; when to look again.
+    pub(super) fn watch_drops(&mut self) -> Option<Duration> {
+        let (notices, again) = self.drop_watch.look(&self.registry, Instant::now());
+        notices.into_iter().for_each(|notice| self.note(notice));
+        again
     }
 
     /// A request took long.

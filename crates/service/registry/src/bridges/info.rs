@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use ringway_proto::{
-    AttachmentInfo, BridgeInfo, BridgePortInfo, Cause, Declared, Error, Filter, PortTotals, Result,
-    SwitchPosition,
+    AttachmentInfo, BridgeInfo, BridgePortInfo, Cause, Declared, Error, Filter, PortDrops,
+    PortTotals, Result, SwitchPosition,
 };
 use ringway_switch_port::PortIndex;
 use ringway_vale::{ByWorker, PortState};
@@ -77,6 +77,16 @@ impl Bridges {
             }
         }
         (bridges, next)
+    }
+
+    /// What each port has dropped, with its user, as of the last time that its worker has told: often while it is
+    /// busy, and before it sleeps.
+    pub fn drops(&self) -> impl Iterator<Item = (&str, u32, PortDrops)> {
+        let visible = self.entries.iter().flatten().filter(|entry| entry.is_visible());
+        visible.flat_map(|entry| &entry.ports).map(|port| {
+            let totals = shown_totals(port.counters.totals());
+            (&*port.name, port.uid, totals.drops)
+        })
     }
 
     /// The mode of an interface that is a port, and whether the worker forwards for it all the same.

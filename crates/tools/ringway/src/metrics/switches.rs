@@ -2,7 +2,6 @@
 
 use super::family::{Family, Labels};
 use super::mode::mode_and_path;
-use super::reasons;
 use super::scrape::Scrape;
 use ringway::{BridgePortInfo, Forwarding};
 
@@ -121,7 +120,7 @@ impl Ports {
             self.packets.put(&of, &[("direction", direction)], packets);
             self.bytes.put(&of, &[("direction", direction)], bytes);
         }
-        for (reason, dropped) in reasons::of_port(&totals.drops) {
+        for (reason, dropped) in totals.drops.reasons() {
             self.drops.put(&of, &[("reason", reason)], dropped);
         }
         self.addresses.put(&of, &[], totals.known);
@@ -153,7 +152,7 @@ impl Ports {
 mod tests {
     use super::*;
     use crate::metrics::text::{Format, encode};
-    use ringway::{BridgeInfo, BridgePortInfo};
+    use ringway::{BridgeInfo, BridgePortInfo, PortDrops};
     use serde_json::json;
 
     fn port(name: &str, index: u32, mode: &str, absent: bool) -> BridgePortInfo {
@@ -168,7 +167,7 @@ mod tests {
         ];
         let mut totals: serde_json::Map<_, _> =
             counts.into_iter().map(|name| (name.to_owned(), json!(0))).collect();
-        let drops = reasons::of_port(&Default::default());
+        let drops = PortDrops::default().reasons();
         let drops: serde_json::Map<_, _> =
             drops.into_iter().map(|(reason, _)| (reason.to_owned(), json!(0))).collect();
         totals.insert("drops".into(), drops.into());

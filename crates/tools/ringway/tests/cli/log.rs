@@ -108,6 +108,28 @@ fn a_private_daemon_is_followed_over_its_end() {
     assert!(!home.dir.join("ringwayd.log").exists());
 }
 
+/// A receiver that takes nothing is told of, by the reason and whose port it is.
+#[test]
+fn a_port_that_loses_frames_is_told() {
+    let home = Home::new();
+    let follow = home.start(&["log", "--follow"]);
+    let receiver = home.open(&["recv", "vale0:b"]);
+    receiver.stop();
+    let sender = home.open(&["gen", "vale0:a"]);
+    until_events(&follow, "drops", 1);
+    let told = lines(&follow.output());
+    let drops = of_kind(&told, "drops")[0];
+    assert_eq!((&drops["port"], &drops["level"]), (&"vale0:b".into(), &"warn".into()), "{drops}");
+    let text = drops["text"].as_str().unwrap();
+    assert!(text.contains("frames were dropped") && text.contains("(ring full)"), "{text}");
+    receiver.signal(Signal::CONT);
+    for running in [sender, receiver, follow] {
+        running.signal(Signal::INT);
+        running.wait();
+    }
+    home.is_left_clean();
+}
+
 #[test]
 fn an_interface_that_goes_is_told() {
     if skip_without_root("an_interface_that_goes_is_told") {
