@@ -17,6 +17,7 @@ import threading
 import time
 
 VERSION = 6
+LAYOUT_VERSION = 1
 MAX_MESSAGE = 131072
 MAX_DESCRIPTORS = 253
 MORE_FRAGMENTS = 32
@@ -74,8 +75,11 @@ class Message:
 
     def __init__(self, encoded):
         self.encoded, self.at = encoded, 0
-        if self.byte() != VERSION:
-            raise ValueError("the daemon speaks another version")
+        version = self.byte()
+        if version == 0:
+            raise ValueError(f"the daemon speaks versions {self.byte()} to {self.byte()}, and this client {VERSION}")
+        if version != VERSION:
+            raise ValueError("this is no answer to this client")
 
     def byte(self):
         self.at += 1
@@ -148,6 +152,8 @@ class Layout:
     """Where things are in a region."""
 
     def __init__(self, message):
+        if message.number() != LAYOUT_VERSION:
+            raise ValueError("a region of another version")
         self.ifs, self.rings, self.bufs = (Pool(message) for _ in range(3))
         self.headroom, self.memory = message.numbers(2)
 

@@ -11,6 +11,7 @@ pub mod bystanders;
 pub mod c;
 pub mod capture;
 mod connectivity;
+pub mod echo;
 pub mod frame;
 mod home;
 mod isolated;

@@ -4,13 +4,14 @@
 use std::{
     collections::BTreeSet,
     fs,
+    os::unix::net::UnixDatagram,
     path::PathBuf,
     process::{Command, Output},
     time::Duration,
 };
 
 use ringway_testkit::{Folder, Proc, Snapshot, skip_without_root, unique_name};
-use ringway_tests::{Home, c::project, ends, one_at_a_time, until};
+use ringway_tests::{GROUP, Home, c::project, ends, one_at_a_time, until};
 use rustix::process::Signal;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -31,11 +32,17 @@ mkdir -p /run/lock /run/units/ringwayd.service.d /mnt/bin
 cp -a "$1"/. /mnt/bin
 sed 's|@PREFIX@|/mnt|' "$2/ringwayd.service" > /run/units/ringwayd.service
 cp "$2/ringwayd.socket" /run/units
-# A silent daemon is ended sooner than on a machine that is used, and all daemons start more often.
-# Its configuration is none of the machine's.
+# A silent daemon is ended sooner than on a machine that is used. Its configuration is none of the machine's.
 : > /mnt/ringwayd.toml
-printf '[Unit]\nStartLimitIntervalSec=0\n[Service]\nWatchdogSec=5\nExecStart=\nExecStart=/mnt/bin/ringwayd --config /mnt/ringwayd.toml\n' \
-    > /run/units/ringwayd.service.d/test.conf
+cat > /run/units/ringwayd.service.d/test.conf <<'END'
+[Service]
+WatchdogSec=5
+ExecStart=
+ExecStart=/mnt/bin/ringwayd --config /mnt/ringwayd.toml
+ExecReload=
+ExecReload=/mnt/bin/ringwayd --check /mnt/ringwayd.toml
+ExecReload=/bin/sh -c "kill -HUP $$MAINPID"
+END
 sed 's|@PREFIX@|/mnt|' "$2/ringway-metrics.service" > /run/units/ringway-metrics.service
 for target in default basic sysinit sockets shutdown multi-user; do
     printf '[Unit]\nDescription=%s\nDefaultDependencies=no\n' $target > /run/units/$target.target
@@ -151,6 +158,11 @@ fn the_unit_serves_and_comes_back() {
     let home = Home::new();
     home.install(&[("ringway", "ringway-cli")]);
     let machine = Machine::boot(&home);
+    // Daemons start more often than on a machine that is used.
+    machine.say(
+        "printf '[Unit]\\nStartLimitIntervalSec=0\\n' > /run/units/ringwayd.service.d/often.conf && \
+         systemctl daemon-reload",
+    );
 
     // The socket alone is enough: the first client starts the daemon, and meets no other.
     machine.say("systemctl start ringwayd.socket && ringway switch new vale0");
@@ -205,10 +217,27 @@ fn the_unit_serves_and_comes_back() {
     let third = machine.daemon();
     assert_ne!(second, third);
 
-    // Upgraded.
+    // Upgraded, with a port open: the program opens it again, and the port has its settings.
+    machine.say(
+        "systemd-run --quiet --unit=program --property=StandardOutput=append:/mnt/program \
+         /mnt/bin/traffic echo vale0:program",
+    );
+    let opened = |times: usize| {
+        until("the program has opened its port", || match text(&machine.run("cat /mnt/program")) {
+            said if said == "open\n".repeat(times) => Ok(()),
+            said => Err(said),
+        });
+    };
+    opened(1);
+    machine.say("ringway switch port vale0:program --access 7");
     machine.say("systemctl restart ringwayd.service");
     assert_ne!(third, machine.daemon());
     back();
+    opened(2);
+    let list = machine.say("ringway switch list");
+    let line = list.lines().find(|line| line.contains("vale0:program"));
+    assert!(line.is_some_and(|line| line.contains("VLAN 7")), "{list}");
+    machine.say("systemctl stop program.service");
 
     // Its configuration is read again, in the sandbox, and by another daemon after the machine's boot.
     let fourth = machine.daemon();
@@ -226,6 +255,13 @@ fn the_unit_serves_and_comes_back() {
     };
     is_declared();
     assert_eq!(fourth, machine.daemon());
+    // A file with an error changes nothing, and the administrator is told.
+    machine.say("echo nonsense > /mnt/ringwayd.d/wrong.toml");
+    let output = machine.run("systemctl reload ringwayd.service");
+    assert!(!output.status.success(), "{}", text(&output));
+    assert_eq!(fourth, machine.daemon());
+    machine.say("systemctl is-active ringwayd.service && rm /mnt/ringwayd.d/wrong.toml");
+    is_declared();
     machine.say("systemctl stop ringwayd.service && rm /run/ringway/ringwayd.state");
     is_declared();
     machine.say("rm -r /mnt/ringwayd.d && systemctl reload ringwayd.service");
@@ -330,6 +366,82 @@ fn traffic_goes_on_while_the_unit_is_restarted() {
     assert!(ends(machine.boot.pid(), LIMIT));
     drop(machine);
     before.assert_clean();
+}
+
+/// A daemon that cannot start is given up, and neither the manager nor clients start it for ever. It starts again when the
+/// administrator has mended what is wrong, and says so.
+#[test]
+fn a_broken_configuration_is_not_tried_for_ever() {
+    if skip_without_root("a_broken_configuration_is_not_tried_for_ever") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let home = Home::new();
+    home.install(&[("ringway", "ringway-cli")]);
+    let machine = Machine::boot(&home);
+    machine.say("echo nonsense > /mnt/ringwayd.toml && systemctl start ringwayd.socket");
+    let client = machine.run("timeout 60 ringway switch new vale0");
+    assert!(matches!(client.status.code(), Some(1)), "{:?} {}", client.status, text(&client));
+    until("the manager gives up", || {
+        let script = "systemctl show --property ActiveState,Result,NRestarts ringwayd.service";
+        match machine.say(script) {
+            state if state.contains("ActiveState=failed") => Ok(()),
+            state => Err(state),
+        }
+    });
+    let restarts = "systemctl show --property NRestarts --value ringwayd.service";
+    let restarts: u32 = machine.say(restarts).trim().parse().unwrap();
+    assert!((1..=10).contains(&restarts), "{restarts}");
+    // Nothing listens any more that would start it for the next client.
+    assert!(machine.say("systemctl is-failed ringwayd.socket").starts_with("failed"));
+    assert!(!machine.run("timeout 60 ringway switch new vale0").status.success());
+
+    machine.say(
+        ": > /mnt/ringwayd.toml && systemctl reset-failed ringwayd.service && \
+         systemctl start ringwayd.service && ringway switch new vale0",
+    );
+    assert!(machine.say("systemctl is-active ringwayd.socket").starts_with("active"));
+    machine.boot.signal(Signal::KILL);
+    assert!(ends(machine.boot.pid(), LIMIT));
+}
+
+/// The manager knows when the daemon serves, and from when to when it reads its configuration again, with the time that
+/// tells one reading from another.
+#[test]
+fn the_manager_is_told_of_a_reading() {
+    if skip_without_root("the_manager_is_told_of_a_reading") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let home = Home::new();
+    let manager = UnixDatagram::bind(home.path().join("manager")).unwrap();
+    manager.set_read_timeout(Some(LIMIT)).unwrap();
+    let told = || {
+        let mut message = [0; 4096];
+        let length = manager.recv(&mut message).expect("the manager is told");
+        String::from_utf8_lossy(&message[..length]).into_owned()
+    };
+    let daemon = home.system_daemon_with(GROUP, 0o660, "", |mut daemon| {
+        daemon.env("NOTIFY_SOCKET", home.path().join("manager"));
+        daemon
+    });
+    assert_eq!(told(), "READY=1\n");
+    let config = home.path().join("ringwayd.toml");
+    let good = fs::read_to_string(&config).unwrap();
+    for text in [&*good, "nonsense"] {
+        fs::write(&config, text).unwrap();
+        let now = || rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        let before = Duration::try_from(now()).unwrap().as_micros();
+        daemon.signal(Signal::HUP);
+        let reloading = told();
+        let since = reloading.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").expect("it reads");
+        assert!(since.trim_end().parse::<u128>().unwrap() >= before, "{before} {reloading}");
+        assert_eq!(told(), "READY=1\n");
+    }
+    daemon.wait_for("the configuration stays as it was", LIMIT);
+    daemon.signal(Signal::TERM);
+    assert_eq!(told(), "STOPPING=1\n");
+    assert!(ends(daemon.pid(), LIMIT));
 }
 
 /// What `systemd-analyze` says that the unit leaves open, and the table that argues it.

@@ -7,6 +7,7 @@
 //! traffic push PORT FLOW       the same, and never waits
 //! traffic receive PORT FLOW    says "open", checks numbered frames; says "going" after 500
 //! traffic join PORT PORT       forwards between two ports; says "joined"
+//! traffic echo PORT            answers frames, also of the next daemon; says "open" each time
 //! traffic scribble PORT [receive] writes random bytes over its region; says "scribbleing"
 //! ```
 //!
@@ -16,6 +17,7 @@ use std::{process::ExitCode, sync::atomic::Ordering::Relaxed, thread, time::Dura
 
 use ringway::{Error, Interest, Port, Prepared, prepare};
 use ringway_tests::{
+    echo::echo,
     scribbler::scribble,
     stream::{Progress, announce, push, receive, send},
 };
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
         ["push", port, flow] => run(port, number(flow), 1100, push),
         ["receive", port, flow] => run(port, number(flow), 500, receive_flow),
         ["join", one, other] => join(one, other),
+        ["echo", port] => echo(port),
         ["scribble", port] => scribble(port, false),
         ["scribble", port, "receive"] => scribble(port, true),
         _ => panic!("see the head of this program for its arguments"),

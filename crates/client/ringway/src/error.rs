@@ -20,7 +20,7 @@ pub enum Error {
     Registry(#[from] ringway_proto::Error),
     /// What the daemon granted cannot be used here.
     #[error(
-        "{name}: cannot map the port: {problem}; the daemon and this library may differ in version"
+        "{name}: cannot map the port: {problem}; start the program again with the library of this ringwayd"
     )]
     Grant { name: String, problem: String },
     /// The daemon that serves the port has gone.

@@ -47,7 +47,7 @@ impl Session {
             Session::Daemon(connection) => Ok(ringway_ipc::call(connection, &request)?),
             Session::Other(transport) => {
                 let (reply, fds) = transport.call(request)?;
-                Ok((T::of(reply).ok_or(ringway_ipc::Error::Version)?, fds))
+                Ok((T::of(reply).ok_or(ringway_ipc::Error::Malformed)?, fds))
             }
         }
     }

@@ -16,6 +16,10 @@ const MAX_GROUP: u64 = 4 << 20;
 /// Memory that a program brings along, at most: nothing overflows that is computed of it.
 const MAX_MEMORY: u64 = 1 << 46;
 
+/// The version of regions: of where things are in them, what they mean, and what the processes that share them do by
+/// turns (`docs/shared-memory.md`). A region keeps its version from when it is made.
+pub const LAYOUT_VERSION: u16 = 1;
+
 /// Sizes and counts of the three pools, as asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -141,6 +145,8 @@ fn aligned(what: &'static str, value: u32, of: u32) -> Result<(), LayoutError> {
 /// The map of one region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layout {
+    /// The version of the region. Of another than [`LAYOUT_VERSION`] the rest means something else perhaps.
+    pub version: u16,
     /// Interfaces.
     pub ifs: PoolShape,
     /// Rings with their slots.
@@ -163,7 +169,7 @@ impl Layout {
         let rings = pool(ifs.end(), sizes.ring_size, sizes.ring_num);
         let bufs = pool(rings.end(), sizes.buf_size, sizes.buf_num);
         let memory = bufs.end().next_multiple_of(PAGE);
-        Ok(Layout { ifs, rings, bufs, headroom, memory })
+        Ok(Layout { version: LAYOUT_VERSION, ifs, rings, bufs, headroom, memory })
     }
 
     /// Lays out pools in `memory` bytes that a program brings along. Sizes and counts are used
@@ -188,7 +194,8 @@ impl Layout {
             return Err(LayoutError::Memory { asked, memory });
         }
         let bufs = pool(start, sizes.buf_size, fit.min(MAX_BUFS.into()) as u32);
-        Ok(Layout { ifs, rings, bufs, headroom, memory: memory.next_multiple_of(PAGE) })
+        let memory = memory.next_multiple_of(PAGE);
+        Ok(Layout { version: LAYOUT_VERSION, ifs, rings, bufs, headroom, memory })
     }
 
     /// Bytes that the netmap API calls the memory: the three pools, in whole pages.

@@ -47,7 +47,7 @@ pub use buf::Buf;
 pub use extra_bufs::{ExtraBufs, next_extra_buf};
 pub use holders::HolderProbe;
 pub use huge_pages::collapse;
-pub use layout::{Layout, LayoutError, MAX_BUFS, PoolShape, Sizes};
+pub use layout::{LAYOUT_VERSION, Layout, LayoutError, MAX_BUFS, PoolShape, Sizes};
 pub use lost_pages::{GuardedRange, LostPages};
 pub use mapping::Mapping;
 pub use netif::{NetifView, RingOffsets};

@@ -14,7 +14,7 @@ use crate::{
     buf::Buf,
     holders::HolderProbe,
     huge_pages::collapse_at,
-    layout::Layout,
+    layout::{LAYOUT_VERSION, Layout},
     mapping::Mapping,
     shared::{Shared, View},
 };
@@ -29,10 +29,9 @@ pub enum Error {
     /// The memory could not be had.
     #[error("cannot create a region of {bytes} bytes: {source}; free memory or shrink its pools")]
     Create { bytes: u64, source: io::Error },
-    /// Somebody's fd is not what they say it is.
-    #[error(
-        "cannot map region {mem_id}: {source}; the daemon and this library may differ in version"
-    )]
+    /// Somebody's fd is not what they say it is, or of a version that this code does not know. The caller knows the
+    /// remedy: it is another daemon's, or another program's.
+    #[error("cannot map region {mem_id}: {source}")]
     Open { mem_id: u16, source: io::Error },
 }
 
@@ -81,8 +80,12 @@ fn identity(fd: &OwnedFd) -> Option<(u64, u64)> {
 
 /// A layout comes from another process: all that this file computes of it holds.
 fn sound(layout: &Layout) -> io::Result<()> {
-    let error = || io::Error::new(io::ErrorKind::InvalidData, "its layout is none");
-    layout.is_sound().then_some(()).ok_or_else(error)
+    let error = |why: String| Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    match layout.version {
+        LAYOUT_VERSION if layout.is_sound() => Ok(()),
+        LAYOUT_VERSION => error("its layout is none".into()),
+        other => error(format!("its layout has version {other}, and this is {LAYOUT_VERSION}")),
+    }
 }
 
 impl Region {

@@ -7,8 +7,8 @@ use std::{
 
 use ringway_abi::{Dir, netmap_if, netmap_ring};
 use ringway_region::{
-    BLOCK_SIZE, Error, Layout, LayoutError, Mapping, NetifView, Region, RingInit, RingOffsets,
-    RingView, Sizes, collapse,
+    BLOCK_SIZE, Error, LAYOUT_VERSION, Layout, LayoutError, Mapping, NetifView, Region, RingInit,
+    RingOffsets, RingView, Sizes, collapse,
 };
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 
@@ -242,6 +242,11 @@ fn a_region_is_opened_by_its_memfd() {
     // A layout that says more than there is.
     let larger = Layout::new(&Sizes::private([8, 8], [1024; 2], 0, 0), 0).unwrap();
     assert!(matches!(open(&region, larger), Err(Error::Open { mem_id: 9, .. })));
+    // One of another version may mean anything.
+    let mut newer = *region.layout();
+    newer.version = LAYOUT_VERSION + 1;
+    let error = open(&region, newer).unwrap_err().to_string();
+    assert!(error.contains("its layout has version 2, and this is 1"), "{error}");
 }
 
 /// What its holders could shorten would take our memory away.

@@ -33,6 +33,8 @@ impl RequestTimes {
         DaemonInfo {
             version: env!("CARGO_PKG_VERSION").into(),
             started: started.as_secs(),
+            #[cfg(feature = "next")]
+            next: ringway_proto::VERSION.into(),
             memory_per_user: self.memory_per_user,
             requests: requests.collect(),
         }
@@ -81,6 +83,8 @@ pub fn kind(request: &Request) -> &'static str {
         Request::Daemon => "daemon",
         Request::Events { .. } => "events",
         Request::LogLevel(_) => "log_level",
+        #[cfg(feature = "next")]
+        Request::Next(_) => "next",
     }
 }
 

@@ -265,7 +265,7 @@ impl Server {
                         }
                         return Ok(());
                     }
-                    HANGUPS => self.begin_reload(),
+                    HANGUPS => self.begin_reload(manager),
                     RELOADED => self.finish_reload(manager),
                     INTERFACES => {
                         // What it was about is looked at again with the next request.

@@ -56,37 +56,40 @@ impl ServiceManager {
 
     /// Clients that connect from now on are served.
     pub fn ready(&self) {
-        tell(NotifyState::Ready);
+        tell(&[NotifyState::Ready]);
     }
 
-    /// The configuration is being changed; [`ready`](Self::ready) when it is.
+    /// The configuration is read again from now on; [`ready`](Self::ready) when that is over. The time tells a manager
+    /// that has sent the signal itself (`Type=notify-reload`) that it is this reading which it waits for.
     pub fn reloading(&self) {
-        tell(NotifyState::Reloading);
+        let now = NotifyState::monotonic_usec_now().ok();
+        let states: Vec<_> = [NotifyState::Reloading].into_iter().chain(now).collect();
+        tell(&states);
     }
 
     /// The loop has gone round.
     pub fn alive(&self) {
         if self.watchdog.is_some() {
-            tell(NotifyState::Watchdog);
+            tell(&[NotifyState::Watchdog]);
         }
     }
 
     /// The daemon ends because it was asked to.
     pub fn stopping(&self) {
-        tell(NotifyState::Stopping);
+        tell(&[NotifyState::Stopping]);
     }
 }
 
 /// How the daemon is doing, for people who ask the manager.
 pub fn tell_status(status: &str) {
-    tell(NotifyState::Status(status));
+    tell(&[NotifyState::Status(status)]);
 }
 
-/// A manager that does not listen is no reason to end: it ends the daemon itself if it misses
-/// something.
-fn tell(state: NotifyState<'_>) {
+/// What belongs together, in one message. A manager that does not listen is no reason to end: it ends the daemon itself
+/// if it misses something.
+fn tell(states: &[NotifyState<'_>]) {
     let Some(name) = env::var_os("NOTIFY_SOCKET") else { return };
-    told(send(&name, state));
+    told(send(&name, states));
 }
 
 fn told(sent: io::Result<()>) {
@@ -121,8 +124,9 @@ pub fn keep_links() {
 
 /// By a datagram to the manager's socket. `sd_notify::notify` would connect to it first, and the daemon makes
 /// no connections.
-fn send(name: &OsStr, state: NotifyState<'_>) -> io::Result<()> {
-    send_with(name, &format!("{state}\n"), &[])
+fn send(name: &OsStr, states: &[NotifyState<'_>]) -> io::Result<()> {
+    let text: String = states.iter().map(|state| format!("{state}\n")).collect();
+    send_with(name, &text, &[])
 }
 
 fn send_with(name: &OsStr, text: &str, fds: &[BorrowedFd<'_>]) -> io::Result<()> {

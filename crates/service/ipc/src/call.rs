@@ -1,6 +1,6 @@
 //! One request and its answer.
 
-use ringway_proto::Request;
+use ringway_proto::{Request, VERSION, Versions};
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
     net::{AddressFamily, SocketFlags, SocketType, socketpair},
@@ -13,7 +13,11 @@ use crate::{
 };
 
 /// Asks the daemon on `connection`, and waits for the answer that belongs to such a request. Another
-/// one is an error, [`Error::Version`].
+/// one is an error, [`Error::Malformed`].
+///
+/// It asks in the newest version, and again in the newest that an older daemon speaks. That it keeps no note of it
+/// costs a request to such a daemon a second message, and takes nothing from a connection that has come from another
+/// program.
 pub fn call<T: Answer>(
     connection: impl AsFd,
     request: &Request,
@@ -24,7 +28,7 @@ pub fn call<T: Answer>(
         answer = Some(decoded);
         Some(rest)
     })?;
-    Ok((answer.ok_or(Error::Version)?, fds))
+    Ok((answer.ok_or(Error::Malformed)?, fds))
 }
 
 /// All of [`call`] that is the same for every answer, so that programs have it once.
@@ -35,23 +39,41 @@ fn exchange(
     variant: u32,
     decode: &mut Decode<'_>,
 ) -> Result<Vec<OwnedFd>, Error> {
-    let reply = ask(connection, request);
-    reply.and_then(|reply| receive_reply(reply.as_fd(), variant, decode)).map_err(|error| {
-        match error {
+    match exchange_in(VERSION, connection, request, variant, decode) {
+        Err(Error::Version { daemon }) => match daemon.common(Versions::SPOKEN) {
+            Some(older) if older < VERSION => {
+                exchange_in(older, connection, request, variant, decode)
+            }
+            _ => Err(Error::Version { daemon }),
+        },
+        result => result,
+    }
+}
+
+fn exchange_in(
+    version: u8,
+    connection: BorrowedFd<'_>,
+    request: &Request,
+    variant: u32,
+    decode: &mut Decode<'_>,
+) -> Result<Vec<OwnedFd>, Error> {
+    let reply = ask(connection, version, request);
+    reply.and_then(|reply| receive_reply(reply.as_fd(), version, variant, decode)).map_err(
+        |error| match error {
             // The daemon may have said why it closed the connection.
-            Error::Lost(_) => refusal(connection).map_or(error, Error::Refused),
+            Error::Lost(_) => refusal(connection).unwrap_or(error),
             _ => error,
-        }
-    })
+        },
+    )
 }
 
 /// Asks. The answer comes on the socket.
-fn ask(connection: BorrowedFd<'_>, request: &Request) -> Result<OwnedFd, Error> {
+fn ask(connection: BorrowedFd<'_>, version: u8, request: &Request) -> Result<OwnedFd, Error> {
     // Names of interfaces are meant in the network namespace that the pair is made in.
     let (mine, daemons) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
             .map_err(|e| Error::Lost(e.into()))?;
     // Our copy of the daemon's end goes with this call, so that a daemon that dies ends the wait.
-    send_request(connection, request, daemons.as_fd())?;
+    send_request(connection, version, request, daemons.as_fd())?;
     Ok(mine)
 }

@@ -15,8 +15,8 @@
 //!    | <-- Result<Reply, Error>, [fds] ----------- |   on the pair
 //! ```
 //!
-//! The version byte is 6, and changes with every change of the messages: a daemon and a client of
-//! different versions do not talk to each other. postcard's format is easily written in any language:
+//! The version byte of an answer is that of the request. A client asks in its newest version, and a daemon that does not
+//! speak it says which versions it speaks (`docs/control-protocol.md` has the rules by which messages change). postcard's format is easily written in any language:
 //! fields follow one another, without names; numbers of more than a byte are variable-length (seven
 //! bits a byte, the lowest first; signed ones zigzag), an enumeration is the number of its variant and
 //! then its fields, a text or a list its length and then its parts. `docs/control-protocol.md` has it
@@ -54,7 +54,7 @@ mod start;
 mod sys;
 mod users;
 
-use ringway_proto::Cause;
+use ringway_proto::{Cause, Versions};
 
 pub use answer::{Answer, HeaderLen, Index, Page, SwitchFound};
 pub use call::call;
@@ -84,9 +84,29 @@ pub enum Error {
     /// The connection broke in mid-call.
     #[error("ringwayd ended or was restarted ({0}); open the port again")]
     Lost(std::io::Error),
-    /// The daemon speaks another version.
-    #[error("ringwayd and this library differ in version; install both from one build")]
-    Version,
+    /// The daemon speaks other versions.
+    #[error(
+        "ringwayd speaks {daemon} of the control protocol, and this program {}; {}",
+        Versions::SPOKEN, version_remedy(*daemon)
+    )]
+    Version { daemon: Versions },
+    /// The daemon speaks an older version, which has no words for what is asked.
+    #[error(
+        "ringwayd speaks version {daemon} of the control protocol, which lacks what is asked for; upgrade ringwayd, and \
+         restart it"
+    )]
+    TooNew { daemon: u8 },
+    /// What came is no message of that version.
+    #[error("ringwayd's answer cannot be read; ringwayd or this library is not as it was released")]
+    Malformed,
+}
+
+/// What to do about a daemon of other versions.
+fn version_remedy(daemon: Versions) -> &'static str {
+    match daemon.newest < Versions::SPOKEN.oldest {
+        true => "upgrade ringwayd, and restart it",
+        false => "start the program again with the library of this ringwayd",
+    }
 }
 
 /// What to do about a daemon that cannot be reached.
@@ -120,7 +140,8 @@ impl Error {
                 source.raw_os_error().map_or(Cause::Unreachable, Cause::System)
             }
             Error::Lost(_) => Cause::Gone,
-            Error::Version => Cause::Version,
+            Error::Version { .. } | Error::Malformed => Cause::Version,
+            Error::TooNew { .. } => Cause::Unsupported,
         }
     }
 }

@@ -5,7 +5,9 @@ use std::{
     mem::MaybeUninit,
 };
 
-use ringway_proto::{Cause, Error as Refusal, Reply, Request, VERSION};
+use ringway_proto::{
+    Cause, Error as Refusal, NO_VERSION, OLDEST, Reply, Request, VERSION, Versions, in_version,
+};
 use rustix::{
     event::{PollFd, PollFlags, poll},
     fd::{AsFd, BorrowedFd, OwnedFd},
@@ -32,14 +34,27 @@ type Answer = (Result<Reply, Refusal>, u32);
 /// A request as it came in.
 #[derive(Debug)]
 pub struct Received {
+    /// The version that it is in, and that the answer is to be in.
+    pub version: u8,
     pub request: Request,
     /// Where the reply goes.
     pub reply_to: OwnedFd,
 }
 
-/// Sends one message with these descriptors.
+/// Sends one message with these descriptors, to a process of the same build.
 pub fn send(
     socket: BorrowedFd<'_>,
+    bytes: &[u8],
+    fds: &[BorrowedFd<'_>],
+    flags: SendFlags,
+) -> io::Result<()> {
+    send_in(socket, VERSION, bytes, fds, flags)
+}
+
+/// Sends one message of this version with these descriptors.
+fn send_in(
+    socket: BorrowedFd<'_>,
+    version: u8,
     bytes: &[u8],
     fds: &[BorrowedFd<'_>],
     flags: SendFlags,
@@ -52,7 +67,7 @@ pub fn send(
     loop {
         let sent = sendmsg(
             socket,
-            &[IoSlice::new(&[VERSION]), IoSlice::new(bytes)],
+            &[IoSlice::new(&[version]), IoSlice::new(bytes)],
             &mut ancillary,
             flags | SendFlags::NOSIGNAL,
         );
@@ -70,19 +85,22 @@ pub fn send(
 /// Bytes and the descriptors that came with them.
 pub type Datagram = (Vec<u8>, Vec<OwnedFd>);
 
-/// One message; `None` is the end.
+/// One message of a process of the same build; `None` is the end.
 pub fn receive(socket: BorrowedFd<'_>, flags: RecvFlags) -> Result<Option<Datagram>, Error> {
     let mut fds = Vec::new();
-    let bytes = receive_with(socket, flags, &mut fds)?;
-    Ok(bytes.map(|bytes| (bytes, fds)))
+    match receive_with(socket, flags, &mut fds)? {
+        None => Ok(None),
+        Some((VERSION, bytes)) => Ok(Some((bytes, fds))),
+        Some(_) => Err(Error::Malformed),
+    }
 }
 
-/// As [`receive`]; the descriptors are added to `fds` whatever comes of the rest.
+/// One message and the version that it is in. The descriptors are added to `fds` whatever comes of the rest.
 fn receive_with(
     socket: BorrowedFd<'_>,
     flags: RecvFlags,
     fds: &mut Vec<OwnedFd>,
-) -> Result<Option<Vec<u8>>, Error> {
+) -> Result<Option<(u8, Vec<u8>)>, Error> {
     let mut bytes = vec![0; MAX_MESSAGE];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -105,24 +123,29 @@ fn receive_with(
     if got.flags.contains(ReturnFlags::CTRUNC) {
         return Err(Error::Lost(io::Error::from_raw_os_error(libc::EMFILE)));
     }
-    if got.flags.contains(ReturnFlags::TRUNC) || bytes.remove(0) != VERSION {
-        return Err(Error::Version);
+    if got.flags.contains(ReturnFlags::TRUNC) {
+        return Err(Error::Malformed);
     }
-    Ok(Some(bytes))
+    let version = bytes.remove(0);
+    Ok(Some((version, bytes)))
 }
 
-/// Sends a request; the reply comes to the other end of `reply_to`.
+/// Sends a request in this version; the reply comes to the other end of `reply_to`.
 pub(crate) fn send_request(
     connection: BorrowedFd<'_>,
+    version: u8,
     request: &Request,
     reply_to: BorrowedFd<'_>,
 ) -> Result<(), Error> {
-    let bytes = postcard::to_allocvec(request).map_err(|_| Error::Version)?;
-    send(connection, &bytes, &[reply_to], SendFlags::empty()).map_err(Error::Lost)
+    let bytes = in_version(version, || postcard::to_allocvec(request));
+    let bytes = bytes.map_err(|_| Error::TooNew { daemon: version })?;
+    send_in(connection, version, &bytes, &[reply_to], SendFlags::empty()).map_err(Error::Lost)
 }
 
 /// Takes a request off a connection, without waiting. `Ok(None)`: nothing (more) there for
 /// now. `Err`: the peer has gone, or does not speak the protocol; drop the connection.
+///
+/// A request in a version that the daemon does not speak, or for what it does not know, is answered here.
 ///
 /// Descriptors that came along and are of no use are left in `useless`. To close one, or to ask it
 /// anything, may take as long as its maker likes: a file system in user space, a TCP socket that
@@ -139,74 +162,122 @@ pub fn receive_request(
         Err(Error::Lost(e)) if e.raw_os_error() == Some(libc::EMFILE) => return Ok(None),
         other => other?,
     };
-    let bytes = received.ok_or(Error::Lost(io::ErrorKind::UnexpectedEof.into()))?;
-    let request = postcard::from_bytes(&bytes).map_err(|_| Error::Version)?;
-    match useless.pop() {
-        Some(reply_to) if useless.is_empty() && is_unix_socket(&reply_to) => {
-            Ok(Some(Received { request, reply_to }))
-        }
+    let (version, bytes) = received.ok_or(Error::Lost(io::ErrorKind::UnexpectedEof.into()))?;
+    let reply_to = match useless.pop() {
+        Some(reply_to) if useless.is_empty() && is_unix_socket(&reply_to) => reply_to,
         other => {
             useless.extend(other);
-            Err(Error::Version)
+            return Err(Error::Malformed);
         }
+    };
+    if !Versions::SPOKEN.contains(version) {
+        tell_versions(&reply_to);
+    } else if let Some(request) = in_version(version, || read_request(&bytes)) {
+        return Ok(Some(Received { version, request, reply_to }));
+    } else {
+        send_reply(&reply_to, version, Err(unknown()));
     }
+    useless.push(reply_to);
+    Ok(None)
+}
+
+/// What came is no request of the version that it says it is in.
+fn unknown() -> Refusal {
+    const PROBLEM: &str =
+        concat!("ringwayd ", env!("CARGO_PKG_VERSION"), " does not know what is asked for");
+    Refusal::new(Cause::Unsupported, PROBLEM).remedy("upgrade it to the version of the program")
+}
+
+/// A request of the version that is spoken, and nothing behind it: that would be asked for in vain.
+fn read_request(bytes: &[u8]) -> Option<Request> {
+    let (request, rest) = postcard::take_from_bytes(bytes).ok()?;
+    rest.is_empty().then_some(request)
+}
+
+/// Which versions this daemon speaks.
+fn tell_versions(reply_to: &OwnedFd) {
+    let Versions { oldest, newest } = Versions::SPOKEN;
+    let _ = send_in(reply_to.as_fd(), NO_VERSION, &[oldest, newest], &[], SendFlags::DONTWAIT);
 }
 
 fn is_unix_socket(fd: &OwnedFd) -> bool {
     socket_domain(fd) == Ok(AddressFamily::UNIX)
 }
 
-/// Answers. A client that does not read its answer loses it; the daemon never waits.
-pub fn send_reply(reply_to: impl AsFd, answer: Result<(Reply, Vec<OwnedFd>), Refusal>) {
+/// Answers in the version of the request. A client that does not read its answer loses it; the daemon never waits.
+pub fn send_reply(
+    reply_to: impl AsFd,
+    version: u8,
+    answer: Result<(Reply, Vec<OwnedFd>), Refusal>,
+) {
     let (answer, fds): (Result<_, _>, _) = match answer {
         Ok((reply, fds)) => (Ok(reply), fds),
         Err(error) => (Err(error), Vec::new()),
     };
-    let encode = |answer: Answer| postcard::to_allocvec(&answer).unwrap_or_default();
+    let encode = |answer: Answer| in_version(version, || postcard::to_allocvec(&answer));
     let mut fds: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
-    let mut bytes = encode((answer, fds.len() as u32));
-    if bytes.len() >= MAX_MESSAGE {
-        let too_long = Refusal::new(Cause::TooLong, "the answer is too long for one message");
+    let why_not = match encode((answer, fds.len() as u32)) {
+        Ok(bytes) if bytes.len() < MAX_MESSAGE => Ok(bytes),
+        Ok(_) => Err(Refusal::new(Cause::TooLong, "the answer is too long for one message")),
+        Err(_) => Err(Refusal::new(Cause::Version, cannot_be_said(version))
+            .remedy("start the program again with the library of this ringwayd")),
+    };
+    let bytes = why_not.or_else(|refusal| {
         fds.clear();
-        bytes = encode((Err(too_long), 0));
-    }
+        encode((Err(refusal), 0))
+    });
+    let bytes = bytes.unwrap_or_default();
     let (first, rest) = fds.split_at(fds.len().min(MAX_FDS));
     let messages = [(&bytes[..], first)].into_iter();
     for (bytes, fds) in messages.chain(rest.chunks(MAX_FDS).map(|fds| (&[][..], fds))) {
-        if send(reply_to.as_fd(), bytes, fds, SendFlags::DONTWAIT).is_err() {
+        if send_in(reply_to.as_fd(), version, bytes, fds, SendFlags::DONTWAIT).is_err() {
             return;
         }
     }
 }
 
-/// Tells a client, before it has asked anything, why it is not served. Close the connection then.
+/// What an answer has that a version has no words for.
+fn cannot_be_said(version: u8) -> String {
+    format!(
+        "version {version} of the control protocol, which the program speaks, lacks what there is to answer"
+    )
+}
+
+/// Tells a client, before it has asked anything, why it is not served: in the oldest version. Close the connection
+/// then.
 pub fn refuse(connection: impl AsFd, why: &Refusal) {
-    let bytes = postcard::to_allocvec(why).unwrap_or_default();
+    let bytes = in_version(OLDEST, || postcard::to_allocvec(why)).unwrap_or_default();
     // As with an answer: a client that has no room for it loses it.
-    let _ = send(connection.as_fd(), &bytes, &[], SendFlags::DONTWAIT);
+    let _ = send_in(connection.as_fd(), OLDEST, &bytes, &[], SendFlags::DONTWAIT);
 }
 
 /// Why the daemon has closed a connection, if it has said so.
-pub(crate) fn refusal(connection: BorrowedFd<'_>) -> Option<Refusal> {
+pub(crate) fn refusal(connection: BorrowedFd<'_>) -> Option<Error> {
+    let mut fds = Vec::new();
     // That a request of ours was not read is told first, once.
-    let told = (0..2).find_map(|_| receive(connection, RecvFlags::DONTWAIT).ok());
-    let (bytes, _) = told.flatten()?;
-    postcard::from_bytes(&bytes).ok()
+    let told = (0..2).find_map(|_| receive_with(connection, RecvFlags::DONTWAIT, &mut fds).ok());
+    let (version, bytes) = told.flatten()?;
+    if !Versions::SPOKEN.contains(version) {
+        return Some(Error::Version { daemon: Versions { oldest: version, newest: version } });
+    }
+    in_version(version, || postcard::from_bytes(&bytes)).ok().map(Error::Refused)
 }
 
 /// Takes what a reply holds off the bytes, and returns what is left of them.
 pub(crate) type Decode<'a> = dyn FnMut(&[u8]) -> Option<&[u8]> + 'a;
 
-/// Waits for the answer, which is of this variant, and returns the descriptors that belong to it.
+/// Waits for the answer, which is in this version and of this variant, and returns the descriptors that belong to it.
 pub(crate) fn receive_reply(
     pair: BorrowedFd<'_>,
+    version: u8,
     variant: u32,
     decode: &mut Decode<'_>,
 ) -> Result<Vec<OwnedFd>, Error> {
-    let (bytes, mut fds) = receive_some(pair)?;
-    let count = take_reply(&bytes, variant, decode)?;
+    let mut fds = Vec::new();
+    let bytes = receive_some(pair, version, &mut fds)?;
+    let count = in_version(version, || take_reply(&bytes, variant, decode))?;
     while fds.len() < count as usize {
-        fds.extend(receive_some(pair)?.1);
+        receive_some(pair, version, &mut fds)?;
     }
     Ok(fds)
 }
@@ -216,19 +287,31 @@ pub(crate) fn receive_reply(
 fn take_reply(bytes: &[u8], variant: u32, decode: &mut Decode<'_>) -> Result<u32, Error> {
     let (success, bytes): (Result<u32, Refusal>, _) = take(bytes)?;
     if success? != variant {
-        return Err(Error::Version);
+        return Err(Error::Malformed);
     }
-    let (count, _) = take(decode(bytes).ok_or(Error::Version)?)?;
+    let (count, _) = take(decode(bytes).ok_or(Error::Malformed)?)?;
     Ok(count)
 }
 
 fn take<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<(T, &'a [u8]), Error> {
-    postcard::take_from_bytes(bytes).map_err(|_| Error::Version)
+    postcard::take_from_bytes(bytes).map_err(|_| Error::Malformed)
 }
 
-fn receive_some(pair: BorrowedFd<'_>) -> Result<Datagram, Error> {
-    let eof = || Error::Lost(io::ErrorKind::UnexpectedEof.into());
-    receive(pair, RecvFlags::empty())?.ok_or_else(eof)
+/// A message of this version; or the daemon says which versions it speaks.
+fn receive_some(
+    pair: BorrowedFd<'_>,
+    version: u8,
+    fds: &mut Vec<OwnedFd>,
+) -> Result<Vec<u8>, Error> {
+    match receive_with(pair, RecvFlags::empty(), fds)? {
+        Some((is, bytes)) if is == version => Ok(bytes),
+        Some((NO_VERSION, bytes)) => match bytes[..] {
+            [oldest, newest, ..] => Err(Error::Version { daemon: Versions { oldest, newest } }),
+            _ => Err(Error::Malformed),
+        },
+        Some(_) => Err(Error::Malformed),
+        None => Err(Error::Lost(io::ErrorKind::UnexpectedEof.into())),
+    }
 }
 
 #[cfg(test)]
@@ -246,8 +329,8 @@ mod tests {
                 socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                     .expect("a pair of sockets");
             let fds = (0..count).map(|_| theirs.try_clone().expect("a descriptor")).collect();
-            send_reply(theirs, Ok((Reply::Done, fds)));
-            let fds = receive_reply(mine.as_fd(), <()>::VARIANT, &mut |bytes| Some(bytes));
+            send_reply(theirs, VERSION, Ok((Reply::Done, fds)));
+            let fds = receive_reply(mine.as_fd(), VERSION, <()>::VARIANT, &mut |bytes| Some(bytes));
             let fds = fds.expect("an answer");
             assert_eq!(fds.len(), count);
         }

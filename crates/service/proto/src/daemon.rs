@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "next")]
+use crate::version::Shown;
+
 /// The daemon, for display.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DaemonInfo {
@@ -9,6 +12,10 @@ pub struct DaemonInfo {
     pub version: String,
     /// Seconds since 1970 when it started.
     pub started: u64,
+    /// The newest version of the messages that it speaks.
+    #[cfg(feature = "next")]
+    #[serde(with = "Shown::<7>")]
+    pub next: u32,
     /// Bytes of rings and buffers that a user may ask for at once.
     pub memory_per_user: u64,
     /// From when the daemon has read a request to its answer, for each kind that there was since the start. A kind is

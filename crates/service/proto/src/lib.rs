@@ -23,6 +23,7 @@ mod request;
 mod steering;
 mod switch;
 mod transport;
+mod version;
 
 pub use action::Action;
 pub use daemon::{DaemonInfo, Durations};
@@ -50,6 +51,4 @@ pub use switch::{
     RateLimit, SourceAddresses, SwitchPosition, Vlan, parse_mac, parse_vids,
 };
 pub use transport::{Connector, Transport};
-
-/// The version of the messages: the first byte of each.
-pub const VERSION: u8 = 6;
+pub use version::{NO_VERSION, Needed, OLDEST, Shown, VERSION, Versions, in_version};

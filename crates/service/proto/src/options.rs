@@ -3,6 +3,8 @@
 use ringway_region::{Sizes, Timestamps};
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "next")]
+use crate::version::Needed;
 use crate::{action::Action, error::Cause, filter::Filter, nic_mode::NicMode};
 
 /// Options, with their outputs once they come back in a grant.
@@ -25,6 +27,10 @@ pub struct Options {
     pub user: Option<u32>,
     /// From the first frame on, what decides about each.
     pub action: Option<Action>,
+    /// It comes back in the grant.
+    #[cfg(feature = "next")]
+    #[serde(with = "Needed::<7>")]
+    pub next: Option<u32>,
 }
 
 /// The port is to live in memory that the program brings (S-EXT).

@@ -181,6 +181,9 @@ pub enum Request {
     },
     /// Have the daemon log what matters as much as this, and more.
     LogLevel(Level),
+    /// This number, as the index of a port.
+    #[cfg(feature = "next")]
+    Next(u32),
 }
 
 impl Request {
@@ -226,6 +229,8 @@ impl Request {
             | Request::NameConflicts
             | Request::Events { .. }
             | Request::LogLevel(_) => "",
+            #[cfg(feature = "next")]
+            Request::Next(_) => "",
         }
     }
 }

@@ -81,6 +81,8 @@ impl Registry {
             Request::Events { .. } | Request::LogLevel(_) => {
                 Err(Error::new(Cause::Unsupported, "a registry has no log").remedy("ask a daemon"))
             }
+            #[cfg(feature = "next")]
+            Request::Next(number) => plain(Reply::Index(number)),
             Request::Mirrors { dir, index } => Monitor::grant(self, handle, dir, index),
             Request::Stack => Ok((Reply::Done, vec![host::stack_socket(self, handle)?])),
             Request::PortGeometry { name, mem_id } => {

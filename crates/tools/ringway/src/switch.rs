@@ -6,6 +6,7 @@ mod mirror;
 mod save;
 mod show_port;
 mod stats;
+mod vlan;
 
 pub use choose::state;
 
@@ -32,6 +33,7 @@ Examples:
   ringway switch forward vale0 learning --ageing 60
   ringway switch port vale0:veth0 --trunk 10,20-29
   ringway switch list
+  ringway switch vlan vale0
   ringway switch stats vale0 --watch
   ringway switch fdb vale0
   ringway switch fdb add vale0 02:00:00:00:00:01 veth0
@@ -97,6 +99,8 @@ enum Action {
     Mirror(mirror::Args),
     /// Show which address is behind which port; add and remove addresses
     Fdb(fdb::Args),
+    /// Show the VLANs of each port
+    Vlan(vlan::Args),
     /// Show what each port has sent, received and lost, and why
     Stats(stats::Args),
     /// Print switches as the system daemon's configuration declares them
@@ -138,6 +142,7 @@ pub fn run(args: &Args) -> Result<()> {
         },
         Action::Mirror(args) => mirror::run(args),
         Action::Fdb(args) => fdb::run(&control, args),
+        Action::Vlan(args) => vlan::run(&control, args),
         Action::Stats(args) => stats::run(&control, args),
         Action::Save(args) => save::run(&control, args),
     }
@@ -153,7 +158,9 @@ fn check(action: &Action) -> Result<()> {
         Action::Forward(args) => choose::check(args),
         Action::Mirror(args) => mirror::check(args),
         Action::Fdb(args) => fdb::check(args),
-        Action::List | Action::Port(_) | Action::Stats(_) | Action::Save(_) => Ok(()),
+        Action::List | Action::Port(_) | Action::Vlan(_) | Action::Stats(_) | Action::Save(_) => {
+            Ok(())
+        }
     }
 }
 

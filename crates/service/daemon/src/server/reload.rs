@@ -32,15 +32,15 @@ pub(super) struct Reload {
 
 impl Server {
     /// Has the configuration read again.
-    pub(super) fn begin_reload(&mut self) {
+    pub(super) fn begin_reload(&mut self, manager: &ServiceManager) {
         let mut signal = [0u8; size_of::<libc::signalfd_siginfo>()];
         let hangup = self.signals.hangup.as_ref();
         if hangup.is_some_and(|fd| rustix::io::read(fd, &mut signal).is_ok()) {
-            self.start_reading();
+            self.start_reading(manager);
         }
     }
 
-    fn start_reading(&mut self) {
+    fn start_reading(&mut self, manager: &ServiceManager) {
         let Some(launcher) = &self.launcher else {
             let text = "SIGHUP is ignored: a private daemon reads its configuration when it starts";
             log(Entry::warn(EventKind::Config, text));
@@ -50,6 +50,7 @@ impl Server {
             self.reload.again = true;
             return;
         }
+        manager.reloading();
         let begun = launcher.launch(Part::Configuration).and_then(|reader| {
             let data = epoll::EventData::new_u64(RELOADED);
             epoll::add(&self.epoll, &reader, data, epoll::EventFlags::IN)?;
@@ -60,6 +61,7 @@ impl Server {
             Err(error) => {
                 let text = format!("the configuration cannot be read again: {error}");
                 log(Entry::error(EventKind::Config, text));
+                manager.ready();
             }
         }
     }
@@ -68,7 +70,6 @@ impl Server {
     pub(super) fn finish_reload(&mut self, manager: &ServiceManager) {
         let Some(reader) = self.reload.reader.take() else { return };
         let _ = epoll::delete(&self.epoll, &reader);
-        manager.reloading();
         let read = receive_parcel(&reader).map_err(|error| error.to_string());
         let reading = read.and_then(|parcel| {
             serde_json::from_slice::<Reading>(&parcel.bytes).map_err(|error| error.to_string())?
@@ -80,9 +81,9 @@ impl Server {
                 log(Entry::error(EventKind::Config, text));
             }
         }
-        manager.ready();
-        if std::mem::take(&mut self.reload.again) {
-            self.start_reading();
+        match std::mem::take(&mut self.reload.again) {
+            true => self.start_reading(manager),
+            false => manager.ready(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use ringway_ipc::{receive_request, send_reply};
+use ringway_ipc::{Received, receive_request, send_reply};
 use ringway_proto::{Error, PortInfo, Reply, Request};
 use ringway_registry::{Caller, Done, Handle, Progress, Step, Subject, Work};
 use rustix::{
@@ -26,6 +26,8 @@ use crate::{
 
 /// A request that is being answered.
 pub(super) struct Pending {
+    /// Of the messages: what it is answered in.
+    version: u8,
     pub(super) request: Request,
     caller: Caller,
     reply_to: OwnedFd,
@@ -75,7 +77,7 @@ impl Server {
             Ok(Some(received)) => {
                 let netns = namespace(received.reply_to.as_fd(), &user);
                 let caller = self.caller(uid, user.uid(), netns, reservations);
-                let (request, reply_to) = (received.request, received.reply_to);
+                let Received { version, request, reply_to } = received;
                 let progress = Progress::default();
                 let closes = match request {
                     Request::Unregister => self.registry.bound_port(handle),
@@ -83,6 +85,7 @@ impl Server {
                 };
                 let (by, timing) = (self.by(&user), Timing::new(Instant::now()));
                 let pending = Pending {
+                    version,
                     request,
                     caller,
                     reply_to,
@@ -315,7 +318,7 @@ impl Server {
     pub(super) fn answer(&mut self, pending: Pending, answer: Answer) {
         self.keep_state();
         self.note_answer(&pending, &answer);
-        send_reply(&pending.reply_to, answer);
+        send_reply(&pending.reply_to, pending.version, answer);
         // A request that waits for events takes as long as there are none.
         if !matches!(pending.request, Request::Events { wait: true, .. }) {
             self.request_times.add(kind(&pending.request), pending.timing.took(Instant::now()));

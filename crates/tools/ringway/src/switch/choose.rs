@@ -389,6 +389,16 @@ pub fn state(port: &BridgePortInfo) -> Option<String> {
 
 /// Numbers of VLANs as people write them, `10,20-29`.
 pub fn ranges(vids: &BTreeSet<u16>) -> String {
+    runs(vids).into_iter().map(range).collect::<Vec<_>>().join(",")
+}
+
+/// Numbers that follow one another, from the first to the last.
+pub fn range((first, last): (u16, u16)) -> String {
+    if last == first { format!("{first}") } else { format!("{first}-{last}") }
+}
+
+/// The runs of numbers that follow one another.
+pub fn runs(vids: &BTreeSet<u16>) -> Vec<(u16, u16)> {
     let mut ranges: Vec<(u16, u16)> = Vec::new();
     for &vid in vids {
         match ranges.last_mut() {
@@ -396,11 +406,7 @@ pub fn ranges(vids: &BTreeSet<u16>) -> String {
             _ => ranges.push((vid, vid)),
         }
     }
-    let text = |(first, last)| match last == first {
-        true => format!("{first}"),
-        false => format!("{first}-{last}"),
-    };
-    ranges.into_iter().map(text).collect::<Vec<_>>().join(",")
+    ranges
 }
 
 #[cfg(test)]

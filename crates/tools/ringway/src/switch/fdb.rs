@@ -4,9 +4,10 @@ use super::choose::switch_name;
 use crate::endpoint::Mac;
 use crate::error::{Error, Result};
 use crate::output::Output;
-use crate::table::Table;
+use crate::printable::printable;
 use ringway::{AddressInfo, Control};
 use serde::Serialize;
+use std::fmt;
 
 #[derive(clap::Args)]
 #[command(
@@ -191,7 +192,7 @@ fn show(control: &Control, switch: &str, vlan: Option<u16>, port: Option<&str>) 
     addresses.sort_by_key(|address| (address.vlan, address.mac, address.age_seconds));
     addresses.dedup_by_key(|address| (address.vlan, address.mac));
     let lines: Vec<_> = addresses.iter().map(|address| line(switch, address)).collect();
-    Output::chosen().write_all(&lines, || table(&lines))
+    Output::chosen().write_all(&lines, || text(&lines))
 }
 
 /// Refuses a port that there is not, for which no addresses would tell nothing.
@@ -219,19 +220,46 @@ fn line<'a>(switch: &'a str, address: &'a AddressInfo) -> Line<'a> {
     }
 }
 
-fn table(lines: &[Line]) -> String {
+/// As `bridge -s fdb show` writes it; `updated` is the second of its two numbers behind `used`.
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Line { switch, address, vlan, port, age_s, absent, .. } = self;
+        let name = port.strip_prefix(switch).and_then(|rest| rest.strip_prefix(':'));
+        write!(f, "{address} dev {}", printable(name.unwrap_or(port), &[]))?;
+        if let Some(vlan) = vlan {
+            write!(f, " vlan {vlan}")?;
+        }
+        match age_s {
+            Some(age) => write!(f, " updated {age} master {switch}"),
+            None if *absent => write!(f, " sticky master {switch} static, port is away"),
+            None => write!(f, " sticky master {switch} static"),
+        }
+    }
+}
+
+fn text(lines: &[Line]) -> String {
     if lines.is_empty() {
         return "no addresses".into();
     }
-    let mut table = Table::new(&["address", "vlan", "port", "age"]);
-    for Line { address, vlan, port, age_s, absent, .. } in lines {
-        let age = match age_s {
-            Some(age) => format!("{age} s"),
-            None if *absent => "static, port is away".into(),
-            None => "static".into(),
+    lines.iter().map(Line::to_string).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_those_of_bridge() {
+        let at = |vlan, age_seconds, absent| {
+            let port = "vale0:veth-a".into();
+            let address = AddressInfo { mac: [2, 0, 0, 0, 0, 1], vlan, port, age_seconds, absent };
+            line("vale0", &address).to_string()
         };
-        let vlan = vlan.map_or("-".into(), |vlan| vlan.to_string());
-        table.row(vec![address.clone(), vlan, port.to_string(), age]);
+        let head = "02:00:00:00:00:01 dev veth-a";
+        assert_eq!(at(0, Some(3), false), format!("{head} updated 3 master vale0"));
+        assert_eq!(at(10, Some(3), false), format!("{head} vlan 10 updated 3 master vale0"));
+        assert_eq!(at(0, None, false), format!("{head} sticky master vale0 static"));
+        let away = format!("{head} vlan 10 sticky master vale0 static, port is away");
+        assert_eq!(at(10, None, true), away);
     }
-    table.to_string()
 }

@@ -5,7 +5,7 @@ use crate::files::named;
 use crate::home::{Home, LIMIT, find, finish, lines};
 use ringway_testkit::{Netns, bpf_object, skip_without_root};
 use rustix::process::{Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -115,6 +115,9 @@ fn every_command_prints_objects() {
     runs.run(plain(), &["switch", "list"]);
     runs.run(plain(), &["switch", "save"]);
     runs.run(plain(), &["switch", "stats"]);
+    let vlans = runs.run(plain(), &["switch", "vlan"]);
+    let of_it = find(&vlans.results, "port_vlans")["vlans"].clone();
+    assert_eq!(of_it[0], json!({ "vlan": 10, "flags": ["PVID", "Egress Untagged"] }));
     runs.run(plain(), &["switch", "fdb", "show", "vale0"]);
     assert_eq!(runs.changes(plain(), &["switch", "forward", "vale0", "learning"])["name"], "vale0");
     let add = ["switch", "fdb", "add", "vale0", "02:00:00:00:00:01", "b", "--vlan", "10"];

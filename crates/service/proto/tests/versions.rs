@@ -1,0 +1,90 @@
+//! The bytes of messages of version 6 stay what they are: `tests/version-6.txt` has some of each request, answer and
+//! error, and programs that were built long ago write and read them.
+//!
+//! A test that fails here has found a change of a message without a new version. A new field says since which version it
+//! is there (`Shown`, `Needed`); the file is changed only as long as version 6 is in no release, by
+//! `RINGWAY_UPDATE_MESSAGES=1`.
+#![allow(clippy::disallowed_methods, reason = "tests are told by variables what to do")]
+
+mod samples;
+
+use std::{fmt::Write as _, fs, path::Path};
+
+use ringway_proto::{Error, Reply, Request, in_version};
+use samples::Samples;
+use serde::{Serialize, de::DeserializeOwned};
+
+/// Of each kind of message.
+const SAMPLES: usize = 3;
+/// What version 6 has.
+const REQUESTS: u32 = 39;
+const REPLIES: u32 = 20;
+const CAUSES: u32 = 20;
+/// The answers with what there are many kinds of: rings that are granted, and events.
+const MANY: [u32; 2] = [1, 19];
+
+type Answer = (Result<Reply, Error>, u32);
+
+/// The bytes of a message, behind the version byte, which are read as that message.
+fn bytes<T: Serialize + DeserializeOwned>(message: &T) -> Vec<u8> {
+    let written = postcard::to_allocvec(message).expect("it is written");
+    let (read, rest): (T, _) = postcard::take_from_bytes(&written).expect("it is read");
+    assert_eq!(
+        (postcard::to_allocvec(&read).expect("it is written"), rest.len()),
+        (written.clone(), 0)
+    );
+    written
+}
+
+/// A line for each: what it is, and the bytes.
+fn messages(samples: &mut Samples) -> String {
+    let mut text = String::new();
+    let mut line = |what: &str, bytes: Vec<u8>| {
+        let hex: String = bytes.iter().fold("06".into(), |hex, byte| format!("{hex}{byte:02x}"));
+        writeln!(text, "{what} {hex}").expect("a string takes it");
+    };
+    for _ in 0..SAMPLES {
+        for variant in 0..REQUESTS {
+            let request: Request = samples.of(Some(variant));
+            line("request", bytes(&request));
+        }
+        for variant in 0..REPLIES {
+            let answer: Answer = (Ok(samples.of(Some(variant))), 0);
+            line("answer", bytes(&answer));
+        }
+    }
+    for variant in 0..CAUSES {
+        let mut error: Error = samples.of(None);
+        error.cause = samples.of(Some(variant));
+        let answer: Answer = (Err(error), 0);
+        line("answer", bytes(&answer));
+    }
+    for variant in MANY.into_iter().cycle().take(20) {
+        let answer: Answer = (Ok(samples.of(Some(variant))), 0);
+        line("answer", bytes(&answer));
+    }
+    text
+}
+
+#[test]
+fn messages_of_version_6_are_what_they_were() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/version-6.txt");
+    let mut samples = Samples::default();
+    let text = in_version(6, || messages(&mut samples));
+    // Those that the file knows nothing of are not held.
+    for (name, (count, seen)) in &samples.variants {
+        let known = match *name {
+            "Request" => REQUESTS,
+            _ => *count,
+        };
+        assert_eq!(seen.len() as u32, known, "{name}: more samples are needed");
+    }
+    if std::env::var_os("RINGWAY_UPDATE_MESSAGES").is_some() {
+        fs::write(&path, &text).expect("the file is written");
+    }
+    let file = fs::read_to_string(&path).expect("the file is there");
+    for (number, (is, was)) in (1..).zip(text.lines().zip(file.lines())) {
+        assert_eq!(is, was, "line {number} of {}", path.display());
+    }
+    assert_eq!(text.lines().count(), file.lines().count());
+}
