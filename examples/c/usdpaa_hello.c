@@ -424,6 +424,12 @@ int main(int argc, char *argv[])
 	printf("Ctrl-C, ending...\n");
 	for (long i = 0; i < ncpus; i++)
 		pthread_join(threads[i], NULL);
+	for (int i = 0; i < netcfg->num_ethports; i++) {
+		struct ringway_usdpaa_counters counters = { 0 };
+		ringway_usdpaa_count(netcfg->port_cfg[i].fman_if, &counters);
+		printf("interface %d: received %llu, sent %llu, lost %llu\n", i, (unsigned long long)counters.received,
+		       (unsigned long long)counters.transmitted, (unsigned long long)counters.lost);
+	}
 	qman_release_pool_range(pools[0], POOL_CHANNELS);
 	usdpaa_netcfg_release(netcfg);
 	printf("Finished hello_reflector\n");

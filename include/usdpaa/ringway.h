@@ -18,6 +18,8 @@ struct ringway_usdpaa_counters {
 	uint64_t rejected;
 	/* Given back unsent: not in DMA memory, of another form, or longer than the port takes. */
 	uint64_t unsendable;
+	/* Lost with a daemon that ended: sent, and not taken by the switch; received, while disabled. */
+	uint64_t lost;
 };
 
 /* 0, or -EINVAL. */

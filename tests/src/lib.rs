@@ -26,6 +26,7 @@ mod serial;
 pub mod source;
 pub mod stream;
 mod unprivileged;
+pub mod usdpaa;
 mod wait;
 pub mod wire;
 

@@ -266,7 +266,7 @@ impl Output {
 
     /// Hands the consumer what was put into the ring.
     pub fn sync(&mut self, always: bool) {
-        if (always || self.filled > 0) && !self.port.is_closed() {
+        if (always || self.filled > 0) && !self.port.is_shut() {
             let mut tx = self.port.tx(0);
             tx.slots().advance(self.filled);
             tx.sync();
@@ -284,7 +284,7 @@ impl Output {
     /// After a sync: counts what the consumer has released since the last time as free, and shows it packet by packet if
     /// it is to be [passed on](Self::passes_on); returns how many slots that were.
     pub fn released(&mut self, pass_on: impl FnMut(&mut Slots<'_>, Parcel)) -> u32 {
-        if self.port.is_closed() {
+        if self.port.is_shut() {
             return 0;
         }
         let returned = self.returned();
@@ -307,7 +307,7 @@ impl Output {
 
     /// Slots that [`released`](Self::released) would show.
     pub fn new_releases(&mut self) -> u32 {
-        if self.port.is_closed() {
+        if self.port.is_shut() {
             return 0;
         }
         let returned = self.returned();

@@ -28,7 +28,7 @@ mod settings;
 mod signals;
 mod tap;
 
-pub use live::{End, Live, Reading};
+pub use live::{End, HandingOut, Live, Reading};
 pub use losses::Losses;
 pub use metadata::{Checksum, Direction, Metadata};
 pub use opened::Opened;

@@ -21,7 +21,7 @@ use std::{
 };
 
 use ringway::{
-    BoundRing, Error, Interest, PollablePort, Port, PortKind, Sleeper, Sources, prepare,
+    BoundRing, Error, Interest, PollablePort, Port, PortKind, Reopening, Sleeper, Sources, prepare,
 };
 use ringway_abi::{Dir, NS_MOREFRAG, NS_TXMON};
 use ringway_filter::Insn;
@@ -39,12 +39,16 @@ use crate::{
     losses::Losses,
     metadata::Metadata,
     promiscuous::Promiscuous,
+    send::Sending,
     settings::Settings,
     signals::Signals,
 };
 
+mod daemon_loss;
 mod reopening;
 
+pub(crate) use daemon_loss::Awaited;
+pub use daemon_loss::HandingOut;
 use reopening::Early;
 
 /// Slots that are taken from a ring before it is synced again: then its other side has room once more.
@@ -54,6 +58,8 @@ const AHEAD: u32 = 4;
 
 /// What a descriptor says of which nothing comes any more.
 const GONE: PollFlags = PollFlags::HUP.union(PollFlags::ERR);
+/// Reads of a program that does not wait, which find nothing, between two looks at the daemon.
+const LOOKS: u32 = 64;
 /// How long the first packet of an interface waits for others, unless the program wants each at once. A thousand
 /// have room.
 const NAP: Duration = Duration::from_micros(200);
@@ -104,7 +110,9 @@ pub struct Live {
     /// What the reader is to take over.
     next_filter: Mutex<Option<Filtering>>,
     next_port: Mutex<Option<Port>>,
-    pub(crate) sending: Mutex<()>,
+    pub(crate) sending: Mutex<Sending>,
+    /// What the filter was that the kernel was asked to apply.
+    pushed_down: Mutex<Option<Vec<Insn>>>,
     direction: AtomicI32,
     /// The program watches the descriptor: it is to be exact.
     watched: AtomicBool,
@@ -118,6 +126,10 @@ pub struct Live {
     has_early: AtomicBool,
     /// The process that has opened it: after a fork, another may have the port as well.
     opened_by: u32,
+    /// Its daemon has ended, and it is not open again.
+    is_left: AtomicBool,
+    /// Packets that daemons which have ended have not taken.
+    unsent: AtomicU64,
     /// Why there is no port any more.
     failed: OnceLock<String>,
     _promiscuous: Option<Promiscuous>,
@@ -143,6 +155,12 @@ struct Reader {
     began: bool,
     /// What came by a port that has been closed, to be read first.
     early: VecDeque<Early>,
+    /// Reads that have found nothing, and did not wait.
+    in_vain: u32,
+    /// Opens a port again that its daemon has left.
+    reopening: Option<Reopening>,
+    /// Such ports: what was read last may lie in their memory.
+    former: Vec<Port>,
 }
 
 /// What came of a burst.
@@ -177,10 +195,14 @@ impl Live {
                 whole: Vec::new(),
                 began: false,
                 early: VecDeque::new(),
+                in_vain: 0,
+                reopening: None,
+                former: Vec::new(),
             }),
             next_filter: Mutex::default(),
             next_port: Mutex::default(),
             sending: Mutex::default(),
+            pushed_down: Mutex::default(),
             direction: AtomicI32::new(PCAP_D_INOUT),
             watched: AtomicBool::new(false),
             passed: AtomicU64::new(0),
@@ -196,6 +218,8 @@ impl Live {
             buffer_size: if settings.buffer_size > 0 { settings.buffer_size } else { 2 << 20 },
             has_early: AtomicBool::new(false),
             opened_by: std::process::id(),
+            is_left: AtomicBool::new(false),
+            unsent: AtomicU64::new(0),
             failed: OnceLock::new(),
             _promiscuous: promiscuous,
         })
@@ -242,6 +266,7 @@ impl Live {
         let filter = Filtering::new(insns);
         *lock(&self.next_filter) = Some(filter);
         signals.filter_changed();
+        *lock(&self.pushed_down) = Some(insns.to_vec());
         if !self.reopen(insns)? {
             push_down(&self.port(), insns);
         }
@@ -262,23 +287,36 @@ impl Live {
         self.port().interrupt();
     }
 
+    /// There will be no port any more: the next read that finds nothing fails.
+    pub fn fail_later(&self, why: String, signals: &Signals) {
+        let _ = self.failed.set(why);
+        signals.port_changed();
+        self.port().interrupt();
+    }
+
     fn replace_at(&self, reader: &mut Reader, mut port: Port) -> Option<Port> {
         let sources = sources(&mut port).ok()?;
         let (mut losses, mut open) =
             (lock(&self.losses), self.port.write().unwrap_or_else(PoisonError::into_inner));
         *losses = Losses::after(losses.so_far(&open), &port);
         *lock(&self.sources) = sources;
+        reader.reopening = None;
+        self.is_left.store(false, Relaxed);
         (reader.found, reader.ring, reader.turn, reader.taken) = (None, 0, 0, 0);
         Some(open.replace(port))
     }
 
+    /// Goes on with the port that is to follow. True: what this one had received is to be read first.
     #[cold]
-    fn take_port(&self, reader: &mut Reader) {
+    fn take_port(&self, reader: &mut Reader) -> bool {
         let next = lock(&self.next_port).take();
         if let Some(port) = next {
+            self.keep(reader);
+            self.has_early.store(!reader.early.is_empty(), Relaxed);
             // Either of them closes here.
             let _ = self.replace_at(reader, port);
         }
+        self.has_early()
     }
 
     /// Packets that passed the filter, those that found no room, and those that the port refused.
@@ -318,14 +356,16 @@ impl Live {
             if reading.signals.take_break() {
                 return Err(End::Broken);
             }
-            if reading.signals.take_port() {
-                self.take_port(&mut reader);
+            if reading.signals.take_port() && self.take_port(&mut reader) {
+                // What the port before has received comes first: the next read has it.
+                return Ok(0);
             }
             let packets = self.deliver(&mut reader, &reading, &mut sink)?;
             if packets > 0 {
                 if self.watched.load(Relaxed) && !reading.keeps {
                     reader.found = None;
-                    self.prepare_watched()?;
+                    // An error is the next read's.
+                    let _ = self.prepare_watched();
                 }
                 return Ok(packets);
             }
@@ -342,17 +382,54 @@ impl Live {
                 return Ok(0);
             }
             reader.found = None;
-            if !self.prepare()? {
-                if reading.nonblocking {
-                    return Ok(0);
-                }
-                self.sleep(reading.signals, deadline)?;
+            reader.former.clear();
+            if !self.wait(&mut reader, reading.signals, reading.nonblocking, deadline)? {
+                return Ok(0);
             }
         }
     }
 
+    /// Waits for packets, once. False if the program does not want to wait.
+    ///
+    /// It is apart from [`read`](Self::read), which would take more instructions for each packet with it.
+    #[cold]
+    #[inline(never)]
+    fn wait(
+        &self,
+        reader: &mut Reader,
+        signals: &Signals,
+        nonblocking: bool,
+        deadline: Option<Instant>,
+    ) -> Result<bool, End> {
+        if reader.reopening.is_none() {
+            let waits = !nonblocking;
+            let prepared = self.prepare().and_then(|ready| {
+                match ready {
+                    true => {}
+                    false if waits => self.sleep(signals, deadline)?,
+                    false => self.look_at_daemon(reader)?,
+                }
+                Ok(ready || waits)
+            });
+            match prepared {
+                Err(Error::Gone { .. }) => self.leave(reader),
+                result => return Ok(result?),
+            }
+        }
+        self.await_port(reader, signals, nonblocking, deadline)
+    }
+
+    /// For a program that does not wait, and so does not hear that its daemon has ended: looks from time to time.
+    fn look_at_daemon(&self, reader: &mut Reader) -> Result<(), Error> {
+        reader.in_vain = reader.in_vain.wrapping_add(1);
+        if reader.in_vain.is_multiple_of(LOOKS) {
+            self.port().check(Interest::Rx)?;
+        }
+        Ok(())
+    }
+
     /// Syncs; whether there is something. If not, a sleep ends as soon as there is.
-    fn prepare(&self) -> Result<bool, End> {
+    fn prepare(&self) -> Result<bool, Error> {
         if self.watched.load(Relaxed) {
             return self.prepare_watched();
         }
@@ -362,19 +439,19 @@ impl Live {
         let is_empty = |ring: &BoundRing| held(ring.kring().ring()) == 0 || ring.kring().is_ended();
         if ready && rings.iter().all(is_empty) {
             // Unless nothing can come any more, another process has been faster.
-            return Ok(port.poll_or_check(Interest::Rx)?);
+            return port.poll_or_check(Interest::Rx);
         }
         Ok(ready)
     }
 
     /// The same, and if there is nothing, the descriptor that the program watches is not readable until there
     /// is. It costs a few calls more.
-    fn prepare_watched(&self) -> Result<bool, End> {
+    fn prepare_watched(&self) -> Result<bool, Error> {
         let mut port = self.port.write().unwrap_or_else(PoisonError::into_inner);
-        Ok(port.prepare(Interest::Rx)?)
+        port.prepare(Interest::Rx)
     }
 
-    fn sleep(&self, signals: &Signals, deadline: Option<Instant>) -> Result<(), End> {
+    fn sleep(&self, signals: &Signals, deadline: Option<Instant>) -> Result<(), Error> {
         if self.sleeps(signals, deadline)? {
             let mut port = self.port.write().unwrap_or_else(PoisonError::into_inner);
             // Packets that are in the ring are read before the error is reported.
@@ -384,7 +461,7 @@ impl Live {
     }
 
     /// The same; true if a descriptor says that nothing comes any more.
-    fn sleeps(&self, signals: &Signals, deadline: Option<Instant>) -> Result<bool, End> {
+    fn sleeps(&self, signals: &Signals, deadline: Option<Instant>) -> Result<bool, Error> {
         let port = self.port();
         let timeout = deadline.map(|deadline| {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -410,7 +487,10 @@ impl Live {
             }
             // A signal's handler may have said that the read is to end.
             Ok(0) | Err(Errno::INTR) => {}
-            Err(error) => return Err(End::Failed(format!("cannot wait for packets: {error}"))),
+            Err(error) => {
+                let what = "cannot wait for packets";
+                return Err(Error::System { what, source: error.into() });
+            }
         }
         Ok(false)
     }

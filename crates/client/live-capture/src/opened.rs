@@ -7,7 +7,7 @@ use ringway_filter::Insn;
 
 use crate::{
     abi::*,
-    live::{End, Live, Reading},
+    live::{End, HandingOut, Live, Reading},
     metadata::Metadata,
     send::SendError,
     signals::Signals,
@@ -59,6 +59,14 @@ impl Opened {
         }
     }
 
+    /// Packets that were to be sent, and that no daemon has taken.
+    pub fn unsent(&self) -> u64 {
+        match self {
+            Opened::Port(live) => live.unsent(),
+            Opened::Tap(_) => 0,
+        }
+    }
+
     /// Counters, without a wait for a read that is under way: `None` where that has them.
     pub fn try_stats(&self) -> Option<pcap_stat> {
         match self {
@@ -77,6 +85,14 @@ impl Opened {
         match self {
             Opened::Port(live) => live.watch(),
             Opened::Tap(tap) => tap.fd(),
+        }
+    }
+
+    /// The thread is going to read for a function of the program's.
+    pub fn handing_out(&self) -> Option<HandingOut> {
+        match self {
+            Opened::Port(live) => Some(HandingOut::of(live)),
+            Opened::Tap(_) => None,
         }
     }
 

@@ -5,14 +5,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ringway::{BoundRing, PortKind};
+use ringway::{BoundRing, Port, PortKind};
 use ringway_abi::{Dir, NS_MOREFRAG};
 use rustix::{
-    event::{PollFd, Timespec, poll},
+    event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
 };
 
-use crate::live::Live;
+use crate::live::{Awaited, Live};
 
 /// How long a packet waits for room.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -33,10 +33,64 @@ impl SendError {
     }
 }
 
+/// What the thread that sends knows of the ring.
+#[derive(Default)]
+pub struct Sending {
+    /// The slot that nobody had taken, and how many packets were sent since.
+    tail: u32,
+    stalls: u32,
+}
+
+impl Sending {
+    /// Whether it is to be seen if anything serves the ring still: now and then, while what was sent stays there.
+    #[inline]
+    fn is_stalled(&mut self, ring: &BoundRing) -> bool {
+        let tail = ring.kring().hwtail();
+        if !ring.is_behind() || std::mem::replace(&mut self.tail, tail) != tail {
+            self.stalls = 0;
+            return false;
+        }
+        self.stalls = self.stalls.wrapping_add(1);
+        self.stalls.is_power_of_two()
+    }
+}
+
+/// Why nothing was sent.
+enum Stop {
+    /// There is no daemon that would take it.
+    NoDaemon,
+    Error(SendError),
+}
+
+impl From<SendError> for Stop {
+    fn from(error: SendError) -> Stop {
+        Stop::Error(error)
+    }
+}
+
 impl Live {
-    /// Sends a packet. Where there is no room it waits, unless the program does not want to.
+    /// Sends a packet. Where there is no room it waits, unless the program does not want to; and where the port's daemon
+    /// has ended it opens the port again, and waits for that.
     pub fn inject(&self, packet: &[u8], nonblocking: bool) -> Result<(), SendError> {
-        let _alone = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match self.try_inject(packet, nonblocking, &mut sending) {
+                Ok(()) => return Ok(()),
+                Err(Stop::Error(error)) => return Err(error),
+                Err(Stop::NoDaemon) => match self.await_port_to_send(nonblocking)? {
+                    Awaited::Port => {}
+                    Awaited::Nothing => return Ok(()),
+                },
+            }
+        }
+    }
+
+    fn try_inject(
+        &self,
+        packet: &[u8],
+        nonblocking: bool,
+        sending: &mut Sending,
+    ) -> Result<(), Stop> {
         let port = self.port();
         let name = port.name();
         if port.kind() == PortKind::Monitor {
@@ -44,17 +98,23 @@ impl Live {
                 "{name}: a monitor cannot send; another program has the port: send through one of your \
                  own (on a switch: vale0:another)"
             );
-            return Err(SendError::new(Errno::OPNOTSUPP, text));
+            return Err(SendError::new(Errno::OPNOTSUPP, text).into());
+        }
+        if self.is_left() {
+            return Err(Stop::NoDaemon);
         }
         let Some(ring) = port.binding().rings(Dir::Tx).first() else {
             let text = format!("{name}: it was opened to receive only; leave /R out of its name");
-            return Err(SendError::new(Errno::OPNOTSUPP, text));
+            return Err(SendError::new(Errno::OPNOTSUPP, text).into());
         };
         let size = port.max_frame();
         let parts = packet.len().div_ceil(size);
         if parts > MAX_SLOTS.min(ring.kring().ring().num_slots() as usize - 1) {
             let text = format!("{name}: {} bytes are too long for a packet", packet.len());
-            return Err(SendError::new(Errno::MSGSIZE, text));
+            return Err(SendError::new(Errno::MSGSIZE, text).into());
+        }
+        if sending.is_stalled(ring) && self.has_lost_daemon() {
+            return Err(Stop::NoDaemon);
         }
         let deadline = Instant::now() + PATIENCE;
         while room(ring) < parts {
@@ -62,21 +122,24 @@ impl Live {
             if room(ring) >= parts {
                 break;
             }
+            if self.has_lost_daemon() {
+                return Err(Stop::NoDaemon);
+            }
             if port.binding().fails(Dir::Tx) {
                 let text = format!("{name}: the port has gone; open it again");
-                return Err(SendError::new(Errno::NXIO, text));
+                return Err(SendError::new(Errno::NXIO, text).into());
             }
             if nonblocking {
                 let text = format!("{name}: no room to send; try again: {}", Errno::AGAIN);
-                return Err(SendError::new(Errno::AGAIN, text));
+                return Err(SendError::new(Errno::AGAIN, text).into());
             }
             if Instant::now() >= deadline {
                 let text = format!(
                     "{name}: nothing takes what is sent; start the program at the other end"
                 );
-                return Err(SendError::new(Errno::TIMEDOUT, text));
+                return Err(SendError::new(Errno::TIMEDOUT, text).into());
             }
-            wait(ring, port.binding(), deadline)?;
+            wait(ring, &port, deadline)?;
         }
         let view = ring.kring().ring();
         let mut at = view.head();
@@ -102,7 +165,8 @@ fn room(ring: &BoundRing) -> usize {
 }
 
 /// Sleeps until there may be room.
-fn wait(ring: &BoundRing, binding: &ringway::Binding, deadline: Instant) -> Result<(), SendError> {
+fn wait(ring: &BoundRing, port: &Port, deadline: Instant) -> Result<(), SendError> {
+    let binding = port.binding();
     let drained = binding.arm(Dir::Tx);
     ring.sync();
     if room(ring) > 0 {
@@ -113,6 +177,7 @@ fn wait(ring: &BoundRing, binding: &ringway::Binding, deadline: Instant) -> Resu
     }
     let mut fds: Vec<_> = binding
         .wait_sources(Dir::Tx)
+        .chain(port.daemon_fd().map(|fd| (fd, PollFlags::empty())))
         .map(|(fd, events)| PollFd::from_borrowed_fd(fd, events))
         .collect();
     let left = deadline.saturating_duration_since(Instant::now());

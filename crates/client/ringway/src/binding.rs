@@ -16,7 +16,7 @@ use ringway_abi::{Dir, NS_MOREFRAG};
 use ringway_kring::{CsbMode, Doorbell, Driver, Kring, Outcome, View};
 use ringway_mirror::{TimeSource, has_times};
 use ringway_proto::{Grant, Options, PortKind, Registration, Request, RingBackend};
-use ringway_region::{NetifView, Region, Span};
+use ringway_region::{NetifView, Region, RingView, Span};
 use ringway_ring::fetch_indirect;
 use rustix::{
     event::PollFlags,
@@ -245,6 +245,26 @@ impl Binding {
         self
     }
 
+    /// Lets go of the rings and of what drives them; the memory stays.
+    pub(crate) fn shut(&mut self) {
+        (self.tx, self.rx, self.link_removal) = (Vec::new(), Vec::new(), None);
+        (self.stack, self.served) = (Stack::default(), false);
+    }
+
+    /// Packets that were published for sending, and that nothing has taken yet.
+    pub(crate) fn untaken(&self) -> u64 {
+        let is_served = |ring: &&BoundRing| matches!(ring.driver, RingDriver::WorkerServed(_));
+        self.tx.iter().filter(is_served).map(BoundRing::untaken).sum()
+    }
+
+    /// Packets in the receive rings.
+    pub(crate) fn unread(&self) -> u64 {
+        self.rx
+            .iter()
+            .map(|ring| packets(ring.kring.ring(), ring.kring.ring().head(), ring.kring.fill()))
+            .sum()
+    }
+
     /// Ends what local drivers write.
     #[cfg(feature = "files")]
     pub(crate) fn finish_local(&self) {
@@ -309,11 +329,6 @@ impl Binding {
             return Ok(binding.asking(session.asker()?));
         }
         Ok(binding)
-    }
-
-    /// Lets all rings go. Its memory stays mapped until it is dropped.
-    pub(crate) fn close(&mut self) {
-        (self.tx, self.rx, self.link_removal) = (Vec::new(), Vec::new(), None);
     }
 
     /// The name that the port was opened by.
@@ -483,6 +498,13 @@ impl Binding {
     }
 }
 
+/// Packets in so many slots, from `first` on.
+fn packets(ring: &RingView, first: u32, slots: u32) -> u64 {
+    let first = first.min(ring.num_slots() - 1);
+    let ends = |n: &u32| ring.plain_slot(ring.advance(first, *n)).flags & NS_MOREFRAG == 0;
+    (0..slots).filter(ends).count() as u64
+}
+
 fn sum<'r>(rings: impl IntoIterator<Item = &'r BoundRing>) -> Stats {
     let mut stats = Stats::default();
     rings.into_iter().for_each(|ring| ring.add_to(&mut stats));
@@ -580,6 +602,11 @@ impl BoundRing {
                 Dir::Tx => !self.kring.is_taken(),
                 Dir::Rx => !self.kring.is_taken_back(),
             }
+    }
+
+    fn untaken(&self) -> u64 {
+        let ring = self.kring.ring();
+        packets(ring, ring.next(self.kring.hwtail()), self.kring.fill())
     }
 
     /// Whether somebody else who works on the ring has moved its tail since the program was told.

@@ -108,6 +108,7 @@ pub use ringway_ipc::{
     leave_shared_folder, leave_user_folder, shared_folder, user_folder,
 };
 
+pub use reopen::{Reopening, patience};
 pub use ringway_kring::{Armed, Prepared, Sleeper, Sources, Waiter, Woken, prepare};
 pub use ringway_proto::{
     ActionInfo, AddressInfo, AttachmentInfo, BridgeInfo, BridgePortInfo, Cause, Connector,

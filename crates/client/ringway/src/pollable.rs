@@ -1,6 +1,9 @@
 //! One descriptor for a port, which any event loop can watch.
 
-use std::ops::{Deref, DerefMut};
+use std::{
+    ops::{Deref, DerefMut},
+    time::Duration,
+};
 
 use ringway_kring::{Sleeper, Sources, prepare};
 use rustix::{
@@ -8,6 +11,10 @@ use rustix::{
     fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
     fs::{OFlags, fcntl_setfl},
     io::Errno,
+    time::{
+        Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+        timerfd_settime,
+    },
 };
 
 use crate::{error::Error, liveness::has_hung_up, port::Port, wait::Interest};
@@ -70,6 +77,8 @@ pub struct PollablePort {
     /// Keeps the set readable while there is something.
     hold: OwnedFd,
     held: bool,
+    /// Makes the set readable when a [rest](Self::rest) is over.
+    timer: Option<OwnedFd>,
     /// What is waited for, while there is nothing.
     watched: Option<Interest>,
     port: Port,
@@ -91,7 +100,7 @@ impl PollablePort {
         fcntl_setfl(&set, OFlags::NONBLOCK)?;
         let hold = eventfd(1, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         epoll::add(&set, &hold, NO_DATA, epoll::EventFlags::IN)?;
-        Ok(PollablePort { set, hold, held: true, watched: None, port })
+        Ok(PollablePort { set, hold, held: true, timer: None, watched: None, port })
     }
 
     /// Syncs, and says whether there is something of what `interest` asks for. If not, the descriptor
@@ -128,7 +137,47 @@ impl PollablePort {
     pub fn replace(&mut self, port: Port) -> Port {
         self.hold();
         self.unwatch();
+        self.timer = None;
         std::mem::replace(&mut self.port, port)
+    }
+
+    /// [Shuts](Port::shut) the port, until another [replaces](Self::replace) it. The descriptor stays.
+    pub fn shut(&mut self) -> u64 {
+        self.hold();
+        self.unwatch();
+        self.port.shut()
+    }
+
+    /// The descriptor of a port that was [shut](Self::shut) is not readable for so long, and then it is.
+    ///
+    /// # Errors
+    /// When the process, or the system, is out of descriptors. The descriptor is readable then.
+    pub fn rest(&mut self, pause: Duration) -> Result<(), Error> {
+        self.time(pause).map_err(Error::system("cannot make a descriptor for a pause"))?;
+        if self.held {
+            let _ = rustix::io::read(&self.hold, &mut [0; 8]);
+            self.held = false;
+        }
+        Ok(())
+    }
+
+    fn time(&mut self, pause: Duration) -> rustix::io::Result<()> {
+        let timer = match &mut self.timer {
+            Some(timer) => timer,
+            none => {
+                let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+                let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+                epoll::add(&self.set, &timer, NO_DATA, epoll::EventFlags::IN)?;
+                none.insert(timer)
+            }
+        };
+        // A time of nothing would be none at all.
+        let (tv_sec, tv_nsec) = (pause.as_secs() as i64, pause.subsec_nanos().max(1).into());
+        let once = Itimerspec {
+            it_interval: Timespec { tv_sec: 0, tv_nsec: 0 },
+            it_value: Timespec { tv_sec, tv_nsec },
+        };
+        timerfd_settime(timer, TimerfdTimerFlags::empty(), &once).map(drop)
     }
 
     /// Makes the descriptor readable, from another thread than the one that works: for

@@ -25,8 +25,7 @@ use crate::{
 pub struct Port {
     // The mapping goes before the session, so that nothing is touched after it was let go.
     binding: Binding,
-    /// `None` in a port that was [closed](Self::is_closed).
-    session: Option<Session>,
+    session: Session,
     barrier: Option<CloseBarrier>,
     opened: Opened,
 }
@@ -39,25 +38,11 @@ impl Drop for Port {
 
 impl Port {
     pub(crate) fn new(binding: Binding, session: Session, opened: Opened) -> Port {
-        Port { binding, session: Some(session), barrier: None, opened }
+        Port { binding, session, barrier: None, opened }
     }
 
     pub(crate) fn opened(&self) -> &Opened {
         &self.opened
-    }
-
-    /// Closes it as dropping does, and keeps its name and what it takes to [open it again](Self::try_reopen). It has
-    /// no rings then, and every wait fails with [`Cause::Gone`](crate::Cause::Gone).
-    pub fn close(&mut self) {
-        let barrier = CloseBarrier::to(&self.binding);
-        self.binding.close();
-        self.session = None;
-        drop(barrier);
-    }
-
-    /// Whether it was [closed](Self::close), and not opened again.
-    pub fn is_closed(&self) -> bool {
-        self.session.is_none()
     }
 
     /// How the port was opened: what it takes to open it once more, in another way perhaps.
@@ -145,7 +130,7 @@ impl Port {
     /// has gone, or the daemon that the rings need: who only syncs is told so here, some thousand
     /// syncs later. Of a [file](crate::FileSpec) it tells the end, and what is wrong with it.
     pub fn check(&self, interest: Interest) -> Result<(), Error> {
-        if self.is_closed() || self.daemon_fd().is_some_and(has_hung_up) {
+        if self.is_shut() || self.daemon_fd().is_some_and(has_hung_up) {
             return Err(self.gone());
         }
         interest.dirs().try_for_each(|dir| self.binding.check_local(dir))?;
@@ -201,7 +186,44 @@ impl Port {
     /// A descriptor that hangs up when the daemon that serves the rings ends; `None` where they need
     /// no daemon.
     pub fn daemon_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.session.as_ref()?.connection().filter(|_| self.binding.is_served())
+        self.session.connection().filter(|_| self.binding.is_served())
+    }
+
+    /// The connection to the daemon; `None` where another registry has opened the port.
+    fn connection(&self) -> Option<BorrowedFd<'_>> {
+        self.session.connection()
+    }
+
+    /// Whether the system daemon has opened it, at its usual place.
+    pub fn is_of_system_daemon(&self) -> bool {
+        self.connection().is_some_and(ringway_ipc::is_of_system)
+    }
+
+    /// Whether the daemon that has opened it has ended, though the port may go on without it.
+    pub fn has_outlived_daemon(&self) -> bool {
+        self.connection().is_some_and(has_hung_up)
+    }
+
+    /// Packets that have been received, and not read.
+    pub fn unread(&self) -> u64 {
+        self.binding.unread()
+    }
+
+    /// Lets go of the rings, and of what it has at the daemon, and keeps the memory: what was received, and handed
+    /// out, stays where it lies. The port has no rings from now on, and does nothing. Returns how many packets nobody
+    /// has taken of those that it was to send.
+    pub fn shut(&mut self) -> u64 {
+        let untaken = self.binding.untaken();
+        let barrier = CloseBarrier::to(&self.binding);
+        self.binding.shut();
+        self.session = Session::closed(self.name());
+        drop(barrier);
+        untaken
+    }
+
+    /// Whether it was [shut](Self::shut): then every wait fails.
+    pub fn is_shut(&self) -> bool {
+        self.binding.all_rings().next().is_none()
     }
 
     /// The daemon has hung up.
@@ -240,8 +262,7 @@ impl Port {
     fn filter(&self, filter: Option<Filter>) -> Result<(), Error> {
         let filter = filter.map(Into::into);
         let request = Request::SetFilter { name: String::new(), rings: RxSelector::Queues, filter };
-        let session = self.session.as_ref().ok_or_else(|| self.gone())?;
-        session.call(request).map(|((), _)| ())
+        self.session.call(request).map(|((), _)| ())
     }
 
     /// Changes what decides about each frame that the port's interface receives, between one frame and the
@@ -259,8 +280,7 @@ impl Port {
     fn action(&self, action: Option<Action>) -> Result<(), Error> {
         let action = action.map(Action::request);
         let request = Request::SetAction { name: String::new(), rings: RxSelector::Queues, action };
-        let session = self.session.as_ref().ok_or_else(|| self.gone())?;
-        session.call(request).map(|((), _)| ())
+        self.session.call(request).map(|((), _)| ())
     }
 
     /// The layer below.

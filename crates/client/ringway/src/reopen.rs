@@ -6,9 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ringway_proto::Cause;
+use ringway_ipc::SocketPath;
+use ringway_proto::{Cause, PortKind};
 
-use crate::{error::Error, open_options::OpenOptions, port::Port};
+use crate::{error::Error, open_options::OpenOptions, port::Port, verbose::explain};
 
 /// From one attempt to the next.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -49,52 +50,111 @@ impl Port {
     ///
     /// # Errors
     /// Those of [`Port::open`]. The port is closed then.
-    pub fn reopen(mut self, patience: Duration) -> Result<Port, Error> {
-        let end = Instant::now().checked_add(patience);
+    pub fn reopen(self, patience: Duration) -> Result<Port, Error> {
+        let mut reopening = self.reopening(patience);
+        drop(self);
         loop {
-            match self.try_reopen() {
-                Ok(()) => return Ok(self),
-                Err(error) if error.may_pass() && end.is_none_or(|end| Instant::now() < end) => {
-                    thread::sleep(PAUSE);
-                }
-                Err(error) => return Err(error),
+            if let Some(port) = reopening.attempt()? {
+                return Ok(port);
             }
+            thread::sleep(reopening.due().saturating_duration_since(Instant::now()));
         }
     }
 
-    /// The same for a program that has other things to do: one attempt, which waits for nothing.
-    ///
-    /// Without success the port is [closed](Self::is_closed): it has no rings, and every wait fails with
-    /// [`Cause::Gone`]. Take what its receive rings still have before that. After success it is like a port that was just
-    /// opened: the number of its rings may be another.
-    ///
-    /// ```
-    /// # use ringway_doc as Port;
-    /// let mut port = Port::open("vale0:a")?;
-    /// port.try_reopen()?;
-    /// assert!(!port.is_closed());
-    /// # Ok::<(), ringway::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// Those of [`Port::open`]. It can be tried again after each, and is worth it where the error
-    /// [may pass](Error::may_pass).
-    pub fn try_reopen(&mut self) -> Result<(), Error> {
-        self.close();
-        let Opened { options, spec } = self.opened();
-        *self = options.open(spec)?;
-        Ok(())
+    /// What opens the port again as [`reopen`](Self::reopen) does, one attempt at a time. [Shut](Self::shut) the port
+    /// first: it may be in the way.
+    pub fn reopening(&self, patience: Duration) -> Reopening {
+        let now = Instant::now();
+        Reopening {
+            opened: self.opened().clone(),
+            of_system: self.is_of_system_daemon(),
+            is_monitor: self.kind() == PortKind::Monitor,
+            patience,
+            end: now.checked_add(patience),
+            due: now,
+            refusal: None,
+        }
     }
 }
 
-impl Error {
-    /// Whether the cause may be that a daemon is not there yet, or has only just begun: then it helps to try again.
-    pub fn may_pass(&self) -> bool {
-        match self {
+/// A port that is being opened again: for programs that have something else to do meanwhile.
+///
+/// A port of the system daemon is not opened at a private daemon: that one would be started where the
+/// system daemon has removed its socket, and has other switches.
+#[derive(Debug)]
+pub struct Reopening {
+    opened: Opened,
+    of_system: bool,
+    is_monitor: bool,
+    patience: Duration,
+    end: Option<Instant>,
+    due: Instant,
+    refusal: Option<Error>,
+}
+
+impl Reopening {
+    /// Tries it, unless the [last](Self::due) attempt was just now. `None`: not yet.
+    ///
+    /// # Errors
+    /// Those of [`Port::open`], where they will not pass, or patience has.
+    pub fn attempt(&mut self) -> Result<Option<Port>, Error> {
+        let now = Instant::now();
+        if now < self.due {
+            return Ok(None);
+        }
+        let result =
+            match self.of_system && matches!(SocketPath::find(), SocketPath::Private { .. }) {
+                true => Err(Error::Gone { name: self.opened.spec.clone() }),
+                false => self.opened.options.open(&self.opened.spec),
+            };
+        match result {
+            Err(error) if self.may_pass(&error) && self.end.is_none_or(|end| now < end) => {
+                self.due = Instant::now() + PAUSE;
+                self.refusal = Some(error);
+                Ok(None)
+            }
+            result => result.map(Some),
+        }
+    }
+
+    /// Why the last attempt has failed, if it was a daemon that refused the port.
+    pub fn refusal(&self) -> Option<&Error> {
+        self.refusal.as_ref().filter(|error| error.refusal().is_some())
+    }
+
+    /// When the next attempt is due.
+    pub fn due(&self) -> Instant {
+        self.due
+    }
+
+    /// For how long it is tried.
+    pub fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// Whether it may be because a daemon is not there yet, or has only just begun.
+    fn may_pass(&self, error: &Error) -> bool {
+        match error {
             Error::Daemon(ringway_ipc::Error::Connect { source, .. }) => {
                 matches!(source.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused)
             }
+            // The program whose port is monitored has not opened that again yet.
+            error if self.is_monitor && error.cause() == Cause::Invalid => true,
             error => matches!(error.cause(), Cause::Gone | Cause::Busy | Cause::NoPort),
+        }
+    }
+}
+
+/// How long libraries that open ports again by themselves try it: `RINGWAY_PATIENCE`, in seconds, else a minute.
+pub fn patience() -> Duration {
+    const VARIABLE: &str = "RINGWAY_PATIENCE";
+    const DEFAULT: Duration = Duration::from_secs(60);
+    let Some(text) = ringway_environment::variable(VARIABLE) else { return DEFAULT };
+    match text.to_str().and_then(|text| text.parse().ok()) {
+        Some(seconds) => Duration::from_secs(seconds),
+        None => {
+            explain(&format_args!("{VARIABLE}={}: write a number of seconds", text.display()));
+            DEFAULT
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use ringway_ipc::Answer;
-use ringway_proto::{Connector, MirrorGrant, Request, Transport};
+use ringway_proto::{Cause, Connector, MirrorGrant, Reply, Request, Transport};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{error::Error, monitors::Ask};
@@ -41,6 +41,11 @@ impl Session {
         Session::Other(connector.connect())
     }
 
+    /// No handle any more, of a port with this name.
+    pub(crate) fn closed(name: &str) -> Session {
+        Session::Other(Arc::new(Closed(name.into())))
+    }
+
     /// Asks, and waits for the answer that belongs to such a request.
     pub fn call<T: Answer>(&self, request: Request) -> Result<(T, Vec<OwnedFd>), Error> {
         match self {
@@ -76,6 +81,16 @@ impl Session {
             Session::Daemon(connection) => Some(connection.as_fd()),
             Session::Other(_) => None,
         }
+    }
+}
+
+/// What was open under this name.
+struct Closed(String);
+
+impl Transport for Closed {
+    fn call(&self, _: Request) -> ringway_proto::Result<(Reply, Vec<OwnedFd>)> {
+        let error = ringway_proto::Error::new(Cause::Gone, "the port has been closed");
+        Err(error.at(&*self.0).remedy("open it again"))
     }
 }
 

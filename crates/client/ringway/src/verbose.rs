@@ -28,7 +28,7 @@ pub fn tell_switch_owner(binding: &Binding) {
     explain(&format_args!("{name}: the switch is user {owner}'s, who decides where its frames go"));
 }
 
-/// A program may have closed its standard error.
+/// In one piece: other threads, and the program itself, say things too. A program may have closed its standard error.
 fn say(what: &dyn Display) {
-    let _ = writeln!(stderr(), "ringway: {what}");
+    let _ = stderr().write_all(format!("ringway: {what}\n").as_bytes());
 }

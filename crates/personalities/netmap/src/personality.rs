@@ -168,6 +168,9 @@ fn sync(netmap: &NetmapFd, fd: RawFd, dir: Dir) -> Result<(), c_int> {
     // S-SYNC-1: all rings of the direction; a sync of a ring waits for nothing.
     let good = binding.sync(dir);
     worker::catch_up(netmap, fd, binding, dir);
-    let gone = netmap.is_gone() || (!good && binding.is_gone(dir));
-    if gone { Err(libc::EIO) } else { Ok(()) }
+    if !good && binding.is_gone(dir) {
+        // Of the other direction, too.
+        netmap.set_gone();
+    }
+    if netmap.is_gone() { Err(libc::EIO) } else { Ok(()) }
 }

@@ -22,8 +22,14 @@ pub fn wanted(events: c_short) -> impl Iterator<Item = Dir> {
 /// Syncs as `poll` does, and tells what is ready of `events`.
 pub fn look(netmap: &NetmapFd, fd: RawFd, events: c_short) -> c_short {
     match netmap.binding(fd) {
-        Some(binding) if !netmap.is_gone() && !binding.in_csb_mode() => {
-            ready(binding, events).unwrap_or(POLLERR)
+        Some(binding) if !binding.in_csb_mode() => {
+            let is_gone = netmap.is_gone();
+            // What had come is received before the end is told.
+            let events = if is_gone { events & RX } else { events };
+            match ready(binding, events) {
+                Some(0) if is_gone => POLLERR,
+                ready => ready.unwrap_or(POLLERR),
+            }
         }
         // S-LIFE-4, S-CSB-4: unbound, gone, or in CSB mode.
         _ => POLLERR,

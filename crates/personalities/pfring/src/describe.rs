@@ -122,8 +122,9 @@ pub fn ring(ring: &Ring) -> Option<String> {
         lines.line("Tot Read", read);
     }
     if mode != RECV_ONLY {
-        lines.line("TX: Send Ok", ring.sent.load(Relaxed));
-        lines.line("TX: Send Errors", ring.send_errors.load(Relaxed));
+        let unsent: u64 = ring.sources.iter().map(|source| source.opened.unsent()).sum();
+        lines.line("TX: Send Ok", ring.sent.load(Relaxed).saturating_sub(unsent));
+        lines.line("TX: Send Errors", ring.send_errors.load(Relaxed) + unsent);
     }
     if mode != SEND_ONLY {
         lines.line("Reflect: Fwd Ok", admission.forwarded.load(Relaxed));

@@ -229,6 +229,7 @@ impl Ring {
     ) -> c_int {
         self.set_program_receives();
         let Ok(mut reader) = self.reader.try_lock() else { return ERROR_GENERIC };
+        let _handing_out = source.opened.handing_out();
         if let Some(place) = reader.kept.take() {
             self.received.fetch_add(1, Relaxed);
             give(&reader.header, place.0);

@@ -189,6 +189,10 @@ impl Descriptor for Socket {
                 return Err(libc::EBADF);
             }
             let tx = self.ends.tx().ok_or(libc::ENXIO)?;
+            if self.ends.rx().is_some_and(|rx| rx.has_ended()) {
+                // What is handed to the rings now goes nowhere.
+                return Err(libc::ENETDOWN);
+            }
             let waits = || {
                 let status = sys::of_program(fd).map(fcntl_getfl);
                 !matches!(status, Ok(Ok(flags)) if flags.contains(OFlags::NONBLOCK))

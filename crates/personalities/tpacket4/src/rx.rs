@@ -115,6 +115,11 @@ impl Receiver {
         &self.device
     }
 
+    /// Whether the interface has gone, or the daemon.
+    pub fn has_ended(&self) -> bool {
+        self.gone.load(Relaxed)
+    }
+
     /// Moves what there is, and says whether the program has something to receive. `None`: nothing will come.
     pub fn look(&self) -> Option<bool> {
         let mut queue = self.queue.lock();

@@ -62,7 +62,7 @@ pub use message::{
     Datagram, MAX_FDS, MAX_MESSAGE, Received, receive, receive_request, refuse, send, send_reply,
 };
 pub use shared_folder::{leave_shared_folder, shared_folder};
-pub use socket_path::{SocketPath, is_daemon, leave_user_folder, user_folder};
+pub use socket_path::{SocketPath, is_daemon, is_of_system, leave_user_folder, user_folder};
 pub use start::{LISTEN_FD, ShutdownLock, connect, connect_running, daemon_binary};
 pub use users::{GROUPS, USERS, home_of, id_of, members_of};
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use rustix::{
-    fd::AsFd,
+    fd::{AsFd, BorrowedFd},
     fs::{Mode, mkdir},
     io::Errno,
     net::{SocketAddrUnix, SocketType, getpeername, sockopt::socket_type},
@@ -64,6 +64,11 @@ impl SocketPath {
             Ok(_) => Ok(()),
         }
     }
+}
+
+/// Whether a connection is to the system daemon, at its usual place.
+pub fn is_of_system(connection: impl AsFd) -> bool {
+    peer(connection.as_fd()).as_deref() == Some(SYSTEM_SOCKET.as_bytes())
 }
 
 fn set(variable: &str) -> Option<OsString> {
@@ -161,15 +166,18 @@ pub fn is_daemon(fd: impl AsFd) -> bool {
     if socket_type(fd) != Ok(SocketType::SEQPACKET) {
         return false;
     }
-    let Some(peer) = getpeername(fd).ok().flatten() else { return false };
-    let Ok(peer) = SocketAddrUnix::try_from(peer) else { return false };
-    let Some(path) = peer.path_bytes() else { return false };
+    let Some(path) = peer(fd) else { return false };
     let ours = SocketPath::find().socket();
-    path == ours.as_os_str().as_encoded_bytes() || name_of(&ours).as_deref() == Some(path)
+    path == ours.as_os_str().as_encoded_bytes() || name_of(&ours) == Some(path)
+}
+
+/// The path that the other end of a connection is bound to.
+fn peer(connection: BorrowedFd<'_>) -> Option<Vec<u8>> {
+    let peer = getpeername(connection).ok()??;
+    SocketAddrUnix::try_from(peer).ok()?.path_bytes().map(<[u8]>::to_vec)
 }
 
 /// What the daemon calls its socket, which we may know by a link to it, or have mounted elsewhere.
 fn name_of(socket: &Path) -> Option<Vec<u8>> {
-    let peer = getpeername(&connect_to(socket).ok()?).ok()??;
-    SocketAddrUnix::try_from(peer).ok()?.path_bytes().map(<[u8]>::to_vec)
+    peer(connect_to(socket).ok()?.as_fd())
 }

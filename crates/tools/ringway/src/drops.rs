@@ -205,13 +205,15 @@ impl DropBook {
         PortDrops::of(self.since())
     }
 
-    /// The daemon of the port has ended, and so many slots were in its rings.
-    pub fn ended(&mut self, port: &Port, unsent: u64, unread: u64) {
+    /// The daemon of the port has ended: [shuts](Port::shut) it. Returns how many frames it was still to send.
+    pub fn ended(&mut self, port: &mut Port) -> u64 {
         let _ = self.count(port);
         self.kept = self.since();
         self.before = self.now;
+        self.kept[1].daemon_ended += port.unread();
+        let unsent = port.shut();
         self.kept[0].daemon_ended += unsent;
-        self.kept[1].daemon_ended += unread;
+        unsent
     }
 
     /// The port has been opened again.
@@ -228,7 +230,7 @@ impl DropBook {
     }
 
     fn count(&mut self, port: &Port) -> Result<()> {
-        if port.is_closed() {
+        if port.is_shut() {
             return Ok(());
         }
         let [tx, rx] = [port.tx_stats(), port.rx_stats()].map(Drops::of_rings);

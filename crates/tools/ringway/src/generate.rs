@@ -141,7 +141,7 @@ impl Generator {
     /// Hands over what of a burst finds room; returns how many frames are done with.
     fn send_some(&mut self) -> u64 {
         match self.fragmenter {
-            _ if self.run.port.is_closed() => 0,
+            _ if self.run.port.is_shut() => 0,
             Some(fragmenter) => self.send_parts(fragmenter),
             None => self.send_burst(),
         }

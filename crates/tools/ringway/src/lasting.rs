@@ -8,10 +8,10 @@
 //! Pipes and interfaces that go on without a daemon stay open.
 
 use crate::drops::{DropBook, PortDrops};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::output::{Opened, note};
 use crate::run_loop::RunLoop;
-use ringway::{Interest, Port};
+use ringway::{Interest, Port, Reopening};
 use std::time::{Duration, Instant};
 
 /// Between two attempts.
@@ -32,6 +32,7 @@ pub struct Lasting {
 
 /// That there is no daemon for it.
 struct Closed {
+    reopening: Reopening,
     retry: Instant,
     /// Since when a daemon has refused it.
     refused: Option<Instant>,
@@ -51,7 +52,7 @@ impl Lasting {
 
     /// Whether the port's daemon has ended. Then it is closed.
     pub fn has_ended(&mut self, port: &mut Port) -> bool {
-        if port.is_closed() {
+        if port.is_shut() {
             return true;
         }
         let ends = |interest| matches!(port.check(interest), Err(ringway::Error::Gone { .. }));
@@ -59,20 +60,19 @@ impl Lasting {
             return false;
         }
         port.poll(Interest::Tx);
-        let (tx, rx) = port.split();
-        let unsent = tx.iter().map(|tx| tx.pending() as u64).sum();
-        let unread = rx.iter().map(|rx| rx.available() as u64).sum();
+        // What it lets go of would be in the way of the next.
+        let reopening = port.reopening(Duration::MAX);
+        let (unread, unsent) = (port.unread(), self.book.ended(port));
         let lost = match unsent + unread {
             0 => String::new(),
-            lost => format!(", with {lost} slots in its rings"),
+            lost => format!(", with {lost} frames in its rings"),
         };
         let name = port.name();
         note(format_args!(
             "{name}: ringwayd has ended{lost}; the port is opened again when there is a daemon"
         ));
-        self.book.ended(port, unsent, unread);
-        port.close();
-        self.closed = Some(Closed { retry: Instant::now(), refused: None, told: false });
+        let retry = Instant::now();
+        self.closed = Some(Closed { reopening, retry, refused: None, told: false });
         true
     }
 
@@ -81,16 +81,21 @@ impl Lasting {
         let Some(closed) = self.closed.as_mut().filter(|closed| closed.retry <= now) else {
             return Ok(false);
         };
-        let opened = port.try_reopen().map_err(Error::from);
-        match opened.and_then(|()| self.book.reopened(port)) {
-            Ok(()) => {
+        match closed.reopening.attempt() {
+            Ok(Some(opened)) => {
+                *port = opened;
                 self.closed = None;
+                self.book.reopened(port)?;
                 Ok(true)
             }
-            Err(error) => {
-                closed.wait(&error, now).then_some(()).ok_or(error)?;
+            Ok(None) => {
+                closed.wait(now);
                 Ok(false)
             }
+            Err(error) => match closed.refused_for(now) < PATIENCE {
+                true => Ok(false),
+                false => Err(error.into()),
+            },
         }
     }
 
@@ -101,20 +106,22 @@ impl Lasting {
 }
 
 impl Closed {
-    /// Whether to try again.
-    fn wait(&mut self, error: &Error, now: Instant) -> bool {
+    /// It is tried again later. Says why, if a daemon has refused it for long.
+    fn wait(&mut self, now: Instant) {
         self.retry = now + RETRY;
-        let Error::Ringway(error) = error else { return false };
-        if matches!(error, ringway::Error::Daemon(error) if error.refusal().is_none()) {
-            // Nobody was there to refuse it.
+        let Some(refusal) = self.reopening.refusal().map(ToString::to_string) else {
             self.refused = None;
-            return true;
+            return;
+        };
+        if self.refused_for(now) >= LONG && !std::mem::replace(&mut self.told, true) {
+            note(format_args!("{refusal} (it is tried again)"));
         }
-        let since = now - *self.refused.get_or_insert(now);
-        if since >= LONG && !std::mem::replace(&mut self.told, true) {
-            note(format_args!("{error} (it is tried again)"));
-        }
-        error.may_pass() || since < PATIENCE
+    }
+
+    /// For how long daemons have refused it by now.
+    fn refused_for(&mut self, now: Instant) -> Duration {
+        self.retry = now + RETRY;
+        now - *self.refused.get_or_insert(now)
     }
 }
 
@@ -127,8 +134,8 @@ pub fn outlive<'p>(
 ) -> Result<Vec<usize>> {
     let (mut ended, mut opened) = (false, Vec::new());
     for (at, (lasting, port)) in ports.into_iter().enumerate() {
-        ended |= waited.is_err() && !port.is_closed() && lasting.has_ended(port);
-        if port.is_closed() && lasting.look(port, Instant::now())? {
+        ended |= waited.is_err() && !port.is_shut() && lasting.has_ended(port);
+        if port.is_shut() && lasting.look(port, Instant::now())? {
             run_loop.tell(&Opened::new(port))?;
             opened.push(at);
         }

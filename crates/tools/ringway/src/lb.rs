@@ -131,7 +131,7 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 fn check_outputs(balancer: &mut Balancer) -> Result<()> {
-    let open = balancer.outputs().map(|output| &output.port).filter(|port| !port.is_closed());
+    let open = balancer.outputs().map(|output| &output.port).filter(|port| !port.is_shut());
     Ok(open.into_iter().try_for_each(|port| port.check(Interest::Tx))?)
 }
 
@@ -142,12 +142,12 @@ fn outlive_all(
     waited: Result<()>,
     run_loop: &RunLoop,
 ) -> Result<()> {
-    let before: Vec<_> = balancer.ports_mut().map(|port| port.is_closed()).collect();
+    let before: Vec<_> = balancer.ports_mut().map(|port| port.is_shut()).collect();
     if waited.is_ok() && !before.contains(&true) {
         return Ok(());
     }
     let opened = outlive(waited, lasting.iter_mut().zip(balancer.ports_mut()), run_loop)?;
-    let closed: Vec<_> = balancer.ports_mut().map(|port| port.is_closed()).collect();
+    let closed: Vec<_> = balancer.ports_mut().map(|port| port.is_shut()).collect();
     let is_changed = |port: usize| before[port] != closed[port] || opened.contains(&port);
     (1..closed.len())
         .filter(|port| is_changed(*port))

@@ -72,7 +72,7 @@ impl Metered {
     /// something.
     pub fn flush(&mut self) -> Result<()> {
         let mut drain = Drain::new(1);
-        while !self.port.is_closed() {
+        while !self.port.is_shut() {
             let due = self.reporter.due();
             match drain.step(&mut self.port, &self.run_loop, due) {
                 Ok(true) => break,

@@ -277,7 +277,7 @@ impl Flow {
         if self.link.next_due().is_none_or(|due| due > now) {
             return false;
         }
-        if port.is_closed() {
+        if port.is_shut() {
             self.is_blocked = true;
             return false;
         }

@@ -123,7 +123,7 @@ impl RunLoop {
         if ports.iter_mut().any(|(port, interest)| port.poll(*interest)) {
             return Ok(());
         }
-        for (port, interest) in ports.iter_mut().filter(|(port, _)| !port.is_closed()) {
+        for (port, interest) in ports.iter_mut().filter(|(port, _)| !port.is_shut()) {
             if port.poll_or_check(*interest)? {
                 break;
             }

@@ -18,7 +18,7 @@ use ringway::{
     Control, Error, Filter, OpenOptions, Port, PortInfo, PortKind, PortSpec, Registration,
     RingSelection, mode_of_environment,
 };
-use ringway_abi::Dir;
+use ringway_abi::{Dir, NS_TXMON};
 use ringway_filter::Insn;
 use ringway_packet::socket::driver;
 
@@ -47,6 +47,8 @@ struct Ready {
 pub(super) struct Early {
     header: pcap_pkthdr,
     bytes: Vec<u8>,
+    /// A monitored port has sent it.
+    was_sent: bool,
 }
 
 impl Live {
@@ -61,7 +63,7 @@ impl Live {
         else {
             return Ok(false);
         };
-        if reader.began || takes_all(insns) {
+        if reader.began || reader.reopening.is_some() || takes_all(insns) {
             return Ok(false);
         }
         let Some(Ready { control, placeholder, options, spec }) = self.ready() else {
@@ -133,23 +135,28 @@ impl Live {
     }
 
     /// Copies what has come.
-    fn keep(&self, reader: &mut Reader) {
+    pub(super) fn keep(&self, reader: &mut Reader) {
         let port = self.port();
         for ring in port.binding().rings(Dir::Rx) {
             let view = ring.kring().ring();
+            let mut bytes = Vec::new();
             loop {
                 ring.sync();
                 let (mut left, mut at) = (held(view), view.head());
                 if left == 0 {
                     break;
                 }
-                let mut header = reader.clock.now();
+                let now = reader.clock.now();
                 while left > 0
-                    && let Some(slots) = gather(view, at, left, &mut reader.whole)
+                    && let Some(slots) = gather(view, at, left, &mut bytes)
                 {
-                    let bytes = reader.whole.clone();
-                    header.len = bytes.len() as u32;
-                    reader.early.push_back(Early { header, bytes });
+                    let mut header = pcap_pkthdr { len: bytes.len() as u32, ..now };
+                    if let Some(time) = ring.timestamp(at) {
+                        reader.clock.stamp(&mut header, time.get());
+                    }
+                    let was_sent = view.plain_slot(at).flags & NS_TXMON != 0;
+                    let bytes = std::mem::take(&mut bytes);
+                    reader.early.push_back(Early { header, bytes, was_sent });
                     (left, at) = (left - slots, view.advance(at, slots));
                 }
                 let stays = view.head() == at;
@@ -181,19 +188,23 @@ impl Live {
         }
         let mut packets = 0;
         while reading.most.is_none_or(|most| packets < most)
-            && let Some(Early { mut header, bytes }) = reader.early.pop_front()
+            && let Some(Early { mut header, bytes, was_sent }) = reader.early.pop_front()
         {
             self.take_filter(reader, reading.signals);
             let direction = self.direction.load(Relaxed);
             reader.whole = bytes;
             let filter = reader.filter.as_ref();
             let wanted = filter.map_or(u32::MAX, |filter| filter.run_copied(&reader.whole));
-            if wanted == 0 || direction == PCAP_D_OUT {
+            let is_wanted = match direction {
+                PCAP_D_INOUT => true,
+                direction => was_sent == (direction == PCAP_D_OUT),
+            };
+            if wanted == 0 || !is_wanted {
                 continue;
             }
             header.caplen = header.len.min(wanted).min(self.snaplen);
             packets += 1;
-            sink(&header, reader.whole.as_ptr(), Metadata::of(false));
+            sink(&header, reader.whole.as_ptr(), Metadata::of(was_sent));
             if reading.signals.any() {
                 break;
             }

@@ -27,7 +27,9 @@ fn read(
         keeps,
     };
     let sink = |header: &pcap_pkthdr, packet, _| sink(header, packet);
-    handle.live()?.read(reading, sink).map_err(|end| match end {
+    let live = handle.live()?;
+    let _handing_out = if keeps { None } else { live.handing_out() };
+    live.read(reading, sink).map_err(|end| match end {
         End::Broken => PCAP_ERROR_BREAK,
         End::Failed(text) => handle.fail(PCAP_ERROR, &text),
     })

@@ -14,10 +14,10 @@ use std::{
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     thread::JoinHandle,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use ringway::{Control, Error, Port};
+use ringway::{Control, Error, Port, SocketPath, explain, patience};
 use ringway_helper_thread::helper_thread;
 use ringway_live_capture::{Live, Settings, Signals, name};
 use rustix::{
@@ -36,6 +36,9 @@ use crate::source::Refused;
 /// From one try to open the port to the next: the daemon may not have seen yet that the one before has ended.
 const PAUSE: Duration = Duration::from_millis(5);
 
+/// How long members have at least to settle which of them distributes next.
+const SUCCESSION: Duration = Duration::from_secs(1);
+
 /// What the thread needs to know.
 pub struct Context {
     pub file: File,
@@ -49,6 +52,8 @@ pub struct Context {
     /// The port, as it was opened.
     port: String,
     settings: Settings,
+    /// At the system daemon, and so at no private one.
+    of_system: bool,
     live: Arc<Live>,
     signals: Arc<Signals>,
 }
@@ -112,7 +117,11 @@ impl PortMember {
         (live, signals): (&Arc<Live>, &Arc<Signals>),
     ) -> Result<PortMember, c_int> {
         let number = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
+        if live.has_lost_daemon() {
+            return Err(libc::EAGAIN);
+        }
         let quit = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        let of_system = live.port().is_of_system_daemon();
         let context = Arc::new(Context {
             file: file.try_clone().map_err(number)?,
             socket,
@@ -122,6 +131,7 @@ impl PortMember {
             keeps: AtomicBool::new(false),
             port: port.into(),
             settings,
+            of_system,
             live: live.clone(),
             signals: signals.clone(),
         });
@@ -194,7 +204,10 @@ fn serve(context: &Arc<Context>, mut role: Role) -> Option<Port> {
                     return Some(distributor.into_input());
                 }
                 Ended::Quit => return None,
-                Ended::Failed => {}
+                Ended::Failed => explain(&format_args!(
+                    "{}: the port has ended; it is opened again when that is possible",
+                    context.port
+                )),
             },
             Role::Receives(pipe) => {
                 if !follow(context, &pipe.distributor) {
@@ -203,18 +216,40 @@ fn serve(context: &Arc<Context>, mut role: Role) -> Option<Port> {
                 former = Some(pipe);
             }
         }
+        // The daemon is another now, which may have a pipe of the same name.
+        let former = former.filter(|_| !context.live.port().has_outlived_daemon());
+        let (begin, patience) = (Instant::now(), patience().max(SUCCESSION));
         role = loop {
             match next_role(context, former.as_ref()) {
                 Ok(next) => break next,
                 Err(_) if is_to_quit(context, PAUSE) => return None,
+                Err(error) if begin.elapsed() >= patience => {
+                    fail(context, error, patience);
+                    return None;
+                }
                 Err(_) => {}
             }
         };
     }
 }
 
+/// Ends the ring: no member distributes, and this one cannot.
+fn fail(context: &Context, error: c_int, patience: Duration) {
+    let (port, error) = (&context.port, io::Error::from_raw_os_error(error));
+    let text = format!(
+        "{port}: for {} s no member of the cluster could open it: {error}; start ringwayd, and then this \
+         program again",
+        patience.as_secs()
+    );
+    explain(&text);
+    context.live.fail_later(text, &context.signals);
+}
+
 /// Of a member whose distributor has gone.
 fn next_role(context: &Arc<Context>, former: Option<&Pipe>) -> Result<Role, c_int> {
+    if context.of_system && matches!(SocketPath::find(), SocketPath::Private { .. }) {
+        return Err(libc::ENODEV);
+    }
     match rendezvous::find(&context.file, &context.socket)? {
         Found::Distributor(connection) => {
             let before = former.map(|former| former.name.as_str());

@@ -227,6 +227,7 @@ pub struct ringway_usdpaa_counters {
     too_long: u64,
     rejected: u64,
     unsendable: u64,
+    lost: u64,
 }
 
 /// # Safety
@@ -237,7 +238,7 @@ pub unsafe extern "C" fn ringway_usdpaa_count(
     to: *mut ringway_usdpaa_counters,
 ) -> c_int {
     let (Some(interface), false) = (find(fif), to.is_null()) else { return -EINVAL };
-    let Counters { received, transmitted, no_buffer, too_long, rejected, unsendable } =
+    let Counters { received, transmitted, no_buffer, too_long, rejected, unsendable, lost } =
         &interface.counters;
     let counted = ringway_usdpaa_counters {
         received: received.load(Relaxed),
@@ -246,6 +247,7 @@ pub unsafe extern "C" fn ringway_usdpaa_count(
         too_long: too_long.load(Relaxed),
         rejected: rejected.load(Relaxed),
         unsendable: unsendable.load(Relaxed),
+        lost: lost.load(Relaxed),
     };
     // SAFETY: by the caller's contract.
     unsafe { to.write(counted) };

@@ -8,7 +8,7 @@ use std::{
     thread::JoinHandle,
 };
 
-use ringway::{Error, Interest, Port};
+use ringway::{Error, Interest, Port, Reopening, patience};
 use ringway_qbman::Notifier;
 
 use super::{
@@ -35,6 +35,9 @@ pub struct Counters {
     pub rejected: AtomicU64,
     /// Frames for transmission that are none: outside of DMA memory, of a form that no interface sends, or too long.
     pub unsendable: AtomicU64,
+    /// Frames in the rings of ports whose daemon has ended: transmitted, and not taken; received, while the interface did
+    /// not receive.
+    pub lost: AtomicU64,
 }
 
 impl Counters {
@@ -79,9 +82,16 @@ impl Io {
     pub fn waits(&self) -> bool {
         self.transmitter.waits()
     }
+
+    /// Lets go of a port whose daemon has ended: what opens it again, and how many frames are lost.
+    pub fn shut(&mut self) -> Option<(Reopening, u64)> {
+        let port = self.port.as_mut()?;
+        let reopening = port.reopening(patience());
+        Some((reopening, port.unread() + port.shut()))
+    }
 }
 
-fn system(source: std::io::Error) -> Error {
+pub(super) fn system(source: std::io::Error) -> Error {
     Error::System { what: "cannot start an interface", source }
 }
 
@@ -203,6 +213,19 @@ impl Interface {
             _ => 0,
         };
         sent + received > 0
+    }
+
+    /// Fails if the port has ended, and what it has received was taken.
+    pub(super) fn check(&self, io: &mut Io) -> Result<(), Error> {
+        let interest = self.interest(io);
+        let Some(port) = io.port.as_mut() else { return Ok(()) };
+        match interest {
+            Some(Interest::Rx | Interest::Both) => port.poll_or_check(Interest::Rx).map(drop),
+            _ if port.daemon_fd().is_some() && port.has_outlived_daemon() => {
+                port.check(Interest::Rx)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What a sleep is to end for: packets that can be taken, or room for those that wait.

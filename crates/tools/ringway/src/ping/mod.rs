@@ -227,7 +227,7 @@ impl Pinger {
 
     /// Sends the next ping, if there is room.
     fn send(&mut self) -> bool {
-        if self.port.is_closed() {
+        if self.port.is_shut() {
             return false;
         }
         let mut tx = self.port.tx(0);

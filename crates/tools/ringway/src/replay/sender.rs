@@ -104,7 +104,7 @@ impl<T: Timeline> Pump<T> {
     ) -> Result<Stop> {
         let since = |time: Instant| time.saturating_duration_since(origin).as_nanos() as u64;
         let now = since(now);
-        if port.is_closed() {
+        if port.is_shut() {
             return Ok(Stop::Full);
         }
         let mut tx = port.tx(0);

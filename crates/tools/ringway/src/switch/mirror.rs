@@ -306,7 +306,7 @@ impl Mirror {
     /// Whether the copies still have a port, which is opened again when its daemon was restarted.
     fn check(&mut self) -> Result<()> {
         let Mirror { to, lasting, run_loop, .. } = self;
-        let checked = if to.is_closed() { Ok(()) } else { to.check(Interest::Tx) };
+        let checked = if to.is_shut() { Ok(()) } else { to.check(Interest::Tx) };
         outlive(checked.map_err(Error::from), [(lasting, to)], run_loop)?;
         Ok(())
     }

@@ -145,11 +145,11 @@ impl Card {
 
     /// Waits until the port is open again. False: the run is over before that.
     fn reopen(&self, port: &mut Port, lasting: &mut Lasting) -> Result<bool> {
-        while port.is_closed() && !self.run_loop.is_over(Instant::now()) {
+        while port.is_shut() && !self.run_loop.is_over(Instant::now()) {
             let slept = self.run_loop.sleep(lasting.until(Instant::now() + RETRY));
             outlive(slept, [(&mut *lasting, &mut *port)], &self.run_loop)?;
         }
-        Ok(!port.is_closed())
+        Ok(!port.is_shut())
     }
 
     fn tell(

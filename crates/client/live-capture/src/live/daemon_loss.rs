@@ -1,0 +1,211 @@
+//! A port whose daemon has ended: a read, a wait or a send opens it again at the next daemon, behind the same descriptor.
+//!
+//! ```text
+//!   read:  the rings are empty ----------------+
+//!   send:  what they hold is kept, to be read --+--> the port is shut --> an attempt, a pause, an attempt --> another port
+//! ```
+//!
+//! The reader that has the lock does it, and a send where nothing reads. Filter, snaplen and direction are of this side;
+//! the counters of the old port are counted on. Attempts follow each other with a pause, in which a read that may wait
+//! sleeps, and another finds nothing. The descriptor that a program watches is not readable in a pause, and after it is.
+
+use std::{
+    cell::Cell,
+    ptr,
+    sync::{PoisonError, atomic::Ordering::Relaxed},
+    time::{Duration, Instant},
+};
+
+use ringway::{Error, Interest, explain, patience};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+};
+
+use super::{End, Live, Reader, lock};
+use crate::{filtering::push_down, losses::Losses, send::SendError, signals::Signals};
+
+thread_local! {
+    /// The port whose packets this thread is handing to a function of the program's.
+    static HANDING_OUT: Cell<*const Live> = const { Cell::new(ptr::null()) };
+}
+
+/// While this is there, the thread hands packets of a port to a function of the program's, which may send.
+pub struct HandingOut(*const Live);
+
+impl HandingOut {
+    pub(crate) fn of(live: &Live) -> HandingOut {
+        HandingOut(HANDING_OUT.replace(live))
+    }
+}
+
+impl Drop for HandingOut {
+    fn drop(&mut self) {
+        HANDING_OUT.set(self.0);
+    }
+}
+
+impl Live {
+    /// Shuts the port, which the daemon has left behind: its rings have been read.
+    #[cold]
+    pub(super) fn leave(&self, reader: &mut Reader) {
+        let mut losses = lock(&self.losses);
+        let mut port = self.port.write().unwrap_or_else(PoisonError::into_inner);
+        let so_far = losses.so_far(&port);
+        reader.reopening = Some(port.reopening(patience()));
+        lock(&self.sources).clear();
+        self.unsent.fetch_add(port.shut(), Relaxed);
+        *losses = Losses::after(so_far, &port);
+        (reader.found, reader.ring, reader.turn, reader.taken) = (None, 0, 0, 0);
+        self.is_left.store(true, Relaxed);
+        let (name, unsent) = (port.name(), self.unsent());
+        explain(&format_args!(
+            "{name}: ringwayd has ended; the port is opened again when the next is there; of what it was to \
+             send, {unsent} packets have been lost so far"
+        ));
+    }
+
+    /// For a read that has found nothing: goes on with another port, or waits for it. False if the program does not
+    /// want to wait.
+    #[cold]
+    pub(super) fn await_port(
+        &self,
+        reader: &mut Reader,
+        signals: &Signals,
+        nonblocking: bool,
+        deadline: Option<Instant>,
+    ) -> Result<bool, End> {
+        if self.try_again(reader)? {
+            return Ok(true);
+        }
+        if !nonblocking && let Some(reopening) = &reader.reopening {
+            let due = deadline.map_or(reopening.due(), |deadline| deadline.min(reopening.due()));
+            pause(signals, due)?;
+        }
+        Ok(!nonblocking)
+    }
+
+    /// Whether there is a port again.
+    fn try_again(&self, reader: &mut Reader) -> Result<bool, End> {
+        let Some(reopening) = &mut reader.reopening else { return Ok(true) };
+        let port = match reopening.attempt() {
+            Ok(Some(port)) => port,
+            Ok(None) => {
+                let left = reopening.due().saturating_duration_since(Instant::now());
+                let mut port = self.port.write().unwrap_or_else(PoisonError::into_inner);
+                // Without a timer the descriptor stays readable.
+                let _ = port.rest(left);
+                return Ok(false);
+            }
+            Err(error) => return Err(self.give_up(reader, &error)),
+        };
+        if let Some(insns) = lock(&self.pushed_down).as_deref() {
+            push_down(&port, insns);
+        }
+        // Without descriptors it is closed, and the next attempt follows.
+        let Some(former) = self.replace_at(reader, port) else { return Ok(false) };
+        // What was read last lies in its memory.
+        reader.former.push(former);
+        explain(&format_args!("{}: opened again", self.port().name()));
+        Ok(true)
+    }
+
+    fn give_up(&self, reader: &mut Reader, error: &Error) -> End {
+        let tried = reader.reopening.as_ref().map_or(Duration::ZERO, |it| it.patience());
+        let name = self.port().name().to_owned();
+        let why = error.to_string();
+        let why = why.strip_prefix(&format!("{name}: ")).unwrap_or(&why);
+        let text = format!(
+            "{name}: ringwayd has ended, and within {} s the port could not be opened again: {why}; start \
+             ringwayd, and then this program again",
+            tried.as_secs()
+        );
+        explain(&text);
+        let mut port = self.port.write().unwrap_or_else(PoisonError::into_inner);
+        // The descriptor is readable from now on: the program reads, and is told.
+        port.shut();
+        End::Failed(self.failed.get_or_init(|| text).clone())
+    }
+
+    /// For a send whose port the daemon has left: goes on with the port that this, or a reader, has opened.
+    ///
+    /// In a function of the program's to which packets of the port are handed there is none: the rings are being read.
+    /// What that sends is lost, as what the old ring holds, and it does not wait.
+    #[cold]
+    pub(crate) fn await_port_to_send(&self, nonblocking: bool) -> Result<Awaited, SendError> {
+        let not_yet = || {
+            let text = format!("{}: there is no ringwayd; try again", self.port().name());
+            SendError::new(Errno::AGAIN, text)
+        };
+        if ptr::eq(HANDING_OUT.get(), self) {
+            self.unsent.fetch_add(1, Relaxed);
+            return Ok(Awaited::Nothing);
+        }
+        let end = Instant::now().checked_add(patience());
+        loop {
+            if let Some(why) = self.failed.get() {
+                return Err(SendError::new(Errno::NXIO, why.clone()));
+            }
+            // A thread that reads notices by itself.
+            if let Ok(mut reader) = self.reader.try_lock() {
+                if reader.reopening.is_none() {
+                    if !self.has_lost_daemon() {
+                        return Ok(Awaited::Port);
+                    }
+                    self.keep(&mut reader);
+                    self.has_early.store(!reader.early.is_empty(), Relaxed);
+                    self.leave(&mut reader);
+                }
+                match self.try_again(&mut reader) {
+                    Ok(true) => return Ok(Awaited::Port),
+                    Ok(false) => {}
+                    Err(_) => continue,
+                }
+            } else if !self.has_lost_daemon() {
+                return Ok(Awaited::Port);
+            } else if end.is_some_and(|end| end <= Instant::now()) {
+                let text =
+                    format!("{}: ringwayd has ended, and nothing is read", self.port().name());
+                return Err(SendError::new(Errno::TIMEDOUT, text));
+            }
+            if nonblocking {
+                return Err(not_yet());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Whether the port is shut, and not open again.
+    #[inline]
+    pub(crate) fn is_left(&self) -> bool {
+        self.is_left.load(Relaxed)
+    }
+
+    /// Whether the daemon has ended that has served the port, which has not been opened again.
+    pub fn has_lost_daemon(&self) -> bool {
+        let is_gone = || matches!(self.port().check(Interest::Both), Err(Error::Gone { .. }));
+        self.is_left.load(Relaxed) || is_gone()
+    }
+
+    /// Packets that were to be sent, and that no daemon has taken.
+    pub fn unsent(&self) -> u64 {
+        self.unsent.load(Relaxed)
+    }
+}
+
+/// What a send has waited for.
+pub(crate) enum Awaited {
+    Port,
+    Nothing,
+}
+
+/// Sleeps until then, or until a signal.
+fn pause(signals: &Signals, end: Instant) -> Result<(), End> {
+    let left = end.saturating_duration_since(Instant::now());
+    let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+    let wake = signals.wake_fd().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+    match poll(&mut wake.into_iter().collect::<Vec<_>>(), Some(&left)) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(End::Failed(format!("cannot wait for ringwayd: {error}"))),
+    }
+}
