@@ -35,8 +35,17 @@ impl Filtering {
 }
 
 impl Filtering {
-    /// The same of a packet in memory of ours. It is apart from [`run`](Self::run), which is inlined only where
+    /// The same for packets that are read one by one. It is apart from [`run`](Self::run), which is inlined only where
     /// it is called once.
+    #[inline(never)]
+    pub fn run_apart(&self, packet: &Packet<'_>, length: u32) -> u32 {
+        match self {
+            Filtering::Steps(steps) => steps.run(packet, length),
+            Filtering::Foreign(foreign) => run_foreign(foreign, packet, length),
+        }
+    }
+
+    /// The same of a packet in memory of ours.
     #[cold]
     pub fn run_copied(&self, packet: &[u8]) -> u32 {
         let length = packet.len() as u32;

@@ -6,7 +6,8 @@
 //!                                               or tap.rs           --> a packet socket
 //! ```
 //!
-//! `devices.rs` lists the ports that there are. `live/reopening.rs` has a port in the mode that suits its filter.
+//! `devices.rs` lists the ports that there are. `live/reopening.rs` has a port in the mode that suits its filter,
+//! `live/run.rs` hands on packets one by one.
 //!
 //! What the personalities of capturing APIs have in common. The types of a packet's header and of the counters are
 //! libpcap's (`abi.rs`), which those APIs share.

@@ -46,10 +46,12 @@ use crate::{
 
 mod daemon_loss;
 mod reopening;
+mod run;
 
 pub(crate) use daemon_loss::Awaited;
 pub use daemon_loss::HandingOut;
 use reopening::Early;
+use run::{Run, is_wanted};
 
 /// Slots that are taken from a ring before it is synced again: then its other side has room once more.
 const BURST: u32 = 128;
@@ -149,6 +151,7 @@ struct Reader {
     turn: u32,
     /// Slots that were taken of that ring since its last sync.
     taken: u32,
+    run: Run,
     /// A packet that lies in several buffers, in one piece.
     whole: Vec<u8>,
     /// Whether anything was read, or tried to be.
@@ -184,8 +187,8 @@ impl Live {
             fd: port.as_raw_fd(),
             sources: Mutex::new(sources(&mut port)?),
             nap: naps.then_some(NAP),
-            port: RwLock::new(port),
             reader: Mutex::new(Reader {
+                run: Run::of(&port),
                 filter: None,
                 clock: Clock::new(settings.nanoseconds, stamps),
                 found: None,
@@ -199,6 +202,7 @@ impl Live {
                 reopening: None,
                 former: Vec::new(),
             }),
+            port: RwLock::new(port),
             next_filter: Mutex::default(),
             next_port: Mutex::default(),
             sending: Mutex::default(),
@@ -302,6 +306,7 @@ impl Live {
         *lock(&self.sources) = sources;
         reader.reopening = None;
         self.is_left.store(false, Relaxed);
+        reader.run = Run::of(&port);
         (reader.found, reader.ring, reader.turn, reader.taken) = (None, 0, 0, 0);
         Some(open.replace(port))
     }
@@ -350,6 +355,7 @@ impl Live {
     ) -> Result<u32, End> {
         let Ok(mut reader) = self.reader.try_lock() else { return Err(End::nested()) };
         reader.began = true;
+        reader.turn -= reader.run.end();
         let mut deadline = None;
         let mut looked = false;
         loop {
@@ -588,11 +594,7 @@ impl Live {
                 Some(Buf::of(whole))
             };
             let Some(packet) = packet else { continue };
-            let is_wanted = match direction {
-                PCAP_D_INOUT => true,
-                direction => (slot.flags & NS_TXMON != 0) == (direction == PCAP_D_OUT),
-            };
-            if !is_wanted {
+            if !is_wanted(direction, slot.flags) {
                 continue;
             }
             let packet = Packet(packet);
@@ -622,6 +624,10 @@ impl Live {
         reader.taken += burst.slots;
         if burst.slots > 0 && !reading.keeps {
             reader.sync(ring);
+        } else if reading.most == Some(1) && !has_timestamps {
+            let left = (held - burst.slots).min(BURST.saturating_sub(reader.turn));
+            reader.run.begin(at, left, now, reader.filter.is_some());
+            reader.turn += left;
         }
         burst
     }

@@ -96,6 +96,20 @@ impl Opened {
         }
     }
 
+    /// Gives `sink` the next of the packets that a read of one packet, which keeps it, has left: such a read would
+    /// give the same, and more slowly. False where a [`read`](Self::read) is to find out what there is.
+    #[inline]
+    pub fn read_run(
+        &self,
+        signals: &Signals,
+        sink: impl FnOnce(&pcap_pkthdr, *const u8, Metadata),
+    ) -> bool {
+        match self {
+            Opened::Port(live) => live.read_run(signals, sink),
+            Opened::Tap(_) => false,
+        }
+    }
+
     #[inline]
     pub fn read(
         &self,

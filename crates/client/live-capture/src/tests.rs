@@ -2,7 +2,9 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use ringway_abi::Dir;
 use ringway_doc::fairness::BusyPipe;
+use ringway_filter::Insn;
 
 use crate::{Live, Reading, Settings, Signals};
 
@@ -56,6 +58,56 @@ fn a_slow_reader_of_a_monitor_gets_its_share_of_every_ring() {
         }
         pipe.assert_fair(&format!("{most:?}"));
     }
+}
+
+/// Packets that are read one by one are all there and in order, whether they are of a run or not. A filter counts from
+/// the next packet on, and what another process has taken is gone.
+#[test]
+fn packets_of_a_run_are_those_of_single_reads() {
+    let mut sender = ringway_doc::open("netmap:run{1").unwrap();
+    let port = ringway_doc::open("netmap:run}1").unwrap();
+    let live = Live::new(port, &Settings::default(), None).ok().unwrap();
+    let signals = Signals::default();
+    let reading = Reading { signals: &signals, most: Some(1), nonblocking: true, keeps: true };
+    let mut runs = 0;
+    let mut next = || {
+        let mut length = None;
+        if live.read_run(&signals, |header, _, _| length = Some(header.len)) {
+            runs += 1;
+        } else {
+            assert!(live.read(reading, |header, _, _| length = Some(header.len)).is_ok());
+        }
+        length
+    };
+    for length in 60..260u16 {
+        assert!(sender.tx(0).push(&vec![0; length.into()]));
+    }
+    sender.tx(0).sync();
+    for length in 60..100 {
+        assert_eq!(next(), Some(length));
+    }
+    // Another process has read five of them.
+    let skip = |slots| {
+        let port = live.port();
+        let ring = port.binding().rings(Dir::Rx)[0].kring().ring().clone();
+        let head = ring.advance(ring.head(), slots);
+        ring.set_head(head);
+        ring.set_cur(head);
+    };
+    skip(5);
+    for length in 105..120 {
+        assert_eq!(next(), Some(length));
+    }
+    // Only even lengths from now on.
+    let insn = |code, jt, jf, k| Insn { code, jt, jf, k };
+    let even = [insn(0x80, 0, 0, 0), insn(0x45, 1, 0, 1), insn(0x6, 0, 0, 64), insn(0x6, 0, 0, 0)];
+    live.set_filter(&even, &signals).unwrap();
+    for length in (120..260).step_by(2) {
+        assert_eq!(next(), Some(length));
+    }
+    assert_eq!(next(), None);
+    assert!(runs > 100, "{runs} of them were of a run");
+    assert_eq!(live.stats().ps_recv, 40 + 15 + 70);
 }
 
 fn since_1970() -> u128 {

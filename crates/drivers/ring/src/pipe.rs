@@ -25,6 +25,7 @@ use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG};
 use ringway_kring::{Accepted, Doorbell, Driver, Kring};
+use ringway_region::SlotWords;
 
 const MOREFRAG: u64 = (NS_MOREFRAG as u64) << 48;
 const BUF_CHANGED: u64 = (NS_BUF_CHANGED as u64) << 48;
@@ -104,20 +105,22 @@ impl PipeRx {
         let end = kring.bounded(self.peer.csb().app.head());
         backoff::learn(kring, ring.distance(from, end));
         let mut at = from;
+        // All of them, but where there is the ring's end among them, or a packet of several slots.
+        for (to, from) in ring.zip(source, from, end) {
+            if !take(to, from) {
+                break;
+            }
+            at += 1;
+        }
         while at != end {
-            let [first, ptr] = source.slot_words(at);
-            if first & MOREFRAG != 0 {
-                match self.pull_chain(kring, at, end) {
-                    Some(next) => at = next,
-                    None => break,
-                }
+            if take(ring.words(at), source.words(at)) {
+                at = ring.next(at);
                 continue;
             }
-            ring.set_slot_words(at, [first, ptr]);
-            if first & BUF_CHANGED != 0 {
-                source.set_slot_words(at, [first & !BUF_CHANGED, ptr]);
+            match self.pull_chain(kring, at, end) {
+                Some(next) => at = next,
+                None => break,
             }
-            at = ring.next(at);
         }
         kring.count(ring.distance(from, at));
         at
@@ -154,15 +157,40 @@ impl PipeRx {
     #[inline]
     fn release(&self, kring: &Kring, from: u32, to: u32) {
         let (ring, source) = (kring.ring(), self.peer.ring());
-        let mut i = from;
-        while i != to {
-            let words = ring.slot_words(i);
-            if words != source.slot_words(i) {
-                source.set_slot_words(i, words);
-                ring.set_slot_words(i, [words[0] & !BUF_CHANGED, words[1]]);
-            }
-            i = ring.next(i);
+        if from <= to {
+            return ring.zip(source, from, to).for_each(give_back);
         }
+        let mut at = from;
+        while at != to {
+            give_back((ring.words(at), source.words(at)));
+            at = ring.next(at);
+        }
+    }
+}
+
+/// Takes a packet of one slot of the sender's ring; false where it is no such packet.
+#[inline]
+fn take(slot: &SlotWords, sent: &SlotWords) -> bool {
+    let [first, ptr] = sent.each_ref().map(|word| word.load(Relaxed));
+    let is_whole = first & MOREFRAG == 0;
+    if is_whole {
+        slot[0].store(first, Relaxed);
+        slot[1].store(ptr, Relaxed);
+        if first & BUF_CHANGED != 0 {
+            sent[0].store(first & !BUF_CHANGED, Relaxed);
+        }
+    }
+    is_whole
+}
+
+/// Hands a slot back to the sender's ring.
+#[inline]
+fn give_back((slot, sent): (&SlotWords, &SlotWords)) {
+    let [first, ptr] = slot.each_ref().map(|word| word.load(Relaxed));
+    if [first, ptr] != sent.each_ref().map(|word| word.load(Relaxed)) {
+        sent[0].store(first, Relaxed);
+        sent[1].store(ptr, Relaxed);
+        slot[0].store(first & !BUF_CHANGED, Relaxed);
     }
 }
 

@@ -11,10 +11,25 @@ use crate::sys::{RobustList, epoch};
 /// See the file's description.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Thread {
-    epoch: u32,
     /// The name: the id below, the namespace above.
     pub name: u64,
     pub robust: RobustList,
+}
+
+/// What is noted of a thread, and when. It is read piece by piece.
+struct Known {
+    epoch: Cell<u32>,
+    name: Cell<u64>,
+    robust: Cell<RobustList>,
+}
+
+impl Known {
+    #[cold]
+    fn look(&self) {
+        self.name.set(u64::from(namespace()) << 32 | u64::from(thread_id()));
+        self.robust.set(RobustList::of_this_thread());
+        self.epoch.set(epoch());
+    }
 }
 
 /// Ids are less in every namespace (`PID_MAX_LIMIT`).
@@ -23,23 +38,17 @@ const IDS: u32 = 1 << 22;
 impl Thread {
     #[inline]
     pub fn current() -> Thread {
-        thread_local!(static CURRENT: Cell<Thread> = const {
-            Cell::new(Thread { epoch: 0, name: 0, robust: RobustList::NONE })
-        });
-        CURRENT.with(|current| match current.get() {
-            thread if thread.epoch == epoch() => thread,
-            _ => {
-                let thread = Thread::look();
-                current.set(thread);
-                thread
+        thread_local!(static CURRENT: Known = const { Known {
+            epoch: Cell::new(0),
+            name: Cell::new(0),
+            robust: Cell::new(RobustList::NONE),
+        } });
+        CURRENT.with(|known| {
+            if known.epoch.get() != epoch() {
+                known.look();
             }
+            Thread { name: known.name.get(), robust: known.robust.get() }
         })
-    }
-
-    #[cold]
-    fn look() -> Thread {
-        let name = u64::from(namespace()) << 32 | u64::from(thread_id());
-        Thread { epoch: epoch(), name, robust: RobustList::of_this_thread() }
     }
 
     /// Whether the thread with that name cannot be there any more, as far as this one can tell: of

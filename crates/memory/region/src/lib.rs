@@ -53,6 +53,6 @@ pub use mapping::Mapping;
 pub use netif::{NetifView, RingOffsets};
 pub use pool::{Pool, Span};
 pub use region::{BLOCK_SIZE, Bufs, Error, Region};
-pub use ring::{MAX_SPARES, RingInit, RingView, Slot};
+pub use ring::{MAX_SPARES, RingInit, RingView, Slot, SlotWords};
 pub use shared::{Shared, View};
 pub use timestamps::{Recorded, Timestamps};

@@ -87,7 +87,7 @@ const _: () = {
 };
 
 /// A slot's two words: index, length and flags in the first, `ptr` in the second.
-type SlotWords = [AtomicU64; 2];
+pub type SlotWords = [AtomicU64; 2];
 
 /// A ring of `num_slots` slots. The number of slots and the place are this process's own
 /// knowledge; only `head`, `cur`, `tail`, flags and slots are read from memory.
@@ -249,6 +249,24 @@ impl RingView {
         let [a, b] = self.slots.first(i);
         a.store(words[0], Relaxed);
         b.store(words[1], Relaxed);
+    }
+
+    /// The words of slot `i`, where they are.
+    #[inline]
+    pub fn words(&self, i: u32) -> &SlotWords {
+        self.slots.first(i)
+    }
+
+    /// The words of the slots from `from` up to `to`, each with those of the same slot of another ring: for a loop over
+    /// many. None where `from` is behind `to`, or where not both rings have these slots.
+    #[inline]
+    pub fn zip<'v>(
+        &'v self,
+        other: &'v RingView,
+        from: u32,
+        to: u32,
+    ) -> impl Iterator<Item = (&'v SlotWords, &'v SlotWords)> {
+        self.slots.zip_first(&other.slots, from, to)
     }
 
     /// Slots between `head` and `tail`; none if somebody spoiled the cursors.

@@ -5,9 +5,10 @@
 #![allow(unsafe_code)]
 
 use std::{
-    fmt,
+    fmt, iter,
     ops::{Deref, Index},
     ptr::NonNull,
+    slice,
     sync::{
         Arc,
         atomic::{AtomicU8, AtomicU32, AtomicU64},
@@ -124,6 +125,24 @@ impl<T: Shared> ArrayView<T> {
         (i < self.len).then(|| &self[i])
     }
 
+    /// The values from `from` up to `to`, each with that of the other array at the same place; none where
+    /// `from` is behind `to`, or where not both arrays have them. It is checked once, and not for each.
+    #[inline]
+    pub fn zip<'v>(
+        &'v self,
+        other: &'v ArrayView<T>,
+        from: u32,
+        to: u32,
+    ) -> iter::Zip<slice::Iter<'v, T>, slice::Iter<'v, T>> {
+        let fits = from <= to && to <= self.len && to <= other.len;
+        let (from, count) = if fits { (from as usize, (to - from) as usize) } else { (0, 0) };
+        let part = |array: &'v ArrayView<T>| {
+            // SAFETY: the array has so many values from there on. The rest is as for one value.
+            unsafe { slice::from_raw_parts(array.first.as_ptr().add(from), count) }
+        };
+        part(self).iter().zip(part(other))
+    }
+
     /// All values, in order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         (0..self.len).map(|i| &self[i])
@@ -176,6 +195,17 @@ impl<A: Shared, B: Shared> PairView<A, B> {
     #[inline]
     pub fn len(&self) -> u32 {
         self.first.len
+    }
+
+    /// As [`ArrayView::zip`], of the first arrays.
+    #[inline]
+    pub fn zip_first<'v>(
+        &'v self,
+        other: &'v PairView<A, B>,
+        from: u32,
+        to: u32,
+    ) -> impl Iterator<Item = (&'v A, &'v A)> {
+        self.first.zip(&other.first, from, to)
     }
 
     /// The `i`th value of the first array.
@@ -239,5 +269,14 @@ mod tests {
         assert!(ArrayView::<AtomicU32>::new(&region, 0, u32::MAX).is_none());
         assert!(ArrayView::<AtomicU32>::new(&region, end - 16, 5).is_none());
         assert_eq!(ArrayView::<AtomicU32>::new(&region, end, 0).unwrap().len, 0);
+        let shorter = ArrayView::<AtomicU32>::new(&region, end - 16, 3).unwrap();
+        let zip = |from, to| {
+            let pairs = words.zip(&shorter, from, to);
+            pairs.map(|(a, b)| [a, b].map(|word| word.load(Relaxed))).collect::<Vec<_>>()
+        };
+        assert_eq!([zip(0, 2), zip(2, 3)], [vec![[1, 1], [0, 0]], vec![[0, 0]]]);
+        assert!(
+            [(0, 4), (2, 1), (3, 4), (u32::MAX, 0)].iter().all(|at| zip(at.0, at.1).is_empty())
+        );
     }
 }

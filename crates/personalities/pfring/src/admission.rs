@@ -30,7 +30,7 @@ use crate::{
 
 /// What a program has asked for; all of it can change at any time.
 pub struct Admission {
-    /// Anything but a look at the direction and BPF.
+    /// Anything but a short header, and a look at the direction and BPF.
     pub is_asked: AtomicBool,
     vlan: AtomicU64,
     channels: AtomicU64,
@@ -50,10 +50,11 @@ pub struct Admission {
 const ANY: u64 = u64::MAX;
 
 impl Admission {
-    pub fn new(sources: &[Source]) -> Admission {
+    /// With long headers, a ring looks at each packet.
+    pub fn new(sources: &[Source], is_long: bool) -> Admission {
         let plain = |source: &Source| source.vlan.is_none() && source.channels == u64::MAX;
         Admission {
-            is_asked: AtomicBool::new(!sources.iter().all(plain)),
+            is_asked: AtomicBool::new(is_long || !sources.iter().all(plain)),
             vlan: AtomicU64::new(ANY),
             channels: AtomicU64::new(u64::MAX),
             sampling: Mutex::new(Sampling::new(0)),
@@ -133,8 +134,9 @@ pub struct Reader {
     pub bounced: Option<Bounced>,
     /// Devices that packets were bounced to.
     pub outlets: Vec<(i32, Outlet)>,
-    /// A packet that rules look at.
+    /// A packet that rules look at, and what was read of it for a short header.
     bytes: Vec<u8>,
+    parsed: pkt_parsing_info,
     random: Random,
 }
 
@@ -165,6 +167,7 @@ impl Reader {
             bounced: None,
             outlets: Vec::new(),
             bytes: Vec::new(),
+            parsed: pkt_parsing_info::default(),
             random: Random::new(seed),
         }
     }
@@ -182,17 +185,21 @@ impl Ring {
         metadata: Metadata,
     ) -> bool {
         let full = &mut reader.header;
-        full.tv_sec = header.seconds;
-        full.tv_usec = header.fraction / 1000;
+        let seconds = (header.seconds as u64).wrapping_mul(1_000_000_000);
+        let time = seconds.wrapping_add(header.fraction as u64);
+        // Packets that were found at once have one time.
+        if { full.timestamp_ns } != time {
+            full.timestamp_ns = time;
+            full.tv_sec = header.seconds;
+            full.tv_usec = header.fraction / 1000;
+        }
         full.caplen = header.caplen.min(self.caplen);
         full.len = header.len;
-        let seconds = (header.seconds as u64).wrapping_mul(1_000_000_000);
-        full.timestamp_ns = seconds.wrapping_add(header.fraction as u64);
         full.flags = 0;
         full.rx_direction = (metadata.direction == Direction::In).into();
         full.if_index = source.index;
         full.pkt_hash = 0;
-        if self.is_long() || self.admission.is_asked.load(Relaxed) {
+        if self.admission.is_asked.load(Relaxed) {
             return self.look_closer(reader, source, header.caplen, data, metadata).is_some();
         }
         true
@@ -227,9 +234,12 @@ impl Ring {
         let has_rules = asked.has_rules.load(Relaxed);
         let of_vlan = vlan != ANY || source.vlan.is_some();
         if !(self.is_long() || of_vlan || has_rules || mask != u64::MAX) {
-            return self.is_sampled(reader).then_some(());
+            return self.is_sampled(&mut reader.random).then_some(());
         }
-        let (mut info, flags) = parse::capture(&window[..count]);
+        let Reader { header: full, parsed, bytes, random, .. } = reader;
+        // Where headers are short, their end stays as it was.
+        let info = if self.is_long() { &mut full.parsed_pkt } else { parsed };
+        let flags = parse::capture(&window[..count], info);
         let has_vlan = |vlan: u16| match vlan {
             0 => info.offset.vlan == 0,
             id => id == info.vlan_id || id == info.qinq_vlan_id,
@@ -237,44 +247,42 @@ impl Ring {
         if vlan != ANY && !has_vlan(vlan as u16) || source.vlan.is_some_and(|id| !has_vlan(id)) {
             return None;
         }
-        if has_rules && !self.judge(reader, &mut info, captured, data) || !self.is_sampled(reader) {
+        if has_rules && !self.judge(bytes, info, source.index, (data, captured))
+            || !self.is_sampled(random)
+        {
             return None;
         }
-        let hash = default_hash(&info);
+        let hash = default_hash(info);
         if mask != u64::MAX && mask & (1 << self.channel(source, hash)) == 0 {
             return None;
         }
         if self.is_long() {
-            let full = &mut reader.header;
-            let flags = flags | flags_of(metadata);
-            (full.flags, full.pkt_hash, full.parsed_pkt) = (flags, hash, info);
+            (full.flags, full.pkt_hash) = (flags | flags_of(metadata), hash);
             full.bounce_interface = UNKNOWN_INTERFACE;
         }
         Some(())
     }
 
     /// Whether a packet is one of the sample.
-    fn is_sampled(&self, reader: &mut Reader) -> bool {
+    fn is_sampled(&self, random: &mut Random) -> bool {
         let asked = &self.admission;
-        let random = &mut reader.random;
         !asked.samples.load(Relaxed) || lock(&asked.sampling).takes(|rate| random.below(rate))
     }
 
     /// Whether the rules take a packet; does what else they say.
     fn judge(
         &self,
-        reader: &mut Reader,
+        bytes: &mut Vec<u8>,
         info: &mut pkt_parsing_info,
-        captured: u32,
-        data: *const u8,
+        if_index: i32,
+        (data, captured): (*const u8, u32),
     ) -> bool {
-        let bytes = &mut reader.bytes;
         bytes.resize(captured as usize, 0);
         // SAFETY: so many bytes were captured there; what others write meanwhile is copied as it is.
         unsafe { std::ptr::copy_nonoverlapping(data, bytes.as_mut_ptr(), bytes.len()) };
         let verdict = lock(&self.admission.rules).judge(&Looked {
             info,
-            if_index: reader.header.if_index,
+            if_index,
             bytes,
             now: Instant::now(),
         });

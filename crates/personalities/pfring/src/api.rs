@@ -14,6 +14,9 @@ mod send;
 mod settings;
 mod texts;
 
+#[cfg(feature = "stepped")]
+pub use receive::recv;
+
 /// Exports functions of a ring, with the result that each has without one.
 macro_rules! of_ring {
     ($(fn $name:ident($($arg:ident: $kind:ty),*) -> $result:ty, else $none:expr, |$ring:ident| $body:expr;)*) => {$(

@@ -20,6 +20,12 @@ use crate::{
 pub struct Out<T>(*mut T);
 
 impl<T> Out<T> {
+    /// A place of our own.
+    #[cfg(feature = "stepped")]
+    pub fn of(place: &mut T) -> Out<T> {
+        Out(place)
+    }
+
     /// Whether there was a place to put it.
     pub fn put(self, value: T) -> bool {
         if !self.0.is_null() {

@@ -9,6 +9,7 @@ use crate::{
     name::device_of,
     ring::{Ring, lock},
     rules::Outlet,
+    state::{BOUNCES, REFLECTS},
 };
 
 /// The packet that is sent when the next is asked for, and where to.
@@ -32,7 +33,7 @@ impl Ring {
 
     /// Sends what was marked.
     pub fn send_bounced(&self) {
-        if self.flags & RX_PACKET_BOUNCE == 0 {
+        if !self.state.has(BOUNCES) {
             return;
         }
         let Ok(mut reader) = self.reader.try_lock() else { return };
@@ -48,12 +49,11 @@ impl Ring {
     }
 
     /// Sends a packet to the reflector too, if there is one; the last one may be bounced from now on.
-    #[inline]
     pub fn reflect(&self, reader: &mut Reader, place: Place) {
-        if self.flags & RX_PACKET_BOUNCE != 0 {
+        if self.state.has(BOUNCES) {
             reader.last = Some(place);
         }
-        if self.reflects.load(Relaxed)
+        if self.state.has(REFLECTS)
             && let Some(reflector) = lock(&self.reflector).as_ref()
         {
             let _ = reflector.send(&self.sources, &place.bytes(reader.header.caplen));

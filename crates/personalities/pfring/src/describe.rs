@@ -72,7 +72,7 @@ pub fn ring(ring: &Ring) -> Option<String> {
     {
         let texts = try_lock(&ring.texts)?;
         lines.line("Bound Device(s)", texts.bound_to.as_ref().unwrap_or(&ring.device));
-        lines.line("Active", u8::from(ring.enabled.load(Relaxed)));
+        lines.line("Active", u8::from(ring.is_enabled()));
         lines.line("Breed", "Standard");
         let application = texts.application.as_str();
         lines.line("Appl. Name", if application.is_empty() { "<unknown>" } else { application });
@@ -115,7 +115,7 @@ pub fn ring(ring: &Ring) -> Option<String> {
     lines.line("Slot Version", format_args!("{SLOT_VERSION} [8.9.0]"));
     lines.line("Min Num Slots", SLOTS);
     if mode != SEND_ONLY {
-        let (read, lost) = (ring.received.load(Relaxed), ring.lost());
+        let (read, lost) = (ring.received(), ring.lost());
         lines.line("Tot Packets", read + lost);
         lines.line("Tot Pkt Lost", lost);
         lines.line("Tot Insert", read);

@@ -41,6 +41,7 @@ mod rules;
 mod sampling;
 mod send;
 mod source;
+mod state;
 #[cfg(feature = "stepped")]
 pub mod stepped;
 mod text_thread;

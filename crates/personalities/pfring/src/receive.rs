@@ -33,6 +33,34 @@ pub enum Got {
 const TURN: u32 = 1024;
 
 impl Ring {
+    /// Hands out the next packet, as [`next`](Self::next) does, where there is nothing to do but that. False, and
+    /// nothing is handed out, where there may be more to it.
+    #[inline]
+    pub fn next_plain(&self, hand_out: impl Fn(&pfring_pkthdr, Place)) -> bool {
+        if !self.state.is_plain() {
+            return false;
+        }
+        let (Ok(mut reader), [source]) = (self.reader.try_lock(), &self.sources[..]) else {
+            return false;
+        };
+        if reader.kept.is_some() {
+            return false;
+        }
+        loop {
+            let mut is_taken = false;
+            let is_of_run = source.opened.read_run(&source.signals, |header, data, metadata| {
+                is_taken = self.admit(&mut reader, source, header, data, metadata);
+                if is_taken {
+                    self.count_received(1);
+                    hand_out(&reader.header, Place(data));
+                }
+            });
+            if is_taken || !is_of_run {
+                return is_taken;
+            }
+        }
+    }
+
     /// Hands out the next packet, which stays where it is until the next is read. `None` while another read is
     /// under way, which only rings for several threads may have.
     pub fn next(&self, wait: bool, hand_out: impl FnOnce(&mut Reader, Place)) -> Option<Got> {
@@ -54,7 +82,7 @@ impl Ring {
             return Got::Packet(place);
         }
         if let [source] = &self.sources[..] {
-            return self.read_one(reader, source, wait);
+            return self.read_until(reader, source, wait, || false);
         }
         loop {
             match self.look(reader) {
@@ -124,13 +152,7 @@ impl Ring {
         (got, left.get() == 0)
     }
 
-    #[inline]
-    fn read_one(&self, reader: &mut Reader, source: &Source, wait: bool) -> Got {
-        self.read_until(reader, source, wait, || false)
-    }
-
     /// Reads one, or none if it is to stop looking.
-    #[inline]
     pub fn read_until(
         &self,
         reader: &mut Reader,
@@ -138,24 +160,43 @@ impl Ring {
         wait: bool,
         stops: impl Fn() -> bool,
     ) -> Got {
-        let reading =
-            Reading { signals: &source.signals, most: Some(1), nonblocking: !wait, keeps: true };
         reader.last = None;
         loop {
-            let (mut found, mut packets) = (None, 0);
-            let result = source.opened.read(reading, |header, data, metadata| {
-                packets += 1;
+            let mut found = None;
+            let is_of_run = source.opened.read_run(&source.signals, |header, data, metadata| {
                 if self.admit(reader, source, header, data, metadata) {
-                    found = Some(Place(data));
+                    found = Some(Got::Packet(Place(data)));
                 }
             });
-            match (result, found) {
-                (_, Some(place)) => return Got::Packet(place),
-                (Err(End::Broken), _) => return Got::Broken,
-                (Err(End::Failed(_)), _) => return Got::Failed,
-                (Ok(_), None) if packets == 0 && !wait || stops() => return Got::Nothing,
-                (Ok(_), None) => {}
+            if !is_of_run {
+                found = self.read_one(reader, source, wait);
             }
+            if let Some(got) = found {
+                return got;
+            }
+            if stops() {
+                return Got::Nothing;
+            }
+        }
+    }
+
+    /// One read of one packet; `None` where the ring does not take that.
+    fn read_one(&self, reader: &mut Reader, source: &Source, wait: bool) -> Option<Got> {
+        let reading =
+            Reading { signals: &source.signals, most: Some(1), nonblocking: !wait, keeps: true };
+        let (mut found, mut packets) = (None, 0);
+        let result = source.opened.read(reading, |header, data, metadata| {
+            packets += 1;
+            if self.admit(reader, source, header, data, metadata) {
+                found = Some(Place(data));
+            }
+        });
+        match (result, found) {
+            (_, Some(place)) => Some(Got::Packet(place)),
+            (Err(End::Broken), _) => Some(Got::Broken),
+            (Err(End::Failed(_)), _) => Some(Got::Failed),
+            (Ok(_), None) if packets == 0 && !wait => Some(Got::Nothing),
+            (Ok(_), None) => None,
         }
     }
 
@@ -167,7 +208,7 @@ impl Ring {
             Err(_) => return Some(Got::Failed),
         }
         // Each thread that waits is to hear of it: the next receive forgets it.
-        (self.wake.any() || self.closing.load(Relaxed)).then_some(Got::Broken)
+        (self.wake.any() || self.is_closing()).then_some(Got::Broken)
     }
 
     /// The program is going to watch descriptors.
@@ -206,7 +247,7 @@ impl Ring {
         }
         loop {
             let got = self.next(wait, |reader, place| {
-                self.received.fetch_add(1, Relaxed);
+                self.count_received(1);
                 give(&reader.header, place.0);
             });
             match got {
@@ -214,7 +255,7 @@ impl Ring {
                 Some(Got::Broken) => return 0,
                 Some(Got::Failed) | None => return ERROR_GENERIC,
             }
-            if self.wake.any() || self.closing.load(Relaxed) {
+            if self.wake.any() || self.is_closing() {
                 return 0;
             }
         }
@@ -231,7 +272,7 @@ impl Ring {
         let Ok(mut reader) = self.reader.try_lock() else { return ERROR_GENERIC };
         let _handing_out = source.opened.handing_out();
         if let Some(place) = reader.kept.take() {
-            self.received.fetch_add(1, Relaxed);
+            self.count_received(1);
             give(&reader.header, place.0);
         }
         let reading = Reading {
@@ -248,13 +289,13 @@ impl Ring {
                     give(&reader.header, data);
                 }
             });
-            self.received.fetch_add(packets, Relaxed);
+            self.count_received(packets);
             match result {
                 Ok(_) => {}
                 Err(End::Broken) => return 0,
                 Err(End::Failed(_)) => return ERROR_GENERIC,
             }
-            if self.closing.load(Relaxed) {
+            if self.is_closing() {
                 return 0;
             }
         }

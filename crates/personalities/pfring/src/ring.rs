@@ -22,6 +22,7 @@ use crate::{
     rule_thread::RuleThread,
     rules::Outlet,
     source::{self, Refused, Source},
+    state::{self, State},
 };
 
 /// One ring.
@@ -34,8 +35,7 @@ pub struct Ring {
     pub sources: Vec<Source>,
     /// What ends a wait for several devices at once, and for none.
     pub wake: Signals,
-    pub enabled: AtomicBool,
-    pub closing: AtomicBool,
+    pub state: State,
     pub mode: AtomicI32,
     pub direction: AtomicI32,
     /// Milliseconds of one wait.
@@ -45,8 +45,8 @@ pub struct Ring {
     /// Calls of `pfring_poll`.
     pub polls: AtomicU64,
     pub rehashes: AtomicBool,
-    /// Packets that the program has got.
-    pub received: AtomicU64,
+    /// Packets that the program has got, counted by the thread that has the reader.
+    received: AtomicU64,
     last_lost: AtomicU64,
     pub sent: AtomicU64,
     pub send_errors: AtomicU64,
@@ -59,7 +59,6 @@ pub struct Ring {
     pub texts: Mutex<Texts>,
     pub files: Files,
     pub reflector: Mutex<Option<Outlet>>,
-    pub reflects: AtomicBool,
     /// What programs poll, of several devices.
     pub set: OnceLock<Option<OwnedFd>>,
 }
@@ -122,8 +121,7 @@ impl Ring {
             flags,
             caplen,
             wake,
-            enabled: AtomicBool::new(false),
-            closing: AtomicBool::new(false),
+            state: State::new(flags, sources.len()),
             mode: AtomicI32::new(0),
             direction: AtomicI32::new(RX_AND_TX),
             poll_duration: AtomicU32::new(500),
@@ -136,13 +134,12 @@ impl Ring {
             sent: AtomicU64::new(0),
             send_errors: AtomicU64::new(0),
             filter: Mutex::default(),
-            admission: Admission::new(&sources),
+            admission: Admission::new(&sources, flags & LONG_HEADER != 0),
             rule_thread: RuleThread::default(),
             wants_text: AtomicBool::new(false),
             reader: Mutex::new(Reader::new(now.subsec_nanos())),
             texts: Mutex::default(),
             reflector: Mutex::default(),
-            reflects: AtomicBool::new(false),
             set: OnceLock::new(),
             sources,
         };
@@ -167,23 +164,53 @@ impl Ring {
     }
 
     pub fn is_reentrant(&self) -> bool {
-        self.flags & REENTRANT != 0
+        self.state.has(state::SHARED)
+    }
+
+    pub fn is_enabled(&self) -> bool {
+        !self.state.has(state::DISABLED)
+    }
+
+    /// The mode stays as it is meanwhile.
+    pub fn set_enabled(&self, enabled: bool) {
+        self.state.set(state::SENDS_ONLY, !self.may_receive());
+        self.state.set(state::DISABLED, !enabled);
+    }
+
+    pub fn is_closing(&self) -> bool {
+        self.state.has(state::CLOSING)
     }
 
     pub fn has_mode(&self, mode: c_int) -> bool {
         self.mode.load(Relaxed) == mode
     }
 
+    /// Whether the mode lets the program receive.
+    pub fn may_receive(&self) -> bool {
+        !matches!(self.mode.load(Relaxed), SEND_ONLY | MANAGEMENT_ONLY)
+    }
+
+    /// Packets that the program has got.
+    pub fn received(&self) -> u64 {
+        self.received.load(Relaxed)
+    }
+
+    /// Counts packets that the program gets. The caller has the reader, so that nobody else counts meanwhile.
+    #[inline]
+    pub fn count_received(&self, packets: u64) {
+        self.received.store(self.received() + packets, Relaxed);
+    }
+
     /// Begins to collect packets: what came before is none of it.
     pub fn enable(&self) {
-        if self.enabled.load(Relaxed) {
+        if self.is_enabled() {
             return;
         }
         self.discard();
         if let Some(member) = lock(&self.admission.cluster).as_mut() {
             member.forget_lost();
         }
-        self.enabled.store(true, Relaxed);
+        self.set_enabled(true);
         self.publish();
         self.start_rule_thread();
     }
@@ -203,7 +230,7 @@ impl Ring {
     }
 
     pub fn shut_down(&self) {
-        self.closing.store(true, Relaxed);
+        self.state.set(state::CLOSING, true);
         self.break_loop();
     }
 
@@ -234,11 +261,11 @@ impl Ring {
     /// What the ring has counted. Programs ask in handlers of signals: this allocates nothing, and does not wait for
     /// what a handler may have interrupted.
     pub fn stats(&self) -> pfring_stat {
-        if !self.enabled.load(Relaxed) {
+        if !self.is_enabled() {
             return pfring_stat::default();
         }
         self.request_text();
-        pfring_stat { recv: self.received.load(Relaxed), drop: self.lost(), shunt: 0 }
+        pfring_stat { recv: self.received(), drop: self.lost(), shunt: 0 }
     }
 
     /// Bytes of a packet without Ethernet's header; 0 for several devices, and for none.

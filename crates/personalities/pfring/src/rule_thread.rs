@@ -26,6 +26,7 @@ use crate::{
     receive::{Got, take_error},
     ring::{Ring, lock},
     source::Source,
+    state::NOT_READ,
 };
 
 /// How long the thread waits after a device has reported an error.
@@ -38,7 +39,6 @@ pub struct RuleThread {
     ring: OnceLock<Weak<Ring>>,
     running: Mutex<Option<Running>>,
     has_forwarding_rule: AtomicBool,
-    program_receives: AtomicBool,
 }
 
 struct Running {
@@ -65,7 +65,7 @@ impl Ring {
 
     /// Starts the thread if it is needed and does not run.
     pub fn start_rule_thread(&self) {
-        let RuleThread { ring, running, has_forwarding_rule, program_receives } = &self.rule_thread;
+        let RuleThread { ring, running, has_forwarding_rule } = &self.rule_thread;
         if !has_forwarding_rule.load(Relaxed) {
             return;
         }
@@ -77,7 +77,7 @@ impl Ring {
         let Some(ring) = ring.get().and_then(Weak::upgrade) else { return };
         // `set_program_receives` stores its flag before it takes this lock, so the check below sees it.
         let mut running = lock(running);
-        let is_needed = self.enabled.load(Relaxed) && !program_receives.load(Relaxed);
+        let is_needed = self.is_enabled() && self.state.has(NOT_READ);
         let runs = running.as_ref().is_some_and(|running| {
             running.process == process::id() && !running.thread.is_finished()
         });
@@ -105,14 +105,14 @@ impl Ring {
     /// Notes that the program receives itself, which ends the thread for good.
     #[inline]
     pub fn set_program_receives(&self) {
-        if !self.rule_thread.program_receives.load(Relaxed) {
+        if self.state.has(NOT_READ) {
             self.set_program_receives_now();
         }
     }
 
     #[cold]
     fn set_program_receives_now(&self) {
-        self.rule_thread.program_receives.store(true, Relaxed);
+        self.state.set(NOT_READ, false);
         self.stop_rule_thread();
     }
 

@@ -1,15 +1,16 @@
 //! A ring on a port that is open, and what a cluster on a port shares out by, without a daemon or a thread. For
 //! measurements.
 
-use std::sync::{Arc, atomic::Ordering::Relaxed};
+use std::{ptr::null_mut, sync::Arc};
 
 use ringway_balance::Choose;
 use ringway_live_capture::{Live, Opened, Settings};
 
 use crate::{
     abi::{LONG_HEADER, MAX_CAPLEN, pfring_pkthdr},
+    api::recv,
+    argument::Out,
     cluster,
-    receive::Got,
     ring::Ring as Inner,
     source::Source,
 };
@@ -26,15 +27,16 @@ impl Ring {
         let source = source.expect("there are descriptors");
         let flags = if parsed { LONG_HEADER } else { 0 };
         let ring = Inner::over(&name, MAX_CAPLEN, flags, vec![source]).expect("there is memory");
-        ring.enabled.store(true, Relaxed);
+        ring.set_enabled(true);
         Ring(ring)
     }
 
-    /// The next packet, in place; its length if there is one.
+    /// The next packet, in place, as `pfring_recv` gives it; its length if there is one.
     #[inline]
     pub fn receive(&self, header: &mut pfring_pkthdr) -> Option<u32> {
-        let got = self.0.next(false, |reader, _| *header = reader.header);
-        matches!(got, Some(Got::Packet(_))).then_some(header.len)
+        let mut data = null_mut();
+        let got = recv(&self.0, Out::of(&mut data), 0, Out::of(header), 0);
+        (got == 1).then_some(header.len)
     }
 }
 

@@ -128,15 +128,25 @@ impl WorkQueues {
         let filled = self.filled_of(class);
         let is_only = filled.is_power_of_two() && self.arbitration.ageing == 0;
         let turn = self.turns.get_mut(class)?;
+        let weight =
+            |place: usize| self.arbitration.weights.get(place).map_or(1, |weight| (*weight).max(1));
+        if filled.is_power_of_two() {
+            // The others have nothing: its turn is the next, if it is not its already.
+            let place = filled.trailing_zeros() as usize;
+            if turn.1 == 0 || range.start + turn.0 != place {
+                *turn = (place.saturating_sub(range.start), weight(place));
+            }
+            turn.1 -= 1;
+            return Some((place, is_only));
+        }
         for _ in 0..=range.len() {
-            let place = range.start + turn.0 % range.len();
+            let place = range.start + turn.0;
             if turn.1 > 0 && filled >> place & 1 != 0 {
                 turn.1 -= 1;
                 return Some((place, is_only));
             }
-            turn.0 = (turn.0 + 1) % range.len();
-            let next = range.start + turn.0;
-            turn.1 = self.arbitration.weights.get(next).map_or(1, |weight| (*weight).max(1));
+            let next = if place + 1 < range.end { place + 1 } else { range.start };
+            *turn = (next - range.start, weight(next));
         }
         None
     }
@@ -192,9 +202,11 @@ impl Channel {
     /// waiting.
     #[inline]
     pub fn pop(&self, queues: &mut [u32]) -> (usize, bool) {
-        if self.is_idle() {
-            return (0, false);
-        }
+        if self.is_idle() { (0, false) } else { self.pop_waiting(queues) }
+    }
+
+    #[inline(never)]
+    fn pop_waiting(&self, queues: &mut [u32]) -> (usize, bool) {
         let mut inner = lock(&self.inner);
         let count = inner.pop(queues);
         let left = self.waiting.load(Relaxed).saturating_sub(count as u32);

@@ -55,6 +55,7 @@ impl Live {
         reader.reopening = Some(port.reopening(patience()));
         lock(&self.sources).clear();
         self.unsent.fetch_add(port.shut(), Relaxed);
+        reader.run.end();
         *losses = Losses::after(so_far, &port);
         (reader.found, reader.ring, reader.turn, reader.taken) = (None, 0, 0, 0);
         self.is_left.store(true, Relaxed);

@@ -1,6 +1,6 @@
 //! Rings come and go.
 
-use std::{ffi::c_int, sync::atomic::Ordering::Relaxed};
+use std::ffi::c_int;
 
 use super::of_ring;
 use crate::{
@@ -75,7 +75,7 @@ of_ring! {
         0
     };
     fn pfring_disable_ring() -> c_int, else ERROR_GENERIC, |ring| {
-        ring.enabled.store(false, Relaxed);
+        ring.set_enabled(false);
         ring.stop_rule_thread();
         0
     };

@@ -15,41 +15,58 @@ use crate::{
     receive::Got,
     ring::{Ring, lock},
     rules::Outlet,
+    state::REFLECTS,
 };
 
 /// Takes the next packet: 1, 0 if there is none, and what is wrong else.
-fn recv(
+#[inline]
+pub fn recv(
     ring: &Ring,
     buffer: Out<*mut u8>,
     buffer_len: u32,
     header: Out<pfring_pkthdr>,
     wait: u8,
 ) -> c_int {
-    if !ring.enabled.load(Relaxed) {
+    let give = |from: &pfring_pkthdr, place| {
+        hand_out(from, place, buffer, buffer_len);
+        put_header(ring, from, header);
+    };
+    if !buffer.ptr().is_null() && ring.next_plain(give) {
+        return 1;
+    }
+    recv_with_all(ring, buffer, buffer_len, header, wait)
+}
+
+#[inline(never)]
+fn recv_with_all(
+    ring: &Ring,
+    buffer: Out<*mut u8>,
+    buffer_len: u32,
+    header: Out<pfring_pkthdr>,
+    wait: u8,
+) -> c_int {
+    if !ring.is_enabled() {
         return ERROR_RING_NOT_ENABLED;
     }
-    if ring.has_mode(SEND_ONLY) || ring.has_mode(MANAGEMENT_ONLY) {
+    if !ring.may_receive() {
         return ERROR_NOT_SUPPORTED;
     }
     if ring.is_reentrant() && buffer_len == 0 || buffer.ptr().is_null() {
         return ERROR_INVALID_ARGUMENT;
     }
-    if ring.closing.load(Relaxed) {
+    if ring.is_closing() {
         return ERROR_GENERIC;
     }
-    ring.set_program_receives();
     ring.forget_break();
     ring.send_bounced();
     let got = ring.next(wait != 0, |reader, place| {
+        ring.count_received(1);
         hand_out(&reader.header, place, buffer, buffer_len);
         put_header(ring, &reader.header, header);
         ring.reflect(reader, place);
     });
     match got {
-        Some(Got::Packet(_)) => {
-            ring.received.fetch_add(1, Relaxed);
-            1
-        }
+        Some(Got::Packet(_)) => 1,
         Some(Got::Nothing) => 0,
         Some(Got::Broken) => fails(0, libc::EINTR),
         Some(Got::Failed) | None => ERROR_GENERIC,
@@ -57,6 +74,7 @@ fn recv(
 }
 
 /// Where it lies, or copied into the program's memory.
+#[inline]
 fn hand_out(header: &pfring_pkthdr, place: Place, buffer: Out<*mut u8>, buffer_len: u32) {
     if buffer_len == 0 {
         buffer.put(place.0.cast_mut());
@@ -68,17 +86,14 @@ fn hand_out(header: &pfring_pkthdr, place: Place, buffer: Out<*mut u8>, buffer_l
 }
 
 /// As much of the header as the ring has.
+#[inline]
 fn put_header(ring: &Ring, from: &pfring_pkthdr, to: Out<pfring_pkthdr>) {
-    let count = ring.slot_header_len().into();
-    if !to.ptr().is_null() {
+    if ring.is_long() {
+        to.put(*from);
+    } else if !to.ptr().is_null() {
+        let (from, to) = (std::ptr::from_ref(from).cast::<u8>(), to.ptr().cast::<u8>());
         // SAFETY: a header's first bytes, and room for a header.
-        unsafe {
-            std::ptr::copy_nonoverlapping(
-                std::ptr::from_ref(from).cast::<u8>(),
-                to.ptr().cast::<u8>(),
-                count,
-            );
-        }
+        unsafe { std::ptr::copy_nonoverlapping(from, to, SHORT) };
     }
 }
 
@@ -97,7 +112,7 @@ of_ring! {
     };
     fn pfring_loop(looper: looper, user: *const u8, wait: u8) -> c_int, else ERROR_GENERIC, |ring| {
         let Some(looper) = looper else { return ERROR_GENERIC };
-        if ring.closing.load(Relaxed) || ring.has_mode(SEND_ONLY) || ring.has_mode(MANAGEMENT_ONLY) {
+        if ring.is_closing() || !ring.may_receive() {
             return ERROR_GENERIC;
         }
         ring.set_program_receives();
@@ -133,7 +148,7 @@ of_ring! {
         match device.get().filter(|_| reflector.is_none()).and_then(|name| Outlet::open(&name)) {
             Some(opened) => {
                 *reflector = Some(opened);
-                ring.reflects.store(true, Relaxed);
+                ring.state.set(REFLECTS, true);
                 0
             }
             None => ERROR_GENERIC,

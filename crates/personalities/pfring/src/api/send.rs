@@ -11,6 +11,7 @@ use crate::{
     argument::{Bytes, Out, fails},
     error,
     ring::{Ring, lock},
+    state::BOUNCES,
 };
 
 /// Ethernet's header, and a tag.
@@ -18,7 +19,7 @@ const OVERHEAD: u32 = 18;
 
 /// Sends a packet: its bytes, or what is wrong.
 fn send(ring: &Ring, packet: Bytes, length: u32) -> c_int {
-    if !ring.enabled.load(Relaxed) {
+    if !ring.is_enabled() {
         return ERROR_RING_NOT_ENABLED;
     }
     if ring.has_mode(RECV_ONLY) || ring.has_mode(MANAGEMENT_ONLY) {
@@ -59,7 +60,7 @@ of_ring! {
     fn pfring_flush_tx_packets() -> c_int, else ERROR_GENERIC, |_ring| ERROR_NOT_SUPPORTED;
     fn pfring_set_tx_watermark(_packets: u16) -> c_int, else ERROR_GENERIC, |_ring| ERROR_NOT_SUPPORTED;
     fn pfring_send_last_rx_packet(interface: c_int) -> c_int, else ERROR_GENERIC, |ring| {
-        if ring.flags & RX_PACKET_BOUNCE == 0 {
+        if !ring.state.has(BOUNCES) {
             return ERROR_WRONG_CONFIGURATION;
         }
         if !ring.is_long() || ring.is_reentrant() {

@@ -39,7 +39,7 @@ fn set_promiscuous(ring: &Ring, on: bool) -> c_int {
 
 of_ring! {
     fn pfring_set_socket_mode(mode: c_int) -> c_int, else ERROR_GENERIC, |ring| {
-        if ring.enabled.load(Relaxed) { ERROR_GENERIC } else { choice(&ring.mode, mode, MANAGEMENT_ONLY) }
+        if ring.is_enabled() { ERROR_GENERIC } else { choice(&ring.mode, mode, MANAGEMENT_ONLY) }
     };
     fn pfring_set_direction(direction: c_int) -> c_int, else ERROR_GENERIC, |ring| {
         let result = choice(&ring.direction, direction, TX_ONLY);

@@ -8,14 +8,14 @@ use crate::abi::{IP_FRAG_OFFSET, IP_MORE_FRAG, NO_TUNNEL_ID, pkt_parsing_info};
 /// Ports of GTP and of VXLAN.
 const TUNNELS: [u16; 3] = [2123, 2152, 4789];
 
-/// Reads a packet that begins with `bytes`, and the flags of it that are about fragments.
-pub fn capture(bytes: &[u8]) -> (pkt_parsing_info, u32) {
+/// Reads a packet that begins with `bytes` into `info`; returns the flags of it that are about fragments.
+pub fn capture(bytes: &[u8], info: &mut pkt_parsing_info) -> u32 {
     let bytes = &bytes[..bytes.len().min(PARSED_BYTES)];
-    let mut info = pkt_parsing_info::default();
+    *info = pkt_parsing_info::default();
     info.tunnel.id = NO_TUNNEL_ID;
     let mut flags = 0;
-    let _ = read(bytes, &mut info, &mut flags);
-    (info, flags)
+    let _ = read(bytes, info, &mut flags);
+    flags
 }
 
 fn read(bytes: &[u8], info: &mut pkt_parsing_info, flags: &mut u32) -> Option<()> {

@@ -5,7 +5,7 @@ use ringway_flow::Headers;
 use super::wire::*;
 use crate::{
     abi::{NO_TUNNEL_ID, pfring_pkthdr, pkt_parsing_info},
-    hash::Ends,
+    hash::hash_above_ethernet,
 };
 
 /// Reads a packet as deep as `level` says; returns how deep it came: 2, 3 or 4, and more in a tunnel.
@@ -14,8 +14,7 @@ pub fn program(bytes: &[u8], header: &mut pfring_pkthdr, level: u8, hash: bool) 
     let depth = read(bytes, &mut info, level);
     header.parsed_pkt = info;
     if hash && { header.pkt_hash } == 0 {
-        // Never by Ethernet addresses.
-        header.pkt_hash = Ends { macs: [[0; 6]; 2], ..Ends::of(&info) }.sum();
+        header.pkt_hash = hash_above_ethernet(&info);
     }
     depth
 }

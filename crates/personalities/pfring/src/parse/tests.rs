@@ -2,7 +2,7 @@
 
 use proptest::{collection::vec, prelude::*};
 
-use super::{capture, program};
+use super::program;
 use crate::abi::*;
 
 /// UDP from 10.0.0.1:1000 to 10.0.0.2:53, with these tags.
@@ -12,6 +12,13 @@ fn udp(tags: &[u16]) -> Vec<u8> {
     frame.extend([8, 0, 0x45, 0x10, 0, 32, 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
     frame.extend([3, 232, 0, 53, 0, 12, 0, 0, 1, 2, 3, 4]);
     frame
+}
+
+fn capture(bytes: &[u8]) -> (pkt_parsing_info, u32) {
+    // What stood there before is gone.
+    let mut info = pkt_parsing_info { ip_tos: 7, last_matched_rule_id: 7, ..Default::default() };
+    let flags = super::capture(bytes, &mut info);
+    (info, flags)
 }
 
 fn v4(address: ip_addr) -> u32 {

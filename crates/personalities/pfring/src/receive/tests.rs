@@ -19,7 +19,7 @@ fn ring(devices: impl IntoIterator<Item = Live>) -> Ring {
     };
     let sources = devices.into_iter().map(source).collect();
     let ring = Ring::over("devices", MAX_CAPLEN, 0, sources).unwrap();
-    ring.enabled.store(true, Relaxed);
+    ring.set_enabled(true);
     ring
 }
 

@@ -20,7 +20,8 @@ fn frame(back: bool) -> Vec<u8> {
 }
 
 fn judge(rules: &mut Rules, frame: &[u8]) -> Verdict {
-    let (info, _) = capture(frame);
+    let mut info = Default::default();
+    capture(frame, &mut info);
     rules.judge(&Looked { info: &info, if_index: 7, bytes: frame, now: Instant::now() })
 }
 
