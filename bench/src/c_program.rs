@@ -2,10 +2,11 @@
 
 use std::env;
 use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command};
 
-use crate::roles::{self, Seat};
+use crate::roles::{self, Role, Seat};
 
 /// Builds `source`, a path within the project, in `folder`.
 pub fn build(folder: &Path, source: &str) -> io::Result<PathBuf> {
@@ -37,20 +38,108 @@ pub struct Running {
     shown: String,
 }
 
-/// Starts a program, with the private daemon in the folder `daemon`.
+/// Starts a program under the preload library, with the private daemon in the folder `daemon`.
 pub fn start(seat: Seat, daemon: &Path, program: &Path, arguments: &[&str]) -> io::Result<Running> {
-    let library = env::current_exe()?.with_file_name("libringway_preload.so");
-    if !library.exists() {
-        let missing = format!("{} is missing; build it with `make build`", library.display());
-        return Err(io::Error::other(missing));
-    }
-    let preload = format!("LD_PRELOAD={}", library.display());
+    let preload = format!("LD_PRELOAD={}", library()?.display());
     let program = program.to_string_lossy();
-    let arguments = [&["exec", "env", &preload, &program], arguments].concat();
-    let mut command = roles::command(seat, &arguments)?;
+    start_as(seat, daemon, &[&["exec", "env", &preload, &program], arguments].concat())
+}
+
+/// Runs a program to its end as it is; returns what it printed.
+pub fn run_alone(
+    seat: Seat,
+    daemon: &Path,
+    program: &Path,
+    arguments: &[&str],
+) -> io::Result<String> {
+    let program = program.to_string_lossy();
+    start_as(seat, daemon, &[&["exec", "--", &program], arguments].concat())?.finish()
+}
+
+fn start_as(seat: Seat, daemon: &Path, arguments: &[&str]) -> io::Result<Running> {
+    let mut command = roles::command(seat, arguments)?;
     let mut child = command.env("RINGWAY_DIR", daemon).spawn()?;
     let output = BufReader::new(child.stdout.take().expect("stdout is piped"));
     Ok(Running { child, output, shown: format!("{command:?}") })
+}
+
+/// The preload library.
+fn library() -> io::Result<PathBuf> {
+    built("libringway_preload.so")
+}
+
+fn built(name: &str) -> io::Result<PathBuf> {
+    let library = env::current_exe()?.with_file_name(name);
+    match library.exists() {
+        true => Ok(library),
+        false => {
+            let missing = format!("{} is missing; build it with `make build`", library.display());
+            Err(io::Error::other(missing))
+        }
+    }
+}
+
+/// How a program comes by Ringway's functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Through {
+    Preload,
+    /// It is a program of libpcap, under the library that takes that one's place.
+    Pcap,
+    /// It is linked with the library.
+    Linked,
+    /// It has none of them.
+    Nothing,
+}
+
+/// One of the benchmark's own programs in C (bench/c), built.
+pub fn own(folder: &Path, name: &str, through: Through, libraries: &[&str]) -> io::Result<PathBuf> {
+    build_through(folder, &format!("bench/c/{name}.c"), through, libraries)
+}
+
+/// Builds `source`, a path within the project, in `folder`.
+pub fn build_through(
+    folder: &Path,
+    source: &str,
+    through: Through,
+    libraries: &[&str],
+) -> io::Result<PathBuf> {
+    let mut flags = vec!["-Wall", "-lpthread"];
+    flags.extend(libraries);
+    let places;
+    if through == Through::Linked {
+        // It is one file, by two names.
+        symlink(library()?, folder.join("libringway_netmap.so"))?;
+        places = [format!("-L{}", folder.display()), format!("-Wl,-rpath,{}", folder.display())];
+        flags.extend(places.iter().map(String::as_str));
+        flags.extend(["-Wl,--no-as-needed", "-lringway_netmap"]);
+    }
+    build_with(folder, source, &flags)
+}
+
+/// Starts a program that is a role (bench/c/role.h). It settles on its CPU itself, when all is open.
+pub fn role(
+    seat: Seat,
+    daemon: &Path,
+    program: &Path,
+    through: Through,
+    arguments: &[&str],
+) -> io::Result<Role> {
+    let cpu = seat.cpu.map_or("-".to_owned(), |cpu| cpu.to_string());
+    let program = program.to_string_lossy();
+    let preload;
+    let mut command = vec!["exec", "--"];
+    let library = match through {
+        Through::Preload => Some(library()?),
+        Through::Pcap => Some(built("libringway_pcap.so")?),
+        Through::Linked | Through::Nothing => None,
+    };
+    if let Some(library) = library {
+        preload = format!("LD_PRELOAD={}", library.display());
+        command.extend(["env", &preload]);
+    }
+    command.extend([&*program, &cpu]);
+    command.extend(arguments);
+    Role::start(Seat { cpu: None, ..seat }, daemon, &command)
 }
 
 /// Runs a program to its end; returns what it printed.

@@ -13,8 +13,8 @@ use std::process::{Child, Command, Stdio};
 use ringway::{Control, Interest, Port, Prepared, prepare};
 use serde_json::Value;
 
+use crate::experiment::Bench;
 use crate::netns::Netns;
-use crate::plan::Bench;
 use crate::record::{Contestant, Road};
 use crate::roles::{self, Seat};
 
@@ -58,8 +58,8 @@ pub fn once(bench: &Bench, road: Road, contestant: Contestant) -> io::Result<f64
         _ => {
             let arguments: &[&str] = match road {
                 Road::ContainersProgram => &["join", "--program"],
-                _ if with_host => &["join", "--host"],
-                _ => &["join"],
+                _ if with_host => &["join", "h0", "h1", "--host"],
+                _ => &["join", "h0", "h1"],
             };
             (Some(join(&host, &bench.scratch.folder("containers")?, arguments)?), "h0")
         }
@@ -68,7 +68,8 @@ pub fn once(bench: &Bench, road: Road, contestant: Contestant) -> io::Result<f64
         host.run(&format!("ip addr add {HOST} dev {own}\n"))?;
     }
     let from = if with_host { &host } else { &one };
-    let seconds = format!("{:.1}", (bench.warm_up + bench.counting).as_secs_f64());
+    // It takes whole seconds, and 0 for no end.
+    let seconds = format!("{:.0}", (bench.warm_up + bench.counting).as_secs_f64().ceil());
     let streams = STREAMS.to_string();
     let time = ["-t", seconds.as_str()];
     let iperf = |address: &str, more: &[&str]| {
@@ -100,7 +101,7 @@ fn number(result: &Value, at: &str, unit: f64) -> io::Result<f64> {
 }
 
 /// Killed when it is dropped.
-struct Held(Child);
+pub struct Held(Child);
 
 impl Drop for Held {
     fn drop(&mut self) {
@@ -111,7 +112,7 @@ impl Drop for Held {
 }
 
 /// Has a process of its own attach the interfaces, as long as it is there.
-fn join(host: &Netns, daemon: &Path, arguments: &[&str]) -> io::Result<Held> {
+pub fn join(host: &Netns, daemon: &Path, arguments: &[&str]) -> io::Result<Held> {
     let mut command = roles::command(Seat::default().inside(host), arguments)?;
     let mut held = Held(command.env("RINGWAY_DIR", daemon).spawn()?);
     let mut line = String::new();
@@ -124,9 +125,10 @@ fn join(host: &Netns, daemon: &Path, arguments: &[&str]) -> io::Result<Held> {
 }
 
 /// That process.
-pub fn play_join(with_host: bool) -> io::Result<()> {
+pub fn play_join(interfaces: &[String], with_host: bool) -> io::Result<()> {
     let control = Control::connect().map_err(io::Error::other)?;
-    for (interface, host) in [("h0", with_host), ("h1", false)] {
+    for (number, interface) in interfaces.iter().enumerate() {
+        let host = with_host && number == 0;
         control.switch_attach(SWITCH, interface, host).map_err(io::Error::other)?;
     }
     println!("ready");

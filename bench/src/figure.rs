@@ -2,18 +2,40 @@
 
 use std::iter::Sum;
 
+use serde::{Deserialize, Serialize};
+
+use crate::roles::Count;
 use crate::usage::Usage;
 
 /// A figure in the experiment's unit and, where it was measured, what it took.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figure {
     pub value: f64,
     pub spent: Option<Spent>,
+    /// Ticks of the time-stamp counter that go by for each packet.
+    pub cycles: Option<f64>,
+    pub percentiles: Option<Percentiles>,
+}
+
+/// Microseconds that so many percent of the round trips took at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Percentiles {
+    pub p50: f64,
+    pub p90: f64,
+    pub p99: f64,
+    pub p99_9: f64,
 }
 
 impl From<f64> for Figure {
     fn from(value: f64) -> Figure {
-        Figure { value, spent: None }
+        Figure { value, ..Figure::default() }
+    }
+}
+
+impl From<&Count> for Figure {
+    /// Millions of packets a second.
+    fn from(count: &Count) -> Figure {
+        Figure { value: count.mpps(), cycles: count.cycles_per_packet(), ..Figure::default() }
     }
 }
 

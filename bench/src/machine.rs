@@ -3,10 +3,10 @@
 use std::fs;
 use std::process::Command;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Everything a reader needs to judge a figure. What the machine does not tell is left out.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct Machine {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<String>,
@@ -23,9 +23,16 @@ pub struct Machine {
     pub governor: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
-    /// Version of the peer's package.
+    /// Whether DPDK had huge pages, or what it had in their place.
+    pub eal: String,
+    /// Versions of the peers' packages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dpdk: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub libxdp: Option<String>,
+    /// Ringway's commit, and whether it had changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
     /// Start of the run, UTC, ISO 8601.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub date: Option<String>,
@@ -49,7 +56,13 @@ impl Machine {
                 .ok()
                 .map(|governor| governor.trim().to_owned()),
             system: field("/etc/os-release", "PRETTY_NAME", '='),
-            dpdk: output("dpkg-query", &["-W", "-f=${Version}", "dpdk"]),
+            eal: crate::hugepages::eal().to_owned(),
+            libxdp: output("dpkg-query", &["-W", "-f=${Version}", "libxdp1"]),
+            commit: output(
+                "git",
+                &["-C", env!("CARGO_MANIFEST_DIR"), "describe", "--always", "--dirty"],
+            ),
+            dpdk: output("dpkg-query", &["-W", "-f=${Version}", "dpdk-dev"]),
             date: output("date", &["-u", "+%FT%TZ"]),
         }
     }

@@ -1,20 +1,26 @@
 //! `make bench`: Ringway's speed, and its peers' in the same run.
 //!
 //! Every figure is measured between separate processes and is the median of several runs, taken in
-//! rounds. The table goes to standard output, progress to standard error, and the records to a
-//! file. Reading order: [`plan`] says what is measured, [`rounds`] in which order and which runs count,
-//! [`roles`] how processes are run together, [`traffic`] what Ringway's do, [`dpdk`] how the peers
+//! rounds. The table goes to standard output, progress to standard error, the records to a file, and plots of them to
+//! a page beside it. Reading order: [`plan`] says what is measured, [`study`] what for, [`experiment`] how one run goes,
+//! [`rounds`] in which order, [`roles`] how processes are run together, [`traffic`] what Ringway's do, [`dpdk`] how the peers
 //! are, [`nic`] what is done on network interfaces, [`opening`] how long they take to open,
 //! [`containers`] what two stacks exchange over a switch, [`pcap`] what a program of libpcap does, [`tpacket4`] what one
 //! of AF_PACKET V4, [`pfring`] one of PF_RING.
 #![deny(unsafe_code)]
 
 mod c_program;
+mod cgroup;
 mod containers;
 mod cpu;
 mod distance;
 mod dpdk;
+mod experiment;
 mod figure;
+mod html;
+mod hugepages;
+mod idle;
+mod latency;
 mod machine;
 mod netns;
 mod nic;
@@ -22,10 +28,12 @@ mod opening;
 mod pcap;
 mod pfring;
 mod plan;
+mod plot;
 mod record;
 mod roles;
 mod rounds;
 mod scratch;
+mod study;
 mod sys;
 mod table;
 mod target;
@@ -36,11 +44,11 @@ mod turn;
 mod usage;
 mod usdpaa;
 
-use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
+use std::{env, fs, io};
 
 use clap::{Args, Parser, Subcommand};
 
@@ -48,6 +56,9 @@ use crate::traffic::Traffic;
 
 /// Where a complete run leaves its records, seen from the project's folder.
 const RESULTS: &str = "bench/results/latest.json";
+
+/// Seconds of counting of a quick run.
+const QUICK: f64 = 0.2;
 
 /// Load average from which on other programs are likely to disturb the figures.
 const BUSY: f64 = 0.5;
@@ -73,7 +84,7 @@ struct Options {
     /// Only the experiments whose line in the table contains this; may be repeated
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
-    /// One short run of each experiment, to see that all of them work
+    /// One short run of each experiment and of a few points of each curve, to see that all work
     #[arg(long)]
     quick: bool,
     /// File for the records; by default bench/results/latest.json, unless --only or --quick
@@ -84,6 +95,11 @@ struct Options {
 
 #[derive(Subcommand)]
 enum Roles {
+    /// Makes the page with plots of a file of records, on standard output
+    Report {
+        #[arg(default_value = RESULTS)]
+        records: PathBuf,
+    },
     /// One process of an experiment; started by the benchmark itself
     #[command(hide = true)]
     Role {
@@ -93,6 +109,9 @@ enum Roles {
         /// A file of the network namespace to live in
         #[arg(long)]
         netns: Option<PathBuf>,
+        /// A control group to be in
+        #[arg(long)]
+        cgroup: Option<PathBuf>,
         #[command(subcommand)]
         name: Name,
     },
@@ -133,8 +152,24 @@ enum Name {
         #[arg(long)]
         again: bool,
     },
+    /// Opens ports of a switch, and says how long one took
+    OpenMany {
+        #[arg(long)]
+        count: usize,
+    },
+    /// Has ports of a switch, and waits
+    Idle {
+        #[arg(long)]
+        ports: usize,
+    },
+    /// An end of a path on which one packet goes round
+    Trip {
+        #[command(flatten)]
+        end: latency::End,
+    },
     /// Has two interfaces on a switch
     Join {
+        interfaces: Vec<String>,
         /// The first with the host's stack
         #[arg(long)]
         host: bool,
@@ -157,7 +192,10 @@ enum Name {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.role {
-        Some(Roles::Role { cpu, netns, name }) => play(cpu, netns.as_deref(), name),
+        Some(Roles::Role { cpu, netns, cgroup, name }) => {
+            roles::settle(netns.as_deref(), cgroup.as_deref()).and_then(|()| play(cpu, name))
+        }
+        Some(Roles::Report { records }) => show(&records),
         None => measure(cli.options),
     };
     done.unwrap_or_else(|error| {
@@ -166,8 +204,7 @@ fn main() -> ExitCode {
     })
 }
 
-fn play(cpu: Option<usize>, netns: Option<&Path>, name: Name) -> io::Result<ExitCode> {
-    roles::settle(netns)?;
+fn play(cpu: Option<usize>, name: Name) -> io::Result<ExitCode> {
     match name {
         Name::PipeTx { traffic } => traffic::pipe_tx(cpu, &traffic)?,
         Name::PipeRx { traffic } => traffic::pipe_rx(cpu, &traffic)?,
@@ -175,8 +212,13 @@ fn play(cpu: Option<usize>, netns: Option<&Path>, name: Name) -> io::Result<Exit
         Name::ValeRx { traffic, index } => traffic::vale_rx(cpu, &traffic, index)?,
         Name::Nic { part } => nic::play(cpu, &part)?,
         Name::Open { again } => opening::play(again)?,
-        Name::Join { host: _, program: true } => containers::play_program()?,
-        Name::Join { host, program: false } => containers::play_join(host)?,
+        Name::OpenMany { count } => opening::play_many(count)?,
+        Name::Idle { ports } => idle::play(ports)?,
+        Name::Trip { end } => latency::play(cpu, &end)?,
+        Name::Join { program: true, .. } => containers::play_program()?,
+        Name::Join { interfaces, host, program: false } => {
+            containers::play_join(&interfaces, host)?
+        }
         Name::Pcap { counter } => pcap::play(cpu, &counter)?,
         Name::Exec { command } => {
             cpu.map_or(Ok(()), cpu::pin)?;
@@ -188,25 +230,43 @@ fn play(cpu: Option<usize>, netns: Option<&Path>, name: Name) -> io::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
+fn show(records: &Path) -> io::Result<ExitCode> {
+    let report = record::Report::read(records)?;
+    print!("{}", html::page(&report).map_err(io::Error::other)?);
+    Ok(ExitCode::SUCCESS)
+}
+
 fn measure(options: Options) -> io::Result<ExitCode> {
-    let (runs, most, counting) = match options.quick {
-        true => (1, 1, 0.2),
-        false => (options.runs as usize, 3 * options.runs as usize, options.seconds),
+    let (runs, counting) = match options.quick {
+        true => (1, QUICK),
+        false => (options.runs as usize, options.seconds),
     };
     let scratch = scratch::Scratch::new()?;
-    let bench = plan::Bench {
+    let bench = experiment::Bench {
         daemon: scratch.folder("ringwayd")?,
         scratch,
         cpus: cpu::allowed(),
         warm_up: Duration::from_secs_f64((counting / 2.0).min(0.5)),
         counting: Duration::from_secs_f64(counting),
     };
-    let mut experiments = plan::experiments();
-    if !options.only.is_empty() {
+    let extent = if options.quick { plan::Extent::Quick } else { plan::Extent::Whole };
+    let planned = || {
+        let mut experiments = plan::experiments(extent);
         let wanted = |name: &str| options.only.iter().any(|text| name.contains(text.as_str()));
-        experiments.retain(|experiment| wanted(&experiment.subject.to_string()));
+        experiments.retain(|experiment| {
+            options.only.is_empty() || wanted(&experiment.subject.to_string())
+        });
+        experiments
+    };
+    let mut experiments = planned();
+    if rustix::process::geteuid().is_root()
+        && experiments.iter().any(experiment::Experiment::is_dpdk)
+    {
+        // Whether there are some is among the settings.
+        hugepages::reserve();
+        experiments = planned();
     }
-    let needs_root = plan::Experiment::needs_root;
+    let needs_root = experiment::Experiment::needs_root;
     if !rustix::process::geteuid().is_root() && experiments.iter().any(needs_root) {
         eprintln!("without root nothing is measured on network interfaces");
         experiments.retain(|experiment| !needs_root(experiment));
@@ -221,26 +281,44 @@ fn measure(options: Options) -> io::Result<ExitCode> {
             "the machine is busy (load {load}): figures will be too low; stop what else runs"
         );
     }
-    let outcomes = rounds::run(&bench, experiments, runs, most)?;
+    if !options.quick {
+        let counting = bench.counting.min(Duration::from_millis(300));
+        experiments.iter_mut().for_each(|experiment| experiment.tune(&bench, counting));
+    }
+    let outcomes = rounds::run(&bench, experiments, runs);
+    hugepages::give_back();
+    let outcomes = outcomes?;
     print!("{}", table::render(&outcomes));
 
     let interrupted = scratch::is_interrupted();
-    let complete = options.only.is_empty() && !options.quick && !interrupted;
-    let output = options.output.as_deref().or(complete.then(|| Path::new(RESULTS)));
+    let failed = outcomes.iter().any(|outcome| outcome.failure.is_some());
+    let all = options.only.is_empty() && !options.quick && !interrupted;
+    let complete = all && !failed;
+    let output = options.output.as_deref().or(all.then(|| Path::new(RESULTS)));
     if let Some(path) = output {
         let records = outcomes.iter().filter_map(rounds::Outcome::record).collect();
-        record::Report { machine, records }.write(path).map_err(|error| {
+        let report = record::Report::new(machine, command_line(), complete, records);
+        let of = |error: io::Error| {
             io::Error::new(error.kind(), format!("cannot write {}: {error}", path.display()))
-        })?;
-        eprintln!("records written to {}", path.display());
+        };
+        report.write(path).map_err(of)?;
+        let page = path.with_extension("html");
+        fs::write(&page, html::page(&report).map_err(io::Error::other)?).map_err(of)?;
+        eprintln!("records written to {}, plots to {}", path.display(), page.display());
     }
     if interrupted {
         return Ok(ExitCode::from(scratch::INTERRUPTED));
     }
-    match outcomes.iter().any(|outcome| outcome.failure.is_some()) {
+    match failed {
         true => Ok(ExitCode::FAILURE),
         false => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// How this was called, without where it is.
+fn command_line() -> String {
+    let arguments = env::args().skip(1);
+    std::iter::once("ringway-bench".to_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
 }
 
 fn seconds(text: &str) -> Result<f64, String> {

@@ -1,15 +1,15 @@
 //! Network interfaces: Ringway and its peers on veth pairs between two network namespaces.
 //!
 //! Every contestant does the same work on the same stage ([`stage`]), in processes of its own: the
-//! own ones play a [`part`] through Ringway ([`ringway`]), plain AF_XDP ([`afxdp`]) or AF_PACKET
-//! ([`tpacket`], [`tpacket2`], [`tpacket3`]); DPDK's are testpmds ([`peer`]). Where packets come
-//! from elsewhere, they all get them from the same sender, a plain AF_XDP program.
+//! own ones play a [`part`] through Ringway ([`ringway`]) or AF_PACKET ([`tpacket2`], [`tpacket3`]);
+//! AF_XDP's is a program in C on libxdp (bench/c/xsk.c), DPDK's are testpmds ([`peer`]). Where packets
+//! come from elsewhere, they all get them from the same [`generator`], on an AF_XDP socket of its own.
 //!
 //! What is sent and forwarded is counted by the kernel, at the interface where it arrives; what is
 //! received, by the contestant. One CPU has the contestant, the other one the sender, whose system
 //! calls do most of a veth pair's work.
 
-mod afxdp;
+mod generator;
 mod packet;
 mod part;
 mod peer;
@@ -21,18 +21,22 @@ mod tpacket3;
 mod tpacket4;
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use self::peer::{Mode, Peer, Pmd};
 use self::stage::Stage;
+use crate::c_program::{self, Through};
+use crate::containers::{self, Held};
+use crate::experiment::Bench;
 use crate::figure::{Figure, Spent};
 use crate::netns::Netns;
 use crate::pcap::{self, Library};
 use crate::pfring;
-use crate::plan::Bench;
-use crate::record::{Contestant, Road, Subject, Unit};
+use crate::plan::Extent;
+use crate::record::{Contestant, Payload, Road, Subject, Unit};
 use crate::roles::{self, Count, Role, Seat};
+use crate::study::Study;
 use crate::testpmd::Testpmd;
 use crate::usage::Usage;
 
@@ -71,13 +75,40 @@ enum Workload {
 /// One line of the table: a contestant at its work.
 #[derive(Clone, Copy, Debug)]
 pub struct Race {
+    study: Study,
     workload: Workload,
     contestant: Contestant,
     size: usize,
+    /// Packets that are sent at once, if it matters.
+    batch: Option<usize>,
+    payload: Payload,
+    /// Packets that a peer handles at once, where that was searched.
+    burst: Option<usize>,
+}
+
+impl Race {
+    /// One of [`Study::Batch`]: it sends.
+    pub fn in_batches(contestant: Contestant, batch: usize) -> Race {
+        Race { study: Study::Batch, batch: Some(batch), ..Race::of_size(contestant, 60) }
+    }
+
+    /// One of [`Study::FrameSize`]: it sends.
+    pub fn of_size(contestant: Contestant, size: usize) -> Race {
+        Race {
+            study: Study::FrameSize,
+            workload: Workload::Tx,
+            contestant,
+            size,
+            batch: None,
+            payload: Payload::Touched,
+            burst: None,
+        }
+    }
 }
 
 /// All of them, those of a workload one after the other.
-pub fn races() -> Vec<Race> {
+pub fn races(extent: Extent) -> Vec<Race> {
+    let sizes = if extent == Extent::Quick { &SIZES[..1] } else { &SIZES[..] };
     use Contestant::*;
     let receivers = [
         Ringway,
@@ -92,21 +123,40 @@ pub fn races() -> Vec<Race> {
     ];
     let movers =
         [Ringway, AfXdp, AfXdpTuned, DpdkAfXdp, DpdkAfXdpTuned, DpdkAfPacket, TpacketV2, TpacketV3];
+    let forwarders = [&movers[..], &[RingwaySwitch, LinuxBridge, RingwayPcap, SystemPcap]].concat();
     // The tuning is about receiving.
     let senders = [Ringway, TpacketV4, AfXdp, DpdkAfXdp, DpdkAfPacket, TpacketV2, TpacketV3];
-    let workloads: [(Workload, &[Contestant]); 7] = [
-        (Workload::Tx, &senders),
-        (Workload::Rx, &receivers),
-        (Workload::Forward, &movers),
-        (Workload::PingPong { in_flight: 1 }, &movers),
-        (Workload::PingPong { in_flight: 64 }, &movers),
-        (Workload::Pass, &[RingwayQueue, RingwayFilter, NoProgram, Tc]),
-        (Workload::Listen, &[Ringway, PfRing, SystemPcap]),
+    // Neither testpmd nor the programs of AF_PACKET V4's authors touch payload.
+    let touching = [Ringway, AfXdp, AfXdpTuned, TpacketV2, TpacketV3];
+    let writing = [Ringway, AfXdp, TpacketV2, TpacketV3];
+    use Payload::*;
+    let workloads: [(Workload, Payload, &[Contestant]); 9] = [
+        (Workload::Tx, Touched, &writing),
+        (Workload::Tx, Untouched, &senders),
+        (Workload::Rx, Touched, &touching),
+        (Workload::Rx, Untouched, &receivers),
+        (Workload::Forward, Untouched, &forwarders),
+        (Workload::PingPong { in_flight: 1 }, Untouched, &movers),
+        (Workload::PingPong { in_flight: 64 }, Untouched, &movers),
+        (Workload::Pass, Untouched, &[RingwayQueue, RingwayFilter, NoProgram, Tc]),
+        (Workload::Listen, Touched, &[Ringway, PfRing, SystemPcap]),
     ];
     let mut races = Vec::new();
-    for (workload, contestants) in workloads {
-        for size in SIZES {
-            races.extend(contestants.iter().map(|&contestant| Race { workload, contestant, size }));
+    for (workload, payload, contestants) in workloads {
+        for &size in sizes {
+            let study = match workload {
+                Workload::Forward => Study::Forwarding,
+                _ => Study::Interfaces,
+            };
+            races.extend(contestants.iter().map(|&contestant| Race {
+                study,
+                workload,
+                contestant,
+                size,
+                batch: None,
+                payload,
+                burst: None,
+            }));
         }
     }
     races
@@ -115,6 +165,10 @@ pub fn races() -> Vec<Race> {
 /// How a contestant is run.
 enum Way {
     Part(&'static str),
+    /// `bench/c/xsk.c`.
+    Xsk,
+    /// `bench/c/pcap_bridge.c`.
+    PcapBridge(Through),
     Testpmd(Pmd),
     /// `examples/c/tpacket4.c`.
     Tpacket4,
@@ -128,8 +182,11 @@ fn way(contestant: Contestant) -> Way {
     match contestant {
         Contestant::TpacketV4 => Way::Tpacket4,
         Contestant::PfRing => Way::PfRing,
+        Contestant::RingwaySwitch => Way::Kernel,
+        Contestant::RingwayPcap => Way::PcapBridge(Through::Pcap),
+        Contestant::SystemPcap => Way::PcapBridge(Through::Nothing),
         contestant if contestant.is_ringway() => Way::Part("ringway"),
-        Contestant::AfXdp | Contestant::AfXdpTuned => Way::Part("af-xdp"),
+        Contestant::AfXdp | Contestant::AfXdpTuned => Way::Xsk,
         Contestant::TpacketV2 => Way::Part("tpacket2"),
         Contestant::TpacketV3 => Way::Part("tpacket3"),
         Contestant::DpdkAfXdp | Contestant::DpdkAfXdpTuned => Way::Testpmd(Pmd::AfXdp),
@@ -150,6 +207,8 @@ struct Cast {
     /// How many of the roles are the contestant's.
     own: usize,
     testpmds: Vec<Testpmd>,
+    /// What has the interfaces on a switch.
+    _joined: Option<Held>,
 }
 
 /// What was seen of a cast at one moment.
@@ -173,15 +232,25 @@ impl Race {
             Workload::Listen => (Road::VethPcap, Unit::Mpps, None),
         };
         Subject {
-            experiment,
-            contestant: self.contestant,
-            unit,
             size: Some(self.size),
-            batch: None,
-            payload: None,
-            receivers: None,
+            batch: self.batch,
+            payload: Some(self.payload),
             in_flight,
             settings: self.settings(),
+            ..Subject::new(self.study, experiment, self.contestant, unit)
+        }
+    }
+
+    /// Which process has which CPU. A veth pair's receiver is served by the sender's system calls.
+    pub fn cpus(&self, [zero, one]: [usize; 2]) -> String {
+        let shared = if zero == one { ", which both share" } else { "" };
+        match (way(self.contestant), self.workload) {
+            (Way::Kernel, _) => format!("sender {zero}, and the kernel's work for it"),
+            (Way::Tpacket4 | Way::PfRing, Workload::Tx) => "any".into(),
+            (Way::Tpacket4, _) => format!("sender {zero}, contestant any"),
+            (_, Workload::Tx) => format!("contestant {one}"),
+            (_, Workload::PingPong { .. }) => format!("contestant {zero} and {one}{shared}"),
+            _ => format!("sender {zero}, contestant {one}{shared}"),
         }
     }
 
@@ -190,6 +259,11 @@ impl Race {
             Contestant::Ringway if self.workload == Workload::Listen => {
                 format!("libpcap: {LISTEN}, filter `{}`", pcap::FILTER)
             }
+            Contestant::RingwayPcap | Contestant::SystemPcap
+                if self.workload == Workload::Forward =>
+            {
+                "bench/c/pcap_bridge.c: pcap_dispatch, pcap_inject, immediate mode".into()
+            }
             Contestant::PfRing | Contestant::SystemPcap => {
                 format!("near0, filter `{}`", pcap::FILTER)
             }
@@ -197,9 +271,11 @@ impl Race {
             Contestant::RingwayQueue => format!("netmap:{OTHER_QUEUE}, packets come by queue 0"),
             Contestant::RingwayFilter => format!("netmap:{FILTER}"),
             Contestant::AfXdp | Contestant::AfXdpTuned => {
-                "copy mode, native XDP, need-wakeup, one buffer a packet, rings of 2048, chunks of \
-                 2048, budget 256, batch 256"
-                    .into()
+                format!(
+                    "libxdp (bench/c/xsk.c): copy mode, native XDP, need-wakeup, rings of 2048, \
+                     chunks of 4096, batch {}",
+                    self.at_once()
+                )
             }
             Contestant::TpacketV4 => "PACKET_ZEROCOPY on queue 0, batch 64, rings of 4096".into(),
             Contestant::TpacketV2 => {
@@ -210,11 +286,11 @@ impl Race {
                     .into()
             }
             Contestant::DpdkAfXdp | Contestant::DpdkAfXdpTuned => {
-                Pmd::AfXdp.settings(self.in_flight())
+                Pmd::AfXdp.settings(self.in_flight().or(self.burst))
             }
-            Contestant::DpdkAfPacket => Pmd::AfPacket.settings(self.in_flight()),
+            Contestant::DpdkAfPacket => Pmd::AfPacket.settings(self.in_flight().or(self.burst)),
             Contestant::Tc => stage::TC_FILTER.into(),
-            Contestant::NoProgram | Contestant::Dpdk | Contestant::LinuxBridge => return None,
+            _ => return None,
         };
         Some(match is_tuned(self.contestant) {
             true => format!("{settings}; {}", stage::TUNING),
@@ -222,8 +298,22 @@ impl Race {
         })
     }
 
-    /// Runs it once.
-    pub fn once(&self, bench: &Bench) -> io::Result<Figure> {
+    /// All bursts that are tried before this machine's best is measured; none where the experiment says how many packets
+    /// go at once, or the contestant has no such setting.
+    pub fn candidates(&self) -> Vec<Race> {
+        use Contestant::*;
+        let bursts = match self.contestant {
+            AfXdp | AfXdpTuned => [64, 256, 1024],
+            DpdkAfXdp | DpdkAfXdpTuned | DpdkAfPacket => [32, 64, 256],
+            _ => return Vec::new(),
+        };
+        let is_said = self.batch.is_some() || self.in_flight().is_some();
+        let with = |burst| Race { burst: Some(burst), ..*self };
+        if is_said { Vec::new() } else { bursts.map(with).into() }
+    }
+
+    /// Runs it once. Half the time tells as much as between processes, and there are many of these.
+    pub fn once(&self, bench: &Bench, [warm_up, counting]: [Duration; 2]) -> io::Result<Figure> {
         let (pairs, queues) = match self.workload {
             Workload::Forward => (2, 1),
             Workload::Pass => (1, 2),
@@ -240,12 +330,11 @@ impl Race {
             stage.filter()?;
         }
 
-        // There are many of these, and half the time tells as much.
-        let (warm_up, counting) = (bench.warm_up / 2, bench.counting / 2);
+        let (warm_up, counting) = (warm_up / 2, counting / 2);
         let times = [warm_up, counting];
         let sender = || {
             let far = Seat::on(bench.cpu(0)).inside(&stage.far);
-            self.part(bench, far, "af-xdp", "send", &["far0"])
+            self.part(bench, far, "generator", "send", &["far0"])
         };
         let of_program = match (way(self.contestant), self.workload) {
             (Way::Tpacket4, Workload::Tx) => Some(tpacket4::txpush(bench, &stage, times)?),
@@ -280,8 +369,15 @@ impl Race {
         let own_usage: Usage = own.iter().map(|count| count.usage).sum();
         let usage = own_usage + (after.testpmds - before.testpmds);
         let seconds = own.first().map_or(seconds, Count::seconds);
-        let spent = Spent { usage, packets: rate * seconds };
-        Ok(Figure { value: rate / self.subject().unit.packets(), spent: Some(spent) })
+        // The kernel's own work is in no process's account.
+        let has_processes = cast.own > 0 || !cast.testpmds.is_empty();
+        let spent = has_processes.then_some(Spent { usage, packets: rate * seconds });
+        let cycles = own
+            .first()
+            .filter(|_| rate > 0.0)
+            .map(|count| count.cycles as f64 / count.seconds() / rate);
+        let value = rate / self.subject().unit.packets();
+        Ok(Figure { value, spent, cycles, ..Figure::default() })
     }
 
     /// Whether the packets come from the sender that is the same for all.
@@ -317,7 +413,12 @@ impl Race {
     fn cast(&self, bench: &Bench, stage: &Stage) -> io::Result<Cast> {
         let near = Seat::on(bench.cpu(1)).inside(&stage.near);
         let far = Seat::on(bench.cpu(0)).inside(&stage.far);
-        let mut cast = Cast { roles: Vec::new(), own: 0, testpmds: Vec::new() };
+        let mut cast = Cast {
+            roles: Vec::new(),
+            own: 0,
+            testpmds: Vec::new(),
+            _joined: self.join(bench, stage)?,
+        };
         match way(self.contestant) {
             _ if self.workload == Workload::Listen => {
                 let (library, device) = match self.contestant {
@@ -330,7 +431,7 @@ impl Race {
                 let daemon = bench.scratch.folder("ringwayd-near")?;
                 cast.roles.push(Role::start(near, &daemon, &arguments)?);
             }
-            Way::Part(by) => {
+            way @ (Way::Part(_) | Way::Xsk) => {
                 let parts: &[(Seat, &str, &[&str])] = match self.workload {
                     Workload::Tx => &[(near, "send", &["near0"])],
                     Workload::Rx => &[(near, "receive", &["near0"])],
@@ -344,12 +445,15 @@ impl Race {
                     Workload::Pass | Workload::Listen => &[(near, "receive", &[OTHER_QUEUE])],
                 };
                 for &(seat, task, interfaces) in parts {
-                    cast.roles.push(self.part(bench, seat, by, task, interfaces)?);
+                    cast.roles.push(match way {
+                        Way::Part(by) => self.part(bench, seat, by, task, interfaces)?,
+                        _ => self.xsk(bench, seat, task, interfaces)?,
+                    });
                 }
             }
             Way::Testpmd(pmd) => {
                 let folder = bench.scratch.folder("dpdk")?;
-                let burst = self.in_flight();
+                let burst = self.in_flight().or(self.burst);
                 let peer = Peer { pmd, folder: &folder, size: self.size, burst };
                 cast.testpmds = match self.workload {
                     Workload::Tx => vec![peer.start("near", near, &["near0"], Mode::Send)?],
@@ -364,11 +468,14 @@ impl Race {
                     Workload::Pass | Workload::Listen => Vec::new(),
                 };
             }
+            Way::PcapBridge(through) => {
+                cast.roles.push(self.pcap_bridge(bench, near, through)?);
+            }
             Way::Tpacket4 | Way::PfRing | Way::Kernel => {}
         }
         cast.own = cast.roles.len();
         if self.is_flooded() {
-            cast.roles.push(self.part(bench, far, "af-xdp", "send", &["far0"])?);
+            cast.roles.push(self.part(bench, far, "generator", "send", &["far0"])?);
         }
         Ok(cast)
     }
@@ -378,6 +485,11 @@ impl Race {
             Workload::PingPong { in_flight } => Some(in_flight),
             _ => None,
         }
+    }
+
+    /// Packets that a program handles at once.
+    fn at_once(&self) -> usize {
+        self.batch.or(self.burst).unwrap_or(part::BATCH)
     }
 
     fn part(
@@ -393,8 +505,57 @@ impl Race {
         let daemon: PathBuf = bench.scratch.folder(&format!("ringwayd-{side}"))?;
         let size = format!("--size={}", self.size);
         let in_flight = format!("--in-flight={}", self.in_flight().unwrap_or(1));
-        let arguments = [&["nic", by, task, &size, &in_flight], interfaces].concat();
+        let batch = format!("--batch={}", self.batch.unwrap_or(part::BATCH));
+        let untouched: &[&str] = match self.payload {
+            Payload::Touched => &[],
+            Payload::Untouched => &["--untouched"],
+        };
+        let arguments = ["nic", by, task, &size, &in_flight, &batch];
+        let arguments = [&arguments, untouched, interfaces].concat();
         Role::start(seat, &daemon, &arguments)
+    }
+
+    /// The program of libxdp.
+    fn xsk(&self, bench: &Bench, seat: Seat, task: &str, interfaces: &[&str]) -> io::Result<Role> {
+        let folder = bench.scratch.folder("xsk")?;
+        let program = c_program::own(&folder, "xsk", Through::Nothing, &["-lxdp", "-lbpf"])?;
+        let size = self.size.to_string();
+        let in_flight = self.in_flight().unwrap_or(1).to_string();
+        let batch = self.at_once().to_string();
+        let payload = if self.payload == Payload::Touched { "touched" } else { "untouched" };
+        let arguments = [&[task, &size, &batch, &in_flight, payload], interfaces].concat();
+        c_program::role(seat, &folder, &program, Through::Nothing, &arguments)
+    }
+
+    fn pcap_bridge(&self, bench: &Bench, seat: Seat, through: Through) -> io::Result<Role> {
+        let folder = bench.scratch.folder("pcap")?;
+        let program = c_program::own(&folder, "pcap_bridge", Through::Nothing, &["-lpcap"])?;
+        let devices: [&str; 2] = match through {
+            Through::Pcap => ["netmap:near0", "netmap:near1"],
+            _ => ["near0", "near1"],
+        };
+        let daemon = bench.scratch.folder("ringwayd-near")?;
+        c_program::role(seat, &daemon, &program, through, &devices)
+    }
+
+    /// Joins the near interfaces where a switch is the contestant, which learns what is behind the second.
+    fn join(&self, bench: &Bench, stage: &Stage) -> io::Result<Option<Held>> {
+        let joined = match self.contestant {
+            Contestant::RingwaySwitch => {
+                let daemon = bench.scratch.folder("ringwayd-near")?;
+                Some(containers::join(&stage.near, &daemon, &["join", "near0", "near1"])?)
+            }
+            Contestant::LinuxBridge => {
+                stage.near.run(
+                    "ip link add br0 type bridge\nip link set br0 up\n\
+                     ip link set near0 master br0\nip link set near1 master br0\n",
+                )?;
+                None
+            }
+            _ => return Ok(None),
+        };
+        stage.speak()?;
+        Ok(joined)
     }
 }
 
@@ -404,7 +565,7 @@ mod tests {
 
     #[test]
     fn every_race_has_a_line_of_its_own_beside_its_rivals() {
-        let subjects: Vec<Subject> = races().iter().map(Race::subject).collect();
+        let subjects: Vec<Subject> = races(Extent::Whole).iter().map(Race::subject).collect();
         let mut lines: Vec<String> = subjects.iter().map(Subject::to_string).collect();
         let courses = subjects.chunk_by(|a, b| a.course() == b.course());
         let mut groups: Vec<String> = courses.map(|group| group[0].course()).collect();
@@ -418,7 +579,7 @@ mod tests {
 
     #[test]
     fn settings_name_the_tuning() {
-        for race in races() {
+        for race in races(Extent::Whole) {
             let settings = race.subject().settings.unwrap_or_default();
             assert_eq!(settings.contains(stage::TUNING), is_tuned(race.contestant), "{race:?}");
         }

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use ringway::Port;
 
 use crate::c_program::number_behind;
+use crate::experiment::Bench;
 use crate::nic::stage::Stage;
-use crate::plan::Bench;
 use crate::roles::{self, Seat};
 use crate::sys;
 
@@ -47,6 +47,30 @@ pub fn play(again: bool) -> io::Result<()> {
     let port = open("netmap:near0")?;
     println!("{WORD} {:.3}", begin.elapsed().as_secs_f64() * 1e3);
     drop(port);
+    Ok(())
+}
+
+/// Milliseconds that it takes to open a port of a switch and to close it: of so many, all of which are open at a time.
+pub fn many(bench: &Bench, count: usize) -> io::Result<f64> {
+    let count = format!("--count={count}");
+    let arguments = ["open-many", &count];
+    let mut child = roles::command(Seat::default(), &arguments)?;
+    let mut child = child.env("RINGWAY_DIR", bench.scratch.folder("opening")?).spawn()?;
+    let mut output = String::new();
+    child.stdout.take().expect("stdout is piped").read_to_string(&mut output)?;
+    child.wait()?;
+    number_behind(WORD, &output)
+}
+
+/// The process that opens them.
+pub fn play_many(count: usize) -> io::Result<()> {
+    // It keeps the daemon.
+    let _daemon = Port::open("bench{3").map_err(io::Error::other)?;
+    let begin = Instant::now();
+    let open = |number| Port::open(&format!("valebench:many{number}"));
+    let ports = (0..count).map(open).collect::<Result<Vec<_>, _>>().map_err(io::Error::other)?;
+    drop(ports);
+    println!("{WORD} {:.4}", begin.elapsed().as_secs_f64() * 1e3 / count as f64);
     Ok(())
 }
 

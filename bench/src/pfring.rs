@@ -5,8 +5,8 @@ use std::io;
 use std::time::Duration;
 
 use crate::c_program;
+use crate::experiment::Bench;
 use crate::pcap;
-use crate::plan::Bench;
 use crate::record::Road;
 use crate::roles::{self, Role, Seat};
 use crate::traffic;

@@ -1,86 +1,82 @@
-//! What is measured, and how one run of it goes.
+//! What is measured: the experiments, in the order of the table.
 
-use std::io;
-use std::path::PathBuf;
-use std::time::Duration;
-
-use crate::c_program;
-use crate::containers;
+use crate::c_program::Through;
 use crate::dpdk::{self, Link};
-use crate::figure::Figure;
+use crate::experiment::{Experiment, Way};
 use crate::nic::{self, Race};
-use crate::opening;
-use crate::pcap::{self, Library};
-use crate::pfring;
+use crate::pcap;
 use crate::record::{Contestant, Payload, Road, Subject, Unit};
-use crate::roles::{self, Count, Role, Seat};
-use crate::scratch::Scratch;
+use crate::study::Study;
 use crate::target::Target;
-use crate::tpacket4;
-use crate::traffic;
-use crate::usdpaa;
 
 /// Packets in a sync where the experiment is not about the batch.
-const BATCH: usize = 256;
+pub const BATCH: usize = 256;
 
-/// How to run an experiment once.
-enum Way {
-    Pipe,
-    Vale,
-    Pcap,
-    Tpacket4,
-    Pfring,
-    Usdpaa,
-    Null,
-    /// The first port of a user, or one more.
-    Opening {
-        first: bool,
-    },
-    GracePeriods,
-    Containers,
-    Dpdk(Link),
-    Nic(Race),
+/// How much of a curve is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Every point.
+    Whole,
+    /// A few points, to see that it works.
+    Quick,
 }
 
-/// One line of the table.
-pub struct Experiment {
-    pub subject: Subject,
-    pub target: Option<Target>,
-    way: Way,
+/// The points of the curves.
+struct Points {
+    /// Those of netmap's figure 7.
+    batches: &'static [usize],
+    /// Sizes beside multiples of a cache line among them; then packets in several slots.
+    sizes: &'static [usize],
+    /// Percent of one processor.
+    shares: &'static [u32],
+    /// Ports that are open on a switch.
+    ports: &'static [usize],
+    receivers: &'static [usize],
 }
 
-/// What every run of every experiment shares.
-pub struct Bench {
-    pub scratch: Scratch,
-    /// Folder of the private daemon that serves the experiments, and nobody else.
-    pub daemon: PathBuf,
-    /// CPUs to put processes on; one is used twice when there are too few.
-    pub cpus: Vec<usize>,
-    pub warm_up: Duration,
-    pub counting: Duration,
-}
-
-impl Bench {
-    /// The CPU for the experiment's n-th process.
-    pub fn cpu(&self, process: usize) -> usize {
-        self.cpus[process % self.cpus.len()]
+impl Extent {
+    fn points(self) -> Points {
+        match self {
+            Extent::Whole => Points {
+                batches: &[1, 2, 4, 8, 16, 32, 64, 128, 256],
+                sizes: &[
+                    60, 64, 65, 128, 129, 192, 256, 257, 512, 513, 1024, 1025, 1514, 4096, 16384,
+                    65536,
+                ],
+                shares: &[10, 25, 50, 100, 150, 200],
+                ports: &[2, 16, 64, 250],
+                receivers: &[1, 2, 4, 8, 16],
+            },
+            Extent::Quick => Points {
+                batches: &[1, 256],
+                sizes: &[60, 1514, 65536],
+                shares: &[25, 200],
+                ports: &[2, 250],
+                receivers: &[1, 4],
+            },
+        }
     }
 }
 
 /// The whole plan, in the order of the table. Both memif, as it comes and tuned, are what others are compared
 /// with.
-pub fn experiments() -> Vec<Experiment> {
+pub fn experiments(extent: Extent) -> Vec<Experiment> {
+    let points = extent.points();
     let mut plan = Vec::new();
-    for payload in [Payload::Untouched, Payload::Touched] {
+    for payload in [Payload::Touched, Payload::Untouched] {
         for batch in [1, 8, 64, 256] {
             plan.push(pipe(payload, batch));
         }
     }
-    for receivers in [1, 3] {
-        for size in [60, 508, 1514] {
-            plan.push(vale(receivers, size));
+    plan.extend(c_programs(Road::Pipe));
+    for payload in [Payload::Touched, Payload::Untouched] {
+        for receivers in [1, 3] {
+            for size in [60, 508, 1514] {
+                plan.push(vale(payload, receivers, size));
+            }
         }
     }
+    plan.extend(c_programs(Road::Vale));
     plan.push(libpcap(Road::PcapPipe));
     plan.push(libpcap(Road::PcapVale));
     for road in
@@ -98,36 +94,49 @@ pub fn experiments() -> Vec<Experiment> {
         plan.push(pf_ring(road, mpps));
     }
     plan.push(usdpaa_reflector());
-    plan.push(null());
+    for (contestant, through) in
+        [(Contestant::CPreload, Through::Preload), (Contestant::CLinked, Through::Linked)]
+    {
+        plan.push(null(contestant, through));
+    }
+    for (contestant, through) in [
+        (Contestant::CPreload, Through::Preload),
+        (Contestant::CLinked, Through::Linked),
+        (Contestant::Plain, Through::Nothing),
+    ] {
+        let unit = Unit::Nanoseconds;
+        let subject = Subject::new(Study::Paths, Road::ForeignPoll, contestant, unit);
+        plan.push(Experiment { subject, target: None, way: Way::ForeignPoll(through) });
+    }
+    plan.push(peer(Road::Memif, Contestant::Dpdk, dpdk::MEMIF_DEFAULT, 64));
+    for size in [64, 508, 1514] {
+        plan.push(peer(Road::Memif, Contestant::DpdkTuned, dpdk::MEMIF_TUNED, size));
+    }
+    plan.push(peer(Road::VhostUser, Contestant::DpdkTuned, dpdk::VHOST_USER, 64));
+    plan.extend(batches(points.batches));
+    plan.extend(sizes(points.sizes));
+    plan.extend(shares(points.shares));
+    plan.extend(round_trips());
+    plan.extend(many_ports(points.ports, points.receivers));
     plan.push(opening(Road::OpenFirst, Way::Opening { first: true }, Some(20.0)));
     plan.push(opening(Road::OpenNext, Way::Opening { first: false }, Some(20.0)));
     plan.push(opening(Road::GracePeriods, Way::GracePeriods, None));
     plan.extend(between_containers());
-    plan.push(peer(Road::Memif, dpdk::MEMIF_DEFAULT));
-    plan.push(peer(Road::Memif, dpdk::MEMIF_TUNED));
-    plan.push(peer(Road::VhostUser, dpdk::VHOST_USER));
-    plan.extend(nic::races().into_iter().map(race));
+    plan.extend(nic::races(extent).into_iter().map(race));
     plan
 }
 
+/// Ringway, in batches of [`BATCH`].
 fn ringway(experiment: Road, unit: Unit) -> Subject {
-    Subject {
-        experiment,
-        contestant: Contestant::Ringway,
-        unit,
-        size: None,
-        batch: Some(BATCH),
-        payload: None,
-        receivers: None,
-        in_flight: None,
-        settings: None,
-    }
+    let batch = Some(BATCH);
+    Subject { batch, ..Subject::new(Study::Paths, experiment, Contestant::Ringway, unit) }
 }
 
 fn pipe(payload: Payload, batch: usize) -> Experiment {
     let target = match (payload, batch) {
         (Payload::Untouched, 256) => Some(Target::mpps(150.0)),
         (Payload::Untouched, 1) => Some(Target::mpps(25.0)),
+        (Payload::Touched, 1) => Some(Target::mpps(35.0)),
         (Payload::Touched, 256) => Some(Target::mpps(80.0).and_memif_times(3.0)),
         _ => None,
     };
@@ -140,42 +149,189 @@ fn pipe(payload: Payload, batch: usize) -> Experiment {
     Experiment { subject, target, way: Way::Pipe }
 }
 
-fn vale(receivers: usize, size: usize) -> Experiment {
+fn vale(payload: Payload, receivers: usize, size: usize) -> Experiment {
     let target = (receivers == 1 && size == 60).then(|| Target::mpps(35.0).and_memif_times(1.4));
-    let subject =
-        Subject { size: Some(size), receivers: Some(receivers), ..ringway(Road::Vale, Unit::Mpps) };
+    let subject = Subject {
+        size: Some(size),
+        receivers: Some(receivers),
+        payload: Some(payload),
+        ..ringway(Road::Vale, Unit::Mpps)
+    };
     Experiment { subject, target, way: Way::Vale }
 }
 
+/// The loops of netmap's pkt-gen in C beside the client in Rust.
+fn c_programs(road: Road) -> impl Iterator<Item = Experiment> {
+    let ways = [(Contestant::CPreload, Through::Preload), (Contestant::CLinked, Through::Linked)];
+    ways.into_iter().flat_map(move |(contestant, through)| {
+        [1, BATCH].map(|batch| {
+            let subject = Subject {
+                contestant,
+                size: Some(if road == Road::Pipe { 64 } else { 60 }),
+                batch: Some(batch),
+                payload: Some(Payload::Touched),
+                receivers: (road == Road::Vale).then_some(1),
+                settings: Some("bench/c/netmap.c: poll, slots, ioctl(NIOCTXSYNC)".into()),
+                ..ringway(road, Unit::Mpps)
+            };
+            let way = match road {
+                Road::Pipe => Way::CPipe(through),
+                _ => Way::CVale(through),
+            };
+            Experiment { subject, target: None, way }
+        })
+    })
+}
+
 fn libpcap(road: Road) -> Experiment {
-    let settings = Some(format!("filter `{}`, a callback that counts", pcap::FILTER));
-    let subject = Subject { size: Some(64), settings, ..ringway(road, Unit::Mpps) };
+    let settings = Some(format!("filter `{}`, a callback that reads all", pcap::FILTER));
+    let payload = Some(Payload::Touched);
+    let subject = Subject { size: Some(64), payload, settings, ..ringway(road, Unit::Mpps) };
     Experiment { subject, target: Some(Target::mpps(14.0)), way: Way::Pcap }
 }
 
 fn tpacket4(road: Road) -> Experiment {
-    let subject = Subject { size: Some(60), ..ringway(road, Unit::Mpps) };
+    let payload = Some(Payload::Untouched);
+    let subject = Subject { size: Some(60), payload, ..ringway(road, Unit::Mpps) };
     Experiment { subject, target: Some(Target::mpps(12.0)), way: Way::Tpacket4 }
 }
 
 fn pf_ring(road: Road, mpps: Option<f64>) -> Experiment {
-    let subject = Subject { size: Some(60), ..ringway(road, Unit::Mpps) };
+    let payload = Some(Payload::Touched);
+    let subject = Subject { size: Some(60), payload, ..ringway(road, Unit::Mpps) };
     Experiment { subject, target: mpps.map(Target::mpps), way: Way::Pfring }
 }
 
 fn usdpaa_reflector() -> Experiment {
-    let subject = Subject { size: Some(60), ..ringway(Road::UsdpaaVale, Unit::Mpps) };
+    let settings = Some("the sender writes all, the reflector the addresses".into());
+    let subject = Subject { size: Some(60), settings, ..ringway(Road::UsdpaaVale, Unit::Mpps) };
     Experiment { subject, target: Some(Target::mpps(5.0)), way: Way::Usdpaa }
 }
 
-fn null() -> Experiment {
-    let subject = ringway(Road::Null, Unit::CyclesPerPacket);
-    Experiment { subject, target: Some(Target::cycles(20.0)), way: Way::Null }
+fn null(contestant: Contestant, through: Through) -> Experiment {
+    let payload = Some(Payload::Untouched);
+    let subject = Subject { contestant, payload, ..ringway(Road::Null, Unit::CyclesPerPacket) };
+    Experiment { subject, target: Some(Target::cycles(20.0)), way: Way::Null(through) }
+}
+
+/// Those of [`Study::Batch`]: what the table of paths has as well is told apart by its size.
+fn batches(points: &[usize]) -> impl Iterator<Item = Experiment> {
+    points.iter().flat_map(|&batch| {
+        let of = |road, unit| Subject {
+            study: Study::Batch,
+            batch: Some(batch),
+            size: Some(60),
+            payload: Some(Payload::Touched),
+            ..ringway(road, unit)
+        };
+        let null = Subject {
+            contestant: Contestant::CLinked,
+            payload: Some(Payload::Untouched),
+            ..of(Road::Null, Unit::CyclesPerPacket)
+        };
+        let vale = Subject { ports: Some(2), ..of(Road::Vale, Unit::Mpps) };
+        let races = [Contestant::Ringway, Contestant::AfXdp];
+        let races = races.map(|contestant| race(Race::in_batches(contestant, batch)));
+        let mut all = vec![
+            Experiment { subject: null, target: None, way: Way::Null(Through::Linked) },
+            Experiment { subject: of(Road::Pipe, Unit::Mpps), target: None, way: Way::Pipe },
+            Experiment { subject: vale, target: None, way: Way::Vale },
+        ];
+        all.extend(races);
+        all
+    })
+}
+
+fn sizes(points: &[usize]) -> impl Iterator<Item = Experiment> {
+    points.iter().flat_map(|&size| {
+        let of = |road| Subject {
+            study: Study::FrameSize,
+            size: Some(size),
+            payload: Some(Payload::Touched),
+            ..ringway(road, Unit::Mpps)
+        };
+        let mut all = vec![
+            Experiment { subject: of(Road::Pipe), target: None, way: Way::Pipe },
+            Experiment { subject: of(Road::Vale), target: None, way: Way::Vale },
+        ];
+        // What an MTU of 1500 lets through.
+        if size <= 1514 {
+            let races = [Contestant::Ringway, Contestant::AfXdp];
+            all.extend(races.map(|contestant| race(Race::of_size(contestant, size))));
+        }
+        all
+    })
+}
+
+fn shares(points: &[u32]) -> impl Iterator<Item = Experiment> {
+    points.iter().flat_map(|&share| {
+        [(Road::Pipe, Way::Pipe), (Road::Vale, Way::Vale)].map(|(road, way)| {
+            let subject = Subject {
+                study: Study::Share,
+                size: Some(60),
+                payload: Some(Payload::Touched),
+                share: Some(share),
+                ..ringway(road, Unit::Mpps)
+            };
+            Experiment { subject, target: None, way }
+        })
+    })
+}
+
+fn round_trips() -> impl Iterator<Item = Experiment> {
+    let roads = [Road::PipeLatency, Road::ValeLatency, Road::LoopbackLatency];
+    roads.into_iter().flat_map(|road| {
+        [true, false].map(|spins| {
+            let contestant = match road {
+                Road::LoopbackLatency => Contestant::Udp,
+                _ => Contestant::Ringway,
+            };
+            let subject = Subject {
+                spins: Some(spins),
+                size: Some(60),
+                ..Subject::new(Study::Latency, road, contestant, Unit::Microseconds)
+            };
+            Experiment { subject, target: None, way: Way::Latency }
+        })
+    })
+}
+
+fn many_ports(ports: &[usize], receivers: &[usize]) -> impl Iterator<Item = Experiment> {
+    let on_ports = ports.iter().flat_map(|&ports| {
+        let of = |study, road, unit| Subject {
+            ports: Some(ports),
+            ..Subject::new(study, road, Contestant::Ringway, unit)
+        };
+        let rate = Subject {
+            size: Some(60),
+            batch: Some(BATCH),
+            payload: Some(Payload::Touched),
+            ..of(Study::Scaling, Road::Vale, Unit::Mpps)
+        };
+        let open = of(Study::Scaling, Road::OpenMany, Unit::Milliseconds);
+        let idle = of(Study::Idle, Road::Idle, Unit::Percent);
+        [
+            Experiment { subject: rate, target: None, way: Way::Vale },
+            Experiment { subject: open, target: None, way: Way::OpenMany },
+            Experiment { subject: idle, target: None, way: Way::Idle },
+        ]
+    });
+    let to_receivers = receivers.iter().map(|&receivers| {
+        let subject = Subject {
+            study: Study::Scaling,
+            size: Some(60),
+            receivers: Some(receivers),
+            payload: Some(Payload::Touched),
+            ..ringway(Road::Vale, Unit::Mpps)
+        };
+        Experiment { subject, target: None, way: Way::Vale }
+    });
+    on_ports.chain(to_receivers)
 }
 
 /// How long it takes until a port of an interface with one queue can be used, and what of that the kernel waits for.
 fn opening(road: Road, way: Way, at_most: Option<f64>) -> Experiment {
-    let subject = Subject { batch: None, ..ringway(road, Unit::Milliseconds) };
+    let subject = Subject::new(Study::Opening, road, Contestant::Ringway, Unit::Milliseconds);
     Experiment { subject, target: at_most.map(Target::milliseconds), way }
 }
 
@@ -194,139 +350,42 @@ fn between_containers() -> impl Iterator<Item = Experiment> {
     ];
     roads.into_iter().flat_map(|(road, unit, size)| {
         [Contestant::Ringway, Contestant::LinuxBridge].map(|contestant| {
-            let subject = Subject { contestant, size, batch: None, ..ringway(road, unit) };
+            let subject =
+                Subject { size, ..Subject::new(Study::Containers, road, contestant, unit) };
             Experiment { subject, target: None, way: Way::Containers }
         })
     })
 }
 
-fn peer(experiment: Road, link: Link) -> Experiment {
-    let subject = Subject {
-        contestant: Contestant::Dpdk,
-        size: Some(64),
-        batch: Some(link.burst),
-        settings: Some(link.settings()),
-        ..ringway(experiment, Unit::Mpps)
+fn peer(road: Road, contestant: Contestant, link: Link, size: usize) -> Experiment {
+    let mut experiment = Experiment {
+        subject: Subject {
+            size: Some(size),
+            payload: Some(Payload::Untouched),
+            ..Subject::new(Study::Paths, road, contestant, Unit::Mpps)
+        },
+        target: None,
+        way: Way::Dpdk(link),
     };
-    Experiment { subject, target: None, way: Way::Dpdk(link) }
+    experiment.set(link);
+    experiment
 }
 
 fn race(race: Race) -> Experiment {
     Experiment { subject: race.subject(), target: None, way: Way::Nic(race) }
 }
 
-impl Experiment {
-    /// Whether it takes root.
-    pub fn needs_root(&self) -> bool {
-        self.is_race() || matches!(self.way, Way::Opening { .. } | Way::Containers)
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    /// Whether it is one contestant's turn on a network interface.
-    pub fn is_race(&self) -> bool {
-        matches!(self.way, Way::Nic(_))
-    }
-
-    /// Runs the experiment once; returns the figure in its unit.
-    pub fn once(&self, bench: &Bench) -> io::Result<Figure> {
-        let figure = match &self.way {
-            Way::Nic(race) => return race.once(bench),
-            Way::Pipe => self.pipe_once(bench),
-            Way::Vale => self.vale_once(bench),
-            Way::Pcap => self.pcap_once(bench),
-            Way::Tpacket4 => tpacket4::once(bench, self.subject.experiment, &self.traffic()),
-            Way::Pfring => pfring::once(bench, self.subject.experiment, &self.traffic()),
-            Way::Usdpaa => usdpaa::once(bench, &self.traffic()),
-            Way::Null => self.null_once(bench),
-            Way::Opening { first } => opening::once(bench, *first),
-            Way::GracePeriods => opening::grace_periods(),
-            Way::Containers => {
-                containers::once(bench, self.subject.experiment, self.subject.contestant)
-            }
-            Way::Dpdk(link) => link.measure(
-                &bench.scratch.folder("dpdk")?,
-                [bench.cpu(0), bench.cpu(1)],
-                self.subject.size.unwrap_or(64),
-                bench.warm_up,
-                bench.counting,
-            ),
-        };
-        figure.map(Figure::from)
-    }
-
-    /// What sender and receivers need to know alike.
-    fn traffic(&self) -> [String; 2] {
-        let number = |n: Option<usize>| n.unwrap_or_default().to_string();
-        [
-            format!("--size={}", number(self.subject.size)),
-            format!("--batch={}", number(self.subject.batch)),
-        ]
-    }
-
-    fn pipe_once(&self, bench: &Bench) -> io::Result<f64> {
-        let [size, batch] = self.traffic();
-        let mut common = vec![size.as_str(), &batch];
-        if self.subject.payload == Some(Payload::Touched) {
-            common.push("--touch");
-        }
-        let start = |process, name| {
-            let arguments = [&[name], &common[..]].concat();
-            Role::start(Seat::on(bench.cpu(process)), &bench.daemon, &arguments)
-        };
-        let processes = vec![start(1, "pipe-rx")?, start(0, "pipe-tx")?];
-        let counts = roles::run(processes, bench.warm_up, bench.counting)?;
-        Ok(counts[0].mpps())
-    }
-
-    /// The rate of each receiver, on average: with several, every packet goes to all of them.
-    ///
-    /// All programs share one CPU, so that the switch, which does most of the work, can have the
-    /// other: with two CPUs and a program on each, it would have to wait for one of them.
-    fn vale_once(&self, bench: &Bench) -> io::Result<f64> {
-        let [size, batch] = self.traffic();
-        let receivers = self.subject.receivers.unwrap_or(1);
-        let start = |arguments: &[&str]| {
-            let arguments = [arguments, &[&size, &batch]].concat();
-            Role::start(Seat::on(bench.cpu(0)), &bench.daemon, &arguments)
-        };
-        let mut processes = Vec::new();
-        for receiver in 0..receivers {
-            processes.push(start(&["vale-rx", &format!("--index={receiver}")])?);
-        }
-        processes.push(start(&["vale-tx", &format!("--receivers={receivers}")])?);
-        let counts = roles::run(processes, bench.warm_up, bench.counting)?;
-        Ok(counts[..receivers].iter().map(Count::mpps).sum::<f64>() / receivers as f64)
-    }
-
-    /// A program of libpcap counts what a pipe or a switch brings it. As with a switch's other programs, sender and
-    /// receiver share a CPU there.
-    fn pcap_once(&self, bench: &Bench) -> io::Result<f64> {
-        let [size, batch] = self.traffic();
-        let (device, sender, seats) = match self.subject.experiment {
-            Road::PcapPipe => (traffic::pipe_end(), ["pipe-tx", "--udp=1"], [1, 0]),
-            _ => (traffic::receiver_port(0), ["vale-tx", "--receivers=1"], [0, 0]),
-        };
-        let mut counter = Library::Ringway.arguments(&device);
-        let mut sender = sender.to_vec();
-        if self.subject.experiment == Road::PcapVale {
-            counter.push("--introduce".into());
-            sender.push("--udp=1");
-        }
-        let counter: Vec<&str> = counter.iter().map(String::as_str).collect();
-        sender.extend([size.as_str(), &batch]);
-        let start = |process, arguments: &[&str]| {
-            Role::start(Seat::on(bench.cpu(process)), &bench.daemon, arguments)
-        };
-        let processes = vec![start(seats[0], &counter)?, start(seats[1], &sender)?];
-        let counts = roles::run(processes, bench.warm_up, bench.counting)?;
-        Ok(counts[0].mpps())
-    }
-
-    /// A C program measures itself: the transmit loop to a null port, which is one of the C tests.
-    fn null_once(&self, bench: &Bench) -> io::Result<f64> {
-        let program = c_program::build(&bench.scratch.folder("null")?, "tests/c/null_cycles.c")?;
-        let batch = self.subject.batch.unwrap_or(BATCH).to_string();
-        let seat = Seat::on(bench.cpu(0));
-        let output = c_program::run(seat, &bench.daemon, &program, &[&batch])?;
-        c_program::number_behind("cycles_per_packet", &output)
+    #[test]
+    fn every_experiment_has_a_name_of_its_own() {
+        let mut names: Vec<_> =
+            experiments(Extent::Whole).iter().map(|one| one.subject.to_string()).collect();
+        let all = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), all);
     }
 }

@@ -1,17 +1,30 @@
 //! What a run of the benchmark leaves behind: one record per experiment, beside the machine.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::{fmt, fs, io};
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
+use crate::figure::Percentiles;
 use crate::machine::Machine;
+use crate::study::{self, Description, Study};
 
 /// Whose code moved the packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Contestant {
     Ringway,
+    /// A program of netmap's API in C, which knows nothing of Ringway, under the preload library.
+    #[serde(rename = "c-preload")]
+    CPreload,
+    /// The same program, linked with the library.
+    #[serde(rename = "c-linked")]
+    CLinked,
+    /// A program of libpcap on Ringway's library.
+    RingwayPcap,
+    /// A switch of Ringway's that the interfaces are attached to.
+    RingwaySwitch,
     /// Ringway on one queue, while packets come by another one.
     RingwayQueue,
     /// Ringway with a filter that does not match.
@@ -20,7 +33,9 @@ pub enum Contestant {
     #[serde(rename = "tpacket-v4")]
     TpacketV4,
     Dpdk,
-    /// A plain program on AF_XDP sockets.
+    /// With the best of the settings that were tried on this machine.
+    DpdkTuned,
+    /// A program in C on libxdp.
     AfXdp,
     /// The same, on interfaces set up for it.
     AfXdpTuned,
@@ -39,6 +54,10 @@ pub enum Contestant {
     SystemPcap,
     /// The kernel's bridge.
     LinuxBridge,
+    /// A UDP socket on the loopback interface.
+    Udp,
+    /// No library in between.
+    Plain,
     /// The kernel, with nothing on the interface.
     NoProgram,
     /// The kernel, with a filter of `tc`.
@@ -48,7 +67,8 @@ pub enum Contestant {
 impl Contestant {
     pub fn is_ringway(self) -> bool {
         use Contestant::*;
-        matches!(self, Ringway | RingwayQueue | RingwayFilter | TpacketV4 | PfRing)
+        matches!(self, Ringway | CPreload | CLinked | RingwaySwitch | RingwayPcap)
+            || matches!(self, RingwayQueue | RingwayFilter | TpacketV4 | PfRing)
     }
 }
 
@@ -56,10 +76,15 @@ impl fmt::Display for Contestant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Contestant::Ringway => "Ringway",
+            Contestant::CPreload => "C program, preload",
+            Contestant::CLinked => "C program, linked",
+            Contestant::RingwayPcap => "Ringway's libpcap",
+            Contestant::RingwaySwitch => "Ringway's switch",
             Contestant::RingwayQueue => "Ringway, one queue",
             Contestant::RingwayFilter => "Ringway, filter",
             Contestant::TpacketV4 => "TPACKET_V4 on Ringway",
             Contestant::Dpdk => "DPDK",
+            Contestant::DpdkTuned => "DPDK, tuned",
             Contestant::AfXdp => "AF_XDP",
             Contestant::AfXdpTuned => "AF_XDP, tuned",
             Contestant::DpdkAfXdp => "DPDK af_xdp",
@@ -70,6 +95,8 @@ impl fmt::Display for Contestant {
             Contestant::PfRing => "PF_RING on Ringway",
             Contestant::SystemPcap => "system's libpcap",
             Contestant::LinuxBridge => "Linux bridge",
+            Contestant::Udp => "UDP socket",
+            Contestant::Plain => "no library",
             Contestant::NoProgram => "no program",
             Contestant::Tc => "tc",
         })
@@ -77,7 +104,7 @@ impl fmt::Display for Contestant {
 }
 
 /// The path the packets took.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Road {
     Pipe,
@@ -115,10 +142,75 @@ pub enum Road {
     OpenFirst,
     OpenNext,
     GracePeriods,
+    ForeignPoll,
+    PipeLatency,
+    ValeLatency,
+    LoopbackLatency,
+    Idle,
+    OpenMany,
+}
+
+impl Road {
+    pub fn name(self) -> &'static str {
+        match self {
+            Road::Pipe => "pipe",
+            Road::Vale => "vale",
+            Road::Null => "null",
+            Road::Memif => "memif",
+            Road::VhostUser => "vhost-user",
+            Road::VethTx => "veth tx",
+            Road::VethRx => "veth rx",
+            Road::VethForward => "veth forward",
+            Road::VethPingPong => "veth ping-pong",
+            Road::VethPass => "veth pass to kernel",
+            Road::PcapPipe => "libpcap pipe",
+            Road::PcapVale => "libpcap vale",
+            Road::Tpacket4PipeRx => "tpacket4 pipe rxdrop",
+            Road::Tpacket4PipeTx => "tpacket4 pipe txpush",
+            Road::Tpacket4ValeRx => "tpacket4 vale rxdrop",
+            Road::Tpacket4ValeTx => "tpacket4 vale txpush",
+            Road::PfringPipe => "pf_ring pipe short",
+            Road::PfringPipeParsed => "pf_ring pipe parsed",
+            Road::PfringPipeCluster => "pf_ring pipe cluster of 4",
+            Road::PfringVale => "pf_ring vale short",
+            Road::PfringValeParsed => "pf_ring vale parsed",
+            Road::UsdpaaVale => "usdpaa vale reflector",
+            Road::VethPcap => "veth libpcap",
+            Road::ContainersTcp => "containers TCP",
+            Road::ContainersTcpStreams => "containers TCP, 8 streams",
+            Road::ContainersUdp => "containers UDP",
+            Road::ContainersVxlan => "containers TCP through VXLAN",
+            Road::ContainersProgram => "containers TCP through a program",
+            Road::ContainersPing => "containers ping",
+            Road::HostTcpOut => "host to container TCP",
+            Road::HostTcpIn => "container to host TCP",
+            Road::HostPing => "host to container ping",
+            Road::OpenFirst => "open veth, first port",
+            Road::OpenNext => "open veth again",
+            Road::GracePeriods => "two RCU grace periods",
+            Road::ForeignPoll => "poll of another program's descriptor",
+            Road::PipeLatency => "pipe round trip",
+            Road::ValeLatency => "vale round trip",
+            Road::LoopbackLatency => "loopback round trip",
+            Road::Idle => "idle",
+            Road::OpenMany => "open and close a port of a switch",
+        }
+    }
+
+    /// Whether it has contestants that are not Ringway's.
+    fn has_peers(self) -> bool {
+        use Road::*;
+        let on_interfaces =
+            matches!(self, VethTx | VethRx | VethForward | VethPingPong | VethPass | VethPcap);
+        on_interfaces
+            || matches!(self, ContainersTcp | ContainersTcpStreams | ContainersUdp)
+            || matches!(self, ContainersVxlan | ContainersProgram | ContainersPing)
+            || matches!(self, HostTcpOut | HostTcpIn | HostPing)
+    }
 }
 
 /// What a figure counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Unit {
     /// Millions of packets received in a second; with several receivers, by each of them (mean).
     #[serde(rename = "Mpps")]
@@ -137,6 +229,12 @@ pub enum Unit {
     /// Thousands of millions of bits received in a second.
     #[serde(rename = "Gbit/s")]
     Gigabits,
+    /// Of one processor's time.
+    #[serde(rename = "%")]
+    Percent,
+    /// Of a call.
+    #[serde(rename = "ns")]
+    Nanoseconds,
 }
 
 impl Unit {
@@ -147,6 +245,7 @@ impl Unit {
             Unit::Kpps => 1e3,
             Unit::CyclesPerPacket | Unit::Milliseconds => f64::NAN,
             Unit::Microseconds | Unit::Gigabits => f64::NAN,
+            Unit::Percent | Unit::Nanoseconds => f64::NAN,
         }
     }
 }
@@ -160,12 +259,14 @@ impl fmt::Display for Unit {
             Unit::Milliseconds => "ms",
             Unit::Microseconds => "us",
             Unit::Gigabits => "Gbit/s",
+            Unit::Percent => "%",
+            Unit::Nanoseconds => "ns",
         })
     }
 }
 
 /// Whether the sender writes and the receiver reads every byte of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Payload {
     Touched,
@@ -173,8 +274,9 @@ pub enum Payload {
 }
 
 /// What an experiment is, in the words of the result file. Fields that do not apply are left out.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Subject {
+    pub study: Study,
     pub experiment: Road,
     pub contestant: Contestant,
     pub unit: Unit,
@@ -191,54 +293,45 @@ pub struct Subject {
     /// Packets that are under way at a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_flight: Option<usize>,
-    /// How a peer was tuned, in its own options.
+    /// Percent of one processor that all processes get together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<u32>,
+    /// Ports that are open on the switch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ports: Option<usize>,
+    /// Whether a process that waits polls, in place of sleeping.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spins: Option<bool>,
+    /// How a contestant was set, in its own options.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settings: Option<String>,
 }
 
 impl Subject {
+    pub fn new(study: Study, experiment: Road, contestant: Contestant, unit: Unit) -> Subject {
+        Subject {
+            study,
+            experiment,
+            contestant,
+            unit,
+            size: None,
+            batch: None,
+            payload: None,
+            receivers: None,
+            in_flight: None,
+            share: None,
+            ports: None,
+            spins: None,
+            settings: None,
+        }
+    }
+}
+
+impl Subject {
     /// What is done, whoever does it.
     pub fn course(&self) -> String {
-        let mut words = vec![
-            match self.experiment {
-                Road::Pipe => "pipe",
-                Road::Vale => "vale",
-                Road::Null => "null",
-                Road::Memif => "memif",
-                Road::VhostUser => "vhost-user",
-                Road::VethTx => "veth tx",
-                Road::VethRx => "veth rx",
-                Road::VethForward => "veth forward",
-                Road::VethPingPong => "veth ping-pong",
-                Road::VethPass => "veth pass to kernel",
-                Road::PcapPipe => "libpcap pipe",
-                Road::PcapVale => "libpcap vale",
-                Road::Tpacket4PipeRx => "tpacket4 pipe rxdrop",
-                Road::Tpacket4PipeTx => "tpacket4 pipe txpush",
-                Road::Tpacket4ValeRx => "tpacket4 vale rxdrop",
-                Road::Tpacket4ValeTx => "tpacket4 vale txpush",
-                Road::PfringPipe => "pf_ring pipe short",
-                Road::PfringPipeParsed => "pf_ring pipe parsed",
-                Road::PfringPipeCluster => "pf_ring pipe cluster of 4",
-                Road::PfringVale => "pf_ring vale short",
-                Road::PfringValeParsed => "pf_ring vale parsed",
-                Road::UsdpaaVale => "usdpaa vale reflector",
-                Road::VethPcap => "veth libpcap",
-                Road::ContainersTcp => "containers TCP",
-                Road::ContainersTcpStreams => "containers TCP, 8 streams",
-                Road::ContainersUdp => "containers UDP",
-                Road::ContainersVxlan => "containers TCP through VXLAN",
-                Road::ContainersProgram => "containers TCP through a program",
-                Road::ContainersPing => "containers ping",
-                Road::HostTcpOut => "host to container TCP",
-                Road::HostTcpIn => "container to host TCP",
-                Road::HostPing => "host to container ping",
-                Road::OpenFirst => "open veth, first port",
-                Road::OpenNext => "open veth again",
-                Road::GracePeriods => "two RCU grace periods",
-            }
-            .to_owned(),
-        ];
+        let mut words: Vec<String> = self.study.prefix().map(str::to_owned).into_iter().collect();
+        words.push(self.experiment.name().to_owned());
         words.extend(self.receivers.map(|receivers| format!("1:{receivers}")));
         words.extend(self.size.map(|size| format!("{size} B")));
         words.extend(self.payload.map(|payload| match payload {
@@ -247,6 +340,9 @@ impl Subject {
         }));
         words.extend(self.batch.map(|batch| format!("batch {batch}")));
         words.extend(self.in_flight.map(|packets| format!("{packets} in flight")));
+        words.extend(self.ports.map(|ports| format!("{ports} ports")));
+        words.extend(self.share.map(|percent| format!("{percent} % of a processor")));
+        words.extend(self.spins.map(|spins| if spins { "spinning" } else { "sleeping" }.into()));
         words.join(" ")
     }
 }
@@ -254,23 +350,18 @@ impl Subject {
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.course())?;
-        match self.experiment {
+        match (self.experiment, self.contestant) {
             // The name of the road says who made it.
-            Road::Pipe | Road::Vale | Road::Null | Road::Memif | Road::VhostUser => Ok(()),
-            Road::PcapPipe | Road::PcapVale => Ok(()),
-            Road::Tpacket4PipeRx | Road::Tpacket4PipeTx => Ok(()),
-            Road::Tpacket4ValeRx | Road::Tpacket4ValeTx => Ok(()),
-            Road::PfringPipe | Road::PfringPipeParsed | Road::PfringPipeCluster => Ok(()),
-            Road::PfringVale | Road::PfringValeParsed => Ok(()),
-            Road::UsdpaaVale => Ok(()),
-            Road::OpenFirst | Road::OpenNext | Road::GracePeriods => Ok(()),
+            (Road::Memif | Road::VhostUser, Contestant::Dpdk) => f.write_str(" as it comes"),
+            (Road::Memif | Road::VhostUser, _) => f.write_str(" tuned"),
+            (road, Contestant::Ringway | Contestant::PfRing) if !road.has_peers() => Ok(()),
             _ => write!(f, ": {}", self.contestant),
         }
     }
 }
 
 /// The figures of one experiment's runs, in its unit.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Summary {
     #[serde(serialize_with = "rounded")]
     pub min: f64,
@@ -304,16 +395,39 @@ fn rounded_if_any<S: Serializer>(figure: &Option<f64>, serializer: S) -> Result<
     }
 }
 
+/// Runs with the processors near to each other, and the others.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+pub struct Clusters {
+    pub near: Summary,
+    pub far: Summary,
+}
+
 /// One line of the result file.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Record {
+    /// By which documents and other programs refer to it. There is one of each.
+    pub name: String,
+    /// What contestants have in common that are compared.
+    pub course: String,
     #[serde(flatten)]
     pub subject: Subject,
+    /// Of all runs.
     #[serde(flatten)]
     pub summary: Summary,
+    /// Where the distance of the processors changed during the benchmark.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clusters: Option<Clusters>,
+    /// Which processes had which CPU, and which shared one.
+    pub cpus: String,
     /// Round trip of a cache line between the two first CPUs, the longest beside any of the runs.
     #[serde(serialize_with = "rounded")]
     pub core_to_core_ns: f64,
+    /// Ticks of the time-stamp counter that go by for each packet, the median.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rounded_if_any")]
+    pub cycles_per_packet: Option<f64>,
+    /// Of single round trips: medians over the runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub percentiles: Option<Percentiles>,
     /// CPU time of the contestant for each packet in nanoseconds, over all runs: its own and the kernel's for it.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rounded_if_any")]
     pub cpu_ns_per_packet: Option<f64>,
@@ -326,13 +440,34 @@ pub struct Record {
 }
 
 /// The whole result file.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct Report {
     pub machine: Machine,
+    /// How it was made: the arguments of the benchmark.
+    pub command: String,
+    /// Whether the whole was run to its end.
+    pub complete: bool,
+    /// What its groups of experiments are about.
+    #[serde(skip_deserializing)]
+    pub studies: BTreeMap<Study, Description>,
     pub records: Vec<Record>,
 }
 
 impl Report {
+    pub fn new(machine: Machine, command: String, complete: bool, records: Vec<Record>) -> Report {
+        let studies = study::ALL.map(|study| (study, study.description())).into();
+        Report { machine, command, complete, studies, records }
+    }
+
+    /// Reads what [`Report::write`] has written.
+    pub fn read(path: &Path) -> io::Result<Report> {
+        let of = |error: io::Error| {
+            io::Error::new(error.kind(), format!("cannot read {}: {error}", path.display()))
+        };
+        let text = fs::read_to_string(path).map_err(of)?;
+        serde_json::from_str(&text).map_err(|error| of(error.into()))
+    }
+
     /// Writes the report as JSON to `path`, whose folders are made when missing. A reader never
     /// sees half a file: it is written beside its place and moved there.
     pub fn write(&self, path: &Path) -> io::Result<()> {
@@ -361,15 +496,9 @@ mod tests {
     #[test]
     fn a_subject_names_who_competes_where_several_do() {
         let rx = Subject {
-            experiment: Road::VethPingPong,
-            contestant: Contestant::TpacketV3,
-            unit: Unit::Kpps,
             size: Some(64),
-            batch: None,
-            payload: None,
-            receivers: None,
             in_flight: Some(1),
-            settings: None,
+            ..Subject::new(Study::Interfaces, Road::VethPingPong, Contestant::TpacketV3, Unit::Kpps)
         };
         assert_eq!(rx.to_string(), "veth ping-pong 64 B 1 in flight: TPACKET_V3");
         let pipe = Subject {
@@ -381,24 +510,26 @@ mod tests {
             ..rx
         };
         assert_eq!(pipe.to_string(), "pipe 64 B touched batch 8");
+        let linked = Subject { contestant: Contestant::CLinked, ..pipe };
+        assert_eq!(linked.to_string(), "pipe 64 B touched batch 8: C program, linked");
     }
 
     #[test]
     fn a_record_leaves_out_what_does_not_apply() {
         let record = Record {
+            name: "vhost-user 64 B batch 32".into(),
+            course: "vhost-user 64 B batch 32".into(),
             subject: Subject {
-                experiment: Road::VhostUser,
-                contestant: Contestant::Dpdk,
-                unit: Unit::Mpps,
                 size: Some(64),
                 batch: Some(32),
-                payload: None,
-                receivers: None,
-                in_flight: None,
-                settings: None,
+                ..Subject::new(Study::Paths, Road::VhostUser, Contestant::Dpdk, Unit::Mpps)
             },
             summary: Summary { min: 1.0, median: 2.00049, max: 3.0, runs: 5 },
+            clusters: None,
+            cpus: "sender 0, receiver 1".into(),
             core_to_core_ns: 50.0,
+            cycles_per_packet: None,
+            percentiles: None,
             cpu_ns_per_packet: None,
             own_percent: None,
             own_ns_per_packet: None,
@@ -406,7 +537,8 @@ mod tests {
         assert_eq!(
             serde_json::to_value(record).unwrap(),
             serde_json::json!({
-                "experiment": "vhost-user", "contestant": "dpdk", "unit": "Mpps", "size": 64,
+                "name": "vhost-user 64 B batch 32", "course": "vhost-user 64 B batch 32", "cpus": "sender 0, receiver 1",
+                "study": "paths", "experiment": "vhost-user", "contestant": "dpdk", "unit": "Mpps", "size": 64,
                 "batch": 32, "min": 1.0, "median": 2.0, "max": 3.0, "runs": 5,
                 "core_to_core_ns": 50.0
             })

@@ -24,16 +24,24 @@ use std::{env, thread};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 
+use crate::cgroup::{self, Cgroup};
+use crate::figure::Percentiles;
 use crate::netns::{self, Netns};
+use crate::sys;
 use crate::usage::Usage;
 
 /// What one role saw between `count` and the closing of its pipe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Count {
     pub packets: u64,
     pub nanoseconds: u64,
+    /// Ticks of the time-stamp counter meanwhile; 0 where there is none.
+    pub cycles: u64,
     /// CPU time of the role.
     pub usage: Usage,
+    /// Of round trips, where they are timed.
+    #[serde(default)]
+    pub percentiles: Option<Percentiles>,
 }
 
 impl Count {
@@ -46,6 +54,11 @@ impl Count {
         self.packets as f64 / self.seconds()
     }
 
+    /// Ticks of the time-stamp counter for each packet.
+    pub fn cycles_per_packet(&self) -> Option<f64> {
+        (self.packets > 0 && self.cycles > 0).then(|| self.cycles as f64 / self.packets as f64)
+    }
+
     /// Millions of packets a second.
     pub fn mpps(&self) -> f64 {
         self.rate() / 1e6
@@ -55,6 +68,8 @@ impl Count {
 /// Where a role runs.
 #[derive(Clone, Copy, Default)]
 pub struct Seat<'a> {
+    /// The group of processes that it is in, and what it starts.
+    pub cgroup: Option<&'a Cgroup>,
     /// The CPU it stays on, or wherever the kernel likes.
     pub cpu: Option<usize>,
     /// The network namespace it lives in, or that of its parent.
@@ -63,7 +78,11 @@ pub struct Seat<'a> {
 
 impl<'a> Seat<'a> {
     pub fn on(cpu: usize) -> Seat<'a> {
-        Seat { cpu: Some(cpu), netns: None }
+        Seat { cpu: Some(cpu), ..Seat::default() }
+    }
+
+    pub fn of(self, cgroup: &'a Cgroup) -> Seat<'a> {
+        Seat { cgroup: Some(cgroup), ..self }
     }
 
     pub fn inside(self, netns: &'a Netns) -> Seat<'a> {
@@ -81,14 +100,18 @@ pub fn command(seat: Seat, arguments: &[&str]) -> io::Result<Command> {
     if let Some(netns) = seat.netns {
         command.args(["--netns", &netns.path()]);
     }
+    if let Some(cgroup) = seat.cgroup {
+        command.arg("--cgroup").arg(cgroup.path());
+    }
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
     Ok(command)
 }
 
 /// Makes this process a role: it dies with its parent, however that dies, and lives in the network
-/// namespace `netns`.
-pub fn settle(netns: Option<&Path>) -> io::Result<()> {
+/// namespace `netns` and in the group `cgroup`.
+pub fn settle(netns: Option<&Path>, cgroup: Option<&Path>) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
+    cgroup.map_or(Ok(()), cgroup::enter)?;
     netns.map_or(Ok(()), netns::enter)
 }
 
@@ -211,12 +234,15 @@ impl Orders {
             step();
         }
         let (begin, used) = (Instant::now(), Usage::mine().unwrap_or_default());
+        let ticks = sys::ticks();
         let mut packets = 0;
         while self.phase.load(Ordering::Relaxed) == COUNTING {
             packets += step();
         }
+        let cycles = sys::ticks().wrapping_sub(ticks);
         let nanoseconds = begin.elapsed().as_nanos() as u64;
-        Count { packets, nanoseconds, usage: Usage::mine().unwrap_or_default() - used }
+        let usage = Usage::mine().unwrap_or_default() - used;
+        Count { packets, nanoseconds, cycles, usage, percentiles: None }
     }
 
     /// Tells the parent what was counted.
@@ -232,13 +258,19 @@ mod tests {
 
     #[test]
     fn counts_become_millions_a_second() {
-        let usage = Usage::default();
-        assert_eq!(Count { packets: 3_000_000, nanoseconds: 1_500_000_000, usage }.mpps(), 2.0);
+        let count = Count {
+            packets: 3_000_000,
+            nanoseconds: 1_500_000_000,
+            cycles: 6_000_000,
+            ..Count::default()
+        };
+        assert_eq!((count.mpps(), count.cycles_per_packet()), (2.0, Some(2.0)));
     }
 
     #[test]
     fn a_count_survives_the_pipe() {
-        let count = Count { packets: 7, nanoseconds: 9, usage: Usage { user: 1, system: 2 } };
+        let usage = Usage { user: 1, system: 2 };
+        let count = Count { packets: 7, nanoseconds: 9, cycles: 8, usage, percentiles: None };
         let line = serde_json::to_string(&count).unwrap();
         assert_eq!(serde_json::from_str::<Count>(&line).unwrap(), count);
     }

@@ -1,25 +1,20 @@
-//! The order of the runs, and which of them count.
+//! The order of the runs.
 //!
 //! Every experiment is run once, then every experiment again, so that a machine that slows down or
-//! warms up does it to all alike. Beside each run the distance between the cores is measured (see
-//! [`crate::distance`]); runs with the cores far apart are made up for in further rounds, while there is time. Which
-//! runs count depends on that distance alone, never on their figures.
+//! warms up does it to all alike. All runs count. Beside each run the distance between the cores is measured (see
+//! [`crate::distance`]); where it changed during the benchmark, the runs with the cores near and those with the cores
+//! far apart are shown as well, each for themselves.
 
 use std::io;
-use std::time::{Duration, Instant};
 
 use crate::distance;
-use crate::figure::{Figure, Spent};
-use crate::plan::{Bench, Experiment};
-use crate::record::{Record, Summary};
+use crate::experiment::{Bench, Experiment};
+use crate::figure::{Figure, Percentiles, Spent};
+use crate::record::{Clusters, Record, Summary};
 use crate::scratch;
 
 /// The cores are apart when a round trip takes so many times the shortest one seen.
 const APART: f64 = 1.5;
-
-/// After so long no further round is begun: on a machine whose cores never come near, the runs that
-/// there are must do.
-const PATIENCE: Duration = Duration::from_secs(12 * 60);
 
 /// One run of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,24 +28,30 @@ struct Run {
 pub struct Outcome {
     pub experiment: Experiment,
     runs: Vec<Run>,
-    /// How many runs are asked for.
-    wanted: usize,
+    /// The shortest round trip between the cores that was seen beside any experiment.
+    shortest: f64,
+    cpus: String,
     pub failure: Option<io::Error>,
 }
 
 impl Outcome {
-    /// The record of the runs that count; nothing when a run failed, or there was none.
+    /// The record of its runs; nothing when a run failed, or there was none.
     pub fn record(&self) -> Option<Record> {
         if self.failure.is_some() {
             return None;
         }
-        let runs = nearest(&self.runs, self.wanted);
-        let figures: Vec<f64> = runs.iter().map(|run| run.figure.value).collect();
+        let runs = &self.runs;
         let spent: Option<Spent> = runs.iter().map(|run| run.figure.spent).sum();
         Some(Record {
+            name: self.experiment.subject.to_string(),
+            course: self.experiment.subject.course(),
             subject: self.experiment.subject.clone(),
-            summary: Summary::of(&figures)?,
-            core_to_core_ns: runs.last()?.distance,
+            summary: summary(runs)?,
+            clusters: clusters(runs, self.shortest),
+            cpus: self.cpus.clone(),
+            core_to_core_ns: runs.iter().map(|run| run.distance).fold(0.0, f64::max),
+            cycles_per_packet: median(runs.iter().map(|run| run.figure.cycles)),
+            percentiles: percentiles(runs),
             cpu_ns_per_packet: spent.and_then(|spent| spent.cpu_ns_per_packet()),
             own_percent: spent.and_then(|spent| spent.own_percent()),
             own_ns_per_packet: spent.and_then(|spent| spent.own_ns_per_packet()),
@@ -60,11 +61,6 @@ impl Outcome {
     /// Why there is no record.
     pub fn why_none(&self) -> &'static str {
         if self.failure.is_some() { "failed, see above" } else { "not measured" }
-    }
-
-    fn needs_a_run(&self, shortest: f64) -> bool {
-        let near = self.runs.iter().filter(|run| run.distance <= APART * shortest).count();
-        self.failure.is_none() && near < self.wanted
     }
 
     fn run(&mut self, bench: &Bench, mut distance: impl FnMut() -> io::Result<f64>) {
@@ -88,47 +84,62 @@ impl Outcome {
     }
 }
 
-/// The `wanted` runs made with the cores nearest to each other, nearest first.
-fn nearest(runs: &[Run], wanted: usize) -> Vec<Run> {
-    let mut runs = runs.to_vec();
-    runs.sort_by(|a, b| a.distance.total_cmp(&b.distance));
-    runs.truncate(wanted);
-    runs
+fn summary(runs: &[Run]) -> Option<Summary> {
+    let figures: Vec<f64> = runs.iter().map(|run| run.figure.value).collect();
+    Summary::of(&figures)
 }
 
-/// Runs every experiment of `plan` until each has been run `wanted` times with the cores near, or
-/// `most` times in all, or, once it has been run `wanted` times, the whole has taken too long. An
-/// experiment that fails is not run again. An interruption ends it with what there is.
-pub fn run(
-    bench: &Bench,
-    plan: Vec<Experiment>,
-    wanted: usize,
-    most: usize,
-) -> io::Result<Vec<Outcome>> {
+/// The runs in two groups, by the distance of the cores alone; nothing if all are in one.
+fn clusters(runs: &[Run], shortest: f64) -> Option<Clusters> {
+    let (near, far): (Vec<Run>, Vec<Run>) =
+        runs.iter().partition(|run| run.distance <= APART * shortest);
+    Some(Clusters { near: summary(&near)?, far: summary(&far)? })
+}
+
+/// The median of what all runs have; nothing where one has none.
+fn median(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    let values: Option<Vec<f64>> = values.collect();
+    Some(Summary::of(&values?)?.median)
+}
+
+fn percentiles(runs: &[Run]) -> Option<Percentiles> {
+    let of = |which: fn(&Percentiles) -> f64| {
+        median(runs.iter().map(|run| run.figure.percentiles.as_ref().map(which)))
+    };
+    Some(Percentiles {
+        p50: of(|all| all.p50)?,
+        p90: of(|all| all.p90)?,
+        p99: of(|all| all.p99)?,
+        p99_9: of(|all| all.p99_9)?,
+    })
+}
+
+/// Runs every experiment of `plan` `wanted` times. An experiment that fails is not run again. An interruption ends it with
+/// what there is.
+pub fn run(bench: &Bench, plan: Vec<Experiment>, wanted: usize) -> io::Result<Vec<Outcome>> {
     let (here, there) = (bench.cpu(0), bench.cpu(1));
     // On a single CPU there is no distance, and two threads that spin would only wait.
     let distance = || if here == there { Ok(0.0) } else { distance::round_trip(here, there) };
     let mut shortest = distance()?;
 
-    let outcome = |experiment| Outcome { experiment, runs: Vec::new(), wanted, failure: None };
+    let outcome = |experiment: Experiment| {
+        let cpus = experiment.cpus(bench);
+        Outcome { experiment, runs: Vec::new(), shortest, cpus, failure: None }
+    };
     let mut outcomes: Vec<Outcome> = plan.into_iter().map(outcome).collect();
-    let begin = Instant::now();
-    for round in 1..=most {
-        if round > wanted && begin.elapsed() > PATIENCE {
-            eprintln!("the cores were far apart for too long; what was measured so far must do");
-            break;
-        }
+    'rounds: for round in 1..=wanted {
         for outcome in &mut outcomes {
             if scratch::is_interrupted() {
-                return Ok(outcomes);
+                break 'rounds;
             }
-            if outcome.needs_a_run(shortest) {
-                eprint!("round {round}: {:<52}", outcome.experiment.subject.to_string());
+            if outcome.failure.is_none() {
+                eprint!("round {round}: {:<60}", outcome.experiment.subject.to_string());
                 outcome.run(bench, distance);
                 shortest = outcome.runs.iter().map(|run| run.distance).fold(shortest, f64::min);
             }
         }
     }
+    outcomes.iter_mut().for_each(|outcome| outcome.shortest = shortest);
     Ok(outcomes)
 }
 
@@ -137,10 +148,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_runs_count_whatever_their_figures() {
+    fn all_runs_count_and_an_uneven_machine_is_shown() {
         let run = |figure: f64, distance| Run { figure: figure.into(), distance };
         let runs = [run(9.0, 330.0), run(1.0, 50.0), run(5.0, 60.0), run(8.0, 320.0)];
-        assert_eq!(nearest(&runs, 2), [run(1.0, 50.0), run(5.0, 60.0)]);
-        assert_eq!(nearest(&runs, 3).last(), Some(&run(8.0, 320.0)));
+        let all = summary(&runs).unwrap();
+        assert_eq!((all.min, all.median, all.max, all.runs), (1.0, 6.5, 9.0, 4));
+        let Clusters { near, far } = clusters(&runs, 50.0).unwrap();
+        assert_eq!((near.min, near.max, near.runs), (1.0, 5.0, 2));
+        assert_eq!((far.min, far.max, far.runs), (8.0, 9.0, 2));
+        assert_eq!(clusters(&runs[1..3], 50.0), None);
+    }
+
+    #[test]
+    fn percentiles_are_medians_over_the_runs() {
+        let run = |p50| {
+            let percentiles = Some(Percentiles { p50, ..Percentiles::default() });
+            Run { figure: Figure { percentiles, ..Figure::default() }, distance: 50.0 }
+        };
+        assert_eq!(percentiles(&[run(1.0), run(3.0), run(2.0)]).map(|all| all.p50), Some(2.0));
+        let none = Run { figure: 1.0.into(), distance: 50.0 };
+        assert_eq!(percentiles(&[run(1.0), none]), None);
     }
 }

@@ -8,6 +8,7 @@ use std::{fs, io, process, thread};
 
 use ringway_testkit::Folder;
 
+use crate::hugepages;
 use crate::sys::Signals;
 
 /// Exit status of a shell's child that Ctrl-C ended.
@@ -59,6 +60,7 @@ fn remove_on_signal(path: PathBuf) -> io::Result<()> {
             eprintln!("\ninterrupted: it ends after this run; once more ends it at once");
             if signals.wait().is_ok() {
                 remove(&path);
+                hugepages::give_back();
                 process::exit(INTERRUPTED.into());
             }
         }

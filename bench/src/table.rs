@@ -1,8 +1,7 @@
 //! The table at the end of a run.
 
-use crate::dpdk::{Link, MEMIF_DEFAULT, MEMIF_TUNED};
 use crate::nic;
-use crate::record::{Road, Unit};
+use crate::record::{Contestant, Road, Unit};
 use crate::rounds::Outcome;
 use crate::target::Target;
 
@@ -23,7 +22,7 @@ pub fn render(outcomes: &[Outcome]) -> String {
 fn between_processes(outcomes: &[Outcome]) -> String {
     let memif = Memif::find(outcomes);
     let mut table = format!(
-        "{:<32} {:>9} {:>17}  {:<13} {:>7} {:>7} {:>6}  {}\n",
+        "{:<60} {:>9} {:>17}  {:<13} {:>7} {:>7} {:>6}  {}\n",
         "experiment", "median", "min - max", "unit", "x memif", "x tuned", "apart", "target"
     );
     for outcome in outcomes.iter().filter(|outcome| !outcome.experiment.is_race()) {
@@ -32,7 +31,7 @@ fn between_processes(outcomes: &[Outcome]) -> String {
     }
     table.push_str(
         "x memif: against DPDK's memif as it comes (batch 32), which the targets mean\n\
-         x tuned: against memif with its best settings (batch 256), the stricter peer\n\
+         x tuned: against memif with the best settings that were found here, the stricter peer\n\
          apart: a cache line's round trip between the two cores\n",
     );
     table
@@ -46,15 +45,15 @@ struct Memif {
 
 impl Memif {
     fn find(outcomes: &[Outcome]) -> Memif {
-        let median = |link: Link| {
-            let batch = Some(link.burst);
+        let median = |contestant: Contestant| {
             let is_it = |o: &&Outcome| {
                 let subject = &o.experiment.subject;
-                subject.experiment == Road::Memif && subject.batch == batch
+                let is_it = subject.experiment == Road::Memif && subject.contestant == contestant;
+                is_it && subject.size == Some(64)
             };
             Some(outcomes.iter().find(is_it)?.record()?.summary.median)
         };
-        Memif { default: median(MEMIF_DEFAULT), tuned: median(MEMIF_TUNED) }
+        Memif { default: median(Contestant::Dpdk), tuned: median(Contestant::DpdkTuned) }
     }
 }
 
@@ -62,7 +61,7 @@ fn line(outcome: &Outcome, memif: &Memif) -> String {
     let subject = &outcome.experiment.subject;
     let name = subject.to_string();
     let Some(record) = outcome.record() else {
-        return format!("{name:<32} {}", outcome.why_none());
+        return format!("{name:<60} {}", outcome.why_none());
     };
     let summary = record.summary;
     let comparable = subject.unit == Unit::Mpps
@@ -73,7 +72,7 @@ fn line(outcome: &Outcome, memif: &Memif) -> String {
         None => String::new(),
     };
     format!(
-        "{name:<32} {:>9.2} {:>17}  {:<13} {:>7} {:>7} {:>6}  {}",
+        "{name:<60} {:>9.2} {:>17}  {:<13} {:>7} {:>7} {:>6}  {}",
         summary.median,
         format!("{:.2} - {:.2}", summary.min, summary.max),
         subject.unit.to_string(),

@@ -1,7 +1,7 @@
 //! A `dpdk-testpmd` that takes commands.
 //!
-//! It needs neither hugepages nor a PCI device: with `--no-huge` EAL backs its memory with a memfd.
-//! A process has two EAL threads on one CPU, of which the main one sleeps on standard input while
+//! It needs no PCI device. Its memory is of huge pages where there are some ([`hugepages`]), in files without names; else,
+//! with `--no-huge`, EAL backs it with a memfd. A process has two EAL threads on one CPU, of which the main one sleeps on standard input while
 //! the other polls.
 //!
 //! Packets are counted by testpmd itself: `show port stats` prints the rate since it was last
@@ -16,11 +16,15 @@ use std::{str, thread};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::hugepages;
 use crate::roles::{self, Seat};
 use crate::usage::Usage;
 
 /// How long testpmd may take to start, to answer, or to connect to its peer.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What each gets.
+const MEGABYTES: &str = "256";
 
 /// The end of every answer.
 const PROMPT: &str = "testpmd> ";
@@ -59,7 +63,8 @@ impl Testpmd {
         // stdbuf: testpmd's answers go to a pipe and must not wait in it.
         let mut arguments = vec!["exec", "stdbuf", "-oL", "dpdk-testpmd", &lcores, &prefix];
         arguments.extend(devices.iter().map(String::as_str));
-        arguments.extend(["--no-huge", "-m", "512", "--no-pci", "--no-telemetry"]);
+        arguments.extend(hugepages::eal().split(' '));
+        arguments.extend(["-m", MEGABYTES, "--no-pci", "--no-telemetry"]);
         arguments.extend(["--", "--interactive"]);
         arguments.extend(options);
 

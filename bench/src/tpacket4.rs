@@ -5,7 +5,7 @@ use std::io;
 use std::thread;
 
 use crate::c_program;
-use crate::plan::Bench;
+use crate::experiment::Bench;
 use crate::record::Road;
 use crate::roles::{self, Role, Seat};
 use crate::traffic;

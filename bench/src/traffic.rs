@@ -16,8 +16,8 @@ pub const PIPE: [&str; 2] = ["bench{1", "bench}1"];
 /// The bridge, with its colon.
 const BRIDGE: &str = "valebench:";
 
-/// Longest packet, and room for its last word.
-const LONGEST: usize = 2048;
+/// Bytes of a buffer.
+const BUFFER: usize = 2048;
 
 /// Packets that are written whole at first: by then every buffer that comes round has one in it.
 const WRITTEN: u64 = 1 << 18;
@@ -32,15 +32,15 @@ fn receiver(index: u8) -> [u8; 6] {
 /// What sender and receivers of an experiment have in common.
 #[derive(Args)]
 pub struct Traffic {
-    /// Bytes in a packet
-    #[arg(long, value_parser = clap::value_parser!(u16).range(14..=LONGEST as i64))]
-    size: u16,
+    /// Bytes in a packet; those that are longer than a buffer take several slots
+    #[arg(long, value_parser = clap::value_parser!(u32).range(14..=65536))]
+    size: u32,
     /// Packets in a sync of the sender, at most; a receiver takes what it finds
     #[arg(long)]
     batch: usize,
-    /// Write and read every byte
+    /// Write and read no payload: what is in the buffers is sent
     #[arg(long)]
-    touch: bool,
+    untouched: bool,
     /// Send UDP to port 9, for programs with filters, in so many flows
     #[arg(long, value_name = "FLOWS", value_parser = clap::value_parser!(u16).range(1..))]
     udp: Option<u16>,
@@ -128,8 +128,8 @@ fn from(address: [u8; 6]) -> [u8; 60] {
 /// The packets that go round: of each flow one.
 fn packets(traffic: &Traffic, to: [u8; 6]) -> Vec<Vec<u8>> {
     let packets = match traffic.udp {
-        Some(flows) => (0..flows).map(|flow| nic::packet(traffic.size, flow)).collect(),
-        None => vec![vec![0x5a; traffic.size.into()]],
+        Some(flows) => (0..flows).map(|flow| nic::packet(traffic.size as u16, flow)).collect(),
+        None => vec![vec![0x5a; traffic.size as usize]],
     };
     let addressed = |mut packet: Vec<u8>| {
         packet[..6].copy_from_slice(&to);
@@ -141,38 +141,43 @@ fn packets(traffic: &Traffic, to: [u8; 6]) -> Vec<Vec<u8>> {
 
 fn send(port: Port, traffic: &Traffic, to: [u8; 6]) -> io::Result<()> {
     let packets = packets(traffic, to);
-    let (mut next, mut written) = (0, 0);
+    let slots = (traffic.size as usize).div_ceil(BUFFER);
+    let (mut next, mut written, mut part) = (0, 0, 0);
     // Who does not touch payload sends what is in the buffers. Those of a pipe change hands.
     let mut fill = |slot: &mut TxSlot<'_>| {
-        if traffic.touch || written < WRITTEN {
+        let touches = !traffic.untouched || written < WRITTEN;
+        if slots == 1 && touches {
             written += 1;
             slot.write(hint::black_box(&packets[next]));
             next = (next + 1) % packets.len();
+        } else if slots == 1 {
+            slot.set_len(traffic.size as u16);
         } else {
-            slot.set_len(traffic.size);
+            let rest = &hint::black_box(&packets[next])[part * BUFFER..];
+            part = (part + 1) % slots;
+            slot.write_part(&rest[..rest.len().min(BUFFER)], part != 0);
         }
     };
     let batch = |port: &mut Port| {
         let mut ring = port.tx(0);
-        let mut sent = 0;
-        for mut slot in ring.batch(traffic.batch) {
+        let packets = traffic.batch.min(ring.space() / slots);
+        for mut slot in ring.batch(packets * slots) {
             fill(&mut slot);
-            sent += 1;
         }
         ring.sync();
-        sent
+        packets as u64
     };
     turn(port, traffic.looks(), batch, wait(Interest::Tx))
 }
 
 fn receive(port: Port, traffic: &Traffic) -> io::Result<()> {
-    let mut bytes = [0; LONGEST];
+    let mut bytes = [0; BUFFER];
     let mut read = |frame: &RxFrame<'_>| {
-        if traffic.touch {
+        if traffic.untouched {
+            hint::black_box(frame.len());
+        } else {
             let len = frame.copy_to(&mut bytes);
             hint::black_box(&bytes[..len]);
-        } else {
-            hint::black_box(frame.len());
         }
     };
     let batch = |port: &mut Port| {
@@ -180,7 +185,7 @@ fn receive(port: Port, traffic: &Traffic) -> io::Result<()> {
         let mut received = 0;
         for frame in ring.batch(usize::MAX) {
             read(&frame);
-            received += 1;
+            received += u64::from(!frame.more_fragments());
         }
         ring.sync();
         received

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread;
 
 use crate::c_program;
-use crate::plan::Bench;
+use crate::experiment::Bench;
 use crate::roles::{self, Role, Seat};
 use crate::traffic;
 

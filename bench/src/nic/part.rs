@@ -4,7 +4,7 @@ use std::io;
 
 use clap::{Args, ValueEnum};
 
-use super::afxdp::AfXdp;
+use super::generator;
 use super::packet::packet;
 use super::ringway::Ringway;
 use super::tpacket2::Tpacket2;
@@ -19,7 +19,8 @@ pub const BATCH: usize = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum By {
     Ringway,
-    AfXdp,
+    /// What all get their packets from.
+    Generator,
     Tpacket2,
     Tpacket3,
 }
@@ -57,12 +58,22 @@ pub struct Part {
     /// Packets that a ping keeps under way
     #[arg(long, default_value_t = 1)]
     in_flight: usize,
+    /// Packets that are sent at once, at most
+    #[arg(long, default_value_t = BATCH)]
+    batch: usize,
+    /// Write and read no payload
+    #[arg(long)]
+    untouched: bool,
 }
+
+/// Bytes of the longest packet.
+pub const LONGEST: usize = 2048;
 
 /// One or two open interfaces. The first one receives, the last one sends.
 pub trait Ends: Sized {
-    /// Opens `interfaces` for `task`; what it sends is `packet`, again and again.
-    fn open(interfaces: &[String], task: Task, packet: &[u8]) -> io::Result<Self>;
+    /// Opens `interfaces` for `task`; what it sends is `packet`, again and again. If it `touches` payload, it writes
+    /// that each time, and reads what it receives.
+    fn open(interfaces: &[String], task: Task, packet: &[u8], touches: bool) -> io::Result<Self>;
 
     /// Sends up to `most` packets, [`BATCH`] at most; returns how many the kernel was given.
     fn send(&mut self, most: usize) -> u64;
@@ -82,20 +93,21 @@ pub trait Ends: Sized {
 pub fn play(cpu: Option<usize>, part: &Part) -> io::Result<()> {
     match part.by {
         By::Ringway => play_by::<Ringway>(cpu, part),
-        By::AfXdp => play_by::<AfXdp>(cpu, part),
+        By::Generator => generator::play(cpu, &part.interfaces[0], &packet(part.size, 0)),
         By::Tpacket2 => play_by::<Tpacket2>(cpu, part),
         By::Tpacket3 => play_by::<Tpacket3>(cpu, part),
     }
 }
 
 fn play_by<E: Ends>(cpu: Option<usize>, part: &Part) -> io::Result<()> {
-    let ends = E::open(&part.interfaces, part.task, &packet(part.size, 0))?;
+    let packet = packet(part.size, 0);
+    let ends = E::open(&part.interfaces, part.task, &packet, !part.untouched)?;
     // Only now: a daemon that was started by the opening is to have all CPUs.
     cpu.map_or(Ok(()), cpu::pin)?;
     let task = part.task;
     let wait = |ends: &mut E| ends.wait(task).map(drop);
     match task {
-        Task::Send => turn(ends, LOOKS, |ends| ends.send(BATCH), wait),
+        Task::Send => turn(ends, LOOKS, |ends| ends.send(part.batch), wait),
         Task::Receive => turn(ends, LOOKS, E::receive, wait),
         Task::Forward => turn(ends, LOOKS, E::forward, wait),
         Task::Ping => {

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use crate::hugepages;
 use crate::roles::Seat;
 use crate::testpmd::Testpmd;
 
@@ -31,7 +32,8 @@ impl Pmd {
     /// The options that matter, in testpmd's words.
     pub fn settings(self, burst: Option<usize>) -> String {
         format!(
-            "--no-huge --vdev={} --burst={} {}",
+            "{} --vdev={} --burst={} {}",
+            hugepages::eal(),
             self.device(0, "IFACE"),
             burst.unwrap_or(BURST),
             BUFFERS.join(" ")

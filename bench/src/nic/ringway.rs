@@ -4,22 +4,28 @@ use std::{hint, io};
 
 use ringway::{Interest, Port, RxRing, TxRing};
 
-use super::part::{BATCH, Ends, Task};
+use super::part::{BATCH, Ends, LONGEST, Task};
 use crate::turn::NAP;
 
 pub struct Ringway {
     ports: Vec<Port>,
-    size: u16,
+    packet: Vec<u8>,
+    touches: bool,
 }
 
 impl Ends for Ringway {
-    fn open(interfaces: &[String], _task: Task, packet: &[u8]) -> io::Result<Ringway> {
+    fn open(
+        interfaces: &[String],
+        _task: Task,
+        packet: &[u8],
+        touches: bool,
+    ) -> io::Result<Ringway> {
         let open = |name: &String| Port::open(&format!("netmap:{name}")).map_err(io::Error::other);
         let mut ports: Vec<Port> = interfaces.iter().map(open).collect::<io::Result<_>>()?;
         // Every buffer to send from holds the packet, as long as nothing is forwarded.
         let last = ports.len() - 1;
         if ports[last].tx_rings() == 0 {
-            return Ok(Ringway { ports, size: packet.len() as u16 });
+            return Ok(Ringway { ports, packet: packet.to_vec(), touches });
         }
         let mut sending = ports[last].tx(0);
         // One slot is always kept free: it has its turn in the second round. Nothing goes out, since
@@ -31,7 +37,7 @@ impl Ends for Ringway {
             });
             sending.sync();
         }
-        Ok(Ringway { ports, size: packet.len() as u16 })
+        Ok(Ringway { ports, packet: packet.to_vec(), touches })
     }
 
     fn send(&mut self, most: usize) -> u64 {
@@ -39,7 +45,10 @@ impl Ends for Ringway {
         let mut ring = self.ports[last].tx(0);
         let mut sent = 0;
         for mut slot in ring.batch(most.min(BATCH)) {
-            slot.set_len(self.size);
+            match self.touches {
+                true => drop(slot.write(hint::black_box(&self.packet))),
+                false => slot.set_len(self.packet.len() as u16),
+            }
             sent += 1;
         }
         ring.sync();
@@ -50,7 +59,12 @@ impl Ends for Ringway {
         let mut ring = self.ports[0].rx(0);
         ring.sync();
         let mut received = 0;
+        let mut bytes = [0; LONGEST];
         for frame in ring.batch(usize::MAX) {
+            if self.touches {
+                let length = frame.copy_to(&mut bytes);
+                hint::black_box(&bytes[..length]);
+            }
             hint::black_box(frame.len());
             received += 1;
         }

@@ -49,6 +49,19 @@ impl Stage {
         self.far.run("tc qdisc add dev far0 root pfifo limit 1000")
     }
 
+    /// Has the far end of the second pair speak once, from the address that all packets are sent to: a switch learns where
+    /// that is. Then it has another, or its stack would look at what comes.
+    pub fn speak(&self) -> io::Result<()> {
+        self.far.run(
+            "own=$(cat /sys/class/net/far1/address)\n\
+             ip link set far1 address 02:00:00:00:00:00\n\
+             ip addr add 198.18.1.1/24 dev far1\n\
+             ping -c 1 -W 0.1 198.18.1.2 >/dev/null 2>&1 || true\n\
+             ip addr flush dev far1\n\
+             ip link set far1 address $own\n",
+        )
+    }
+
     /// Adds [`TC_FILTER`] to what the near side receives.
     pub fn filter(&self) -> io::Result<()> {
         self.near.run(&format!(

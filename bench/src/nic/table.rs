@@ -1,6 +1,6 @@
 //! The lines of the table that are about interfaces: the contestants of a workload side by side.
 
-use crate::plan::Experiment;
+use crate::experiment::Experiment;
 use crate::record::{Contestant, Record, Road, Subject, Unit};
 use crate::rounds::Outcome;
 
@@ -121,17 +121,24 @@ fn line(table: &mut String, cells: [&str; 10]) {
 mod tests {
     use super::*;
     use crate::nic;
+    use crate::plan::Extent;
     use crate::record::Summary;
 
     /// Records of all contestants of a course, whose medians are 1, 2, 3 and so on.
     fn group(course: &str) -> Vec<Option<Record>> {
-        let subjects = nic::races().into_iter().map(|race| race.subject());
+        let subjects = nic::races(Extent::Whole).into_iter().map(|race| race.subject());
         let record = |(median, subject): (u32, Subject)| {
             let median = f64::from(median);
             Some(Record {
+                name: subject.to_string(),
+                course: subject.course(),
                 subject,
                 summary: Summary { min: median, median, max: median, runs: 1 },
+                clusters: None,
+                cpus: String::new(),
                 core_to_core_ns: 50.0,
+                cycles_per_packet: None,
+                percentiles: None,
                 cpu_ns_per_packet: None,
                 own_percent: Some(4.0),
                 own_ns_per_packet: None,
@@ -142,7 +149,7 @@ mod tests {
 
     #[test]
     fn everybody_is_compared_with_the_best_of_the_others() {
-        let group = group("veth tx 64 B");
+        let group = group("veth tx 64 B untouched");
         assert_eq!(best_peer(&group), Some(7.0));
         assert_eq!(best_peer(&group[..2]), None);
         let mut table = String::new();
@@ -157,11 +164,11 @@ mod tests {
 
     #[test]
     fn rates_are_told_as_times_where_these_matter() {
-        let one = group("veth ping-pong 64 B 1 in flight");
+        let one = group("veth ping-pong 64 B untouched 1 in flight");
         assert_eq!(note(one[1].as_ref().unwrap(), &one), "500.0 us a round trip");
-        let many = group("veth ping-pong 64 B 64 in flight");
+        let many = group("veth ping-pong 64 B untouched 64 in flight");
         assert_eq!(note(many[1].as_ref().unwrap(), &many), "");
-        let pass = group("veth pass to kernel 64 B");
+        let pass = group("veth pass to kernel 64 B untouched");
         let notes: Vec<_> = pass.iter().flatten().map(|record| note(record, &pass)).collect();
         assert_eq!(notes[1..3], ["500 ns a packet, +167", "333 ns a packet, +0"]);
         assert_eq!(notes[3], "250 ns a packet, -83");

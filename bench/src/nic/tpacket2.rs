@@ -1,7 +1,7 @@
 //! TPACKET_V2: a ring of frames to receive from, and PACKET_TX_RING to send.
 
-use std::io;
 use std::mem::offset_of;
+use std::{hint, io};
 
 use libc::{
     TP_STATUS_KERNEL, TP_STATUS_SEND_REQUEST, TP_STATUS_SENDING, TP_STATUS_USER, sockaddr_ll,
@@ -9,7 +9,7 @@ use libc::{
 };
 use rustix::event::PollFlags;
 
-use super::part::{BATCH, Ends, Task};
+use super::part::{BATCH, Ends, LONGEST, Task};
 use crate::sys::{Memory, Piece, Socket};
 use crate::turn::sleep;
 
@@ -32,7 +32,8 @@ const LENGTH: usize = offset_of!(tpacket2_hdr, tp_len);
 
 pub struct Tpacket2 {
     interfaces: Vec<Interface>,
-    size: u32,
+    packet: Vec<u8>,
+    touches: bool,
 }
 
 /// Both rings of an interface, and how far this program is in each.
@@ -44,7 +45,12 @@ struct Interface {
 }
 
 impl Ends for Tpacket2 {
-    fn open(interfaces: &[String], task: Task, packet: &[u8]) -> io::Result<Tpacket2> {
+    fn open(
+        interfaces: &[String],
+        task: Task,
+        packet: &[u8],
+        touches: bool,
+    ) -> io::Result<Tpacket2> {
         let open = |(i, name): (usize, &String)| Interface::open(name, task.receives() && i == 0);
         let interfaces: Vec<Interface> =
             interfaces.iter().enumerate().map(open).collect::<io::Result<_>>()?;
@@ -52,7 +58,7 @@ impl Ends for Tpacket2 {
         for interface in &interfaces {
             (0..FRAMES).for_each(|frame| interface.write(frame, packet.into()));
         }
-        Ok(Tpacket2 { interfaces, size: packet.len() as u32 })
+        Ok(Tpacket2 { interfaces, packet: packet.to_vec(), touches })
     }
 
     fn send(&mut self, most: usize) -> u64 {
@@ -60,7 +66,10 @@ impl Ends for Tpacket2 {
         let to = &mut self.interfaces[last];
         let mut sent = 0;
         while sent < most.min(BATCH) && to.has_room() {
-            to.mark(self.size);
+            if self.touches {
+                to.write(to.sent, hint::black_box(&self.packet[..]).into());
+            }
+            to.mark(self.packet.len() as u32);
             sent += 1;
         }
         to.socket.kick();
@@ -70,7 +79,14 @@ impl Ends for Tpacket2 {
     fn receive(&mut self) -> u64 {
         let from = &mut self.interfaces[0];
         let mut received = 0;
-        while received < BATCH && from.peek().is_some() {
+        let mut bytes = [0; LONGEST];
+        while received < BATCH
+            && let Some((at, length)) = from.peek()
+        {
+            if self.touches {
+                let length = from.memory.piece(at, length).copy_to(&mut bytes);
+                hint::black_box(&bytes[..length]);
+            }
             from.release();
             received += 1;
         }

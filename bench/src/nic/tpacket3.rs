@@ -1,7 +1,7 @@
 //! TPACKET_V3: blocks full of packets to receive from, and sendmmsg to send.
 
-use std::io;
 use std::mem::offset_of;
+use std::{hint, io};
 
 use libc::{
     TP_STATUS_KERNEL, TP_STATUS_USER, tpacket_block_desc, tpacket_hdr_v1, tpacket_req3,
@@ -9,7 +9,7 @@ use libc::{
 };
 use rustix::event::PollFlags;
 
-use super::part::{BATCH, Ends, Task};
+use super::part::{BATCH, Ends, LONGEST, Task};
 use crate::sys::{Memory, Messages, Piece, Socket};
 use crate::turn::sleep;
 
@@ -32,29 +32,48 @@ pub struct Tpacket3 {
     next: usize,
     left: usize,
     packet: Vec<u8>,
+    touches: bool,
     messages: Messages<BATCH>,
     /// Where in the block packets to forward are, and their lengths.
     taken: Vec<(usize, usize)>,
 }
 
 impl Ends for Tpacket3 {
-    fn open(interfaces: &[String], task: Task, packet: &[u8]) -> io::Result<Tpacket3> {
+    fn open(
+        interfaces: &[String],
+        task: Task,
+        packet: &[u8],
+        touches: bool,
+    ) -> io::Result<Tpacket3> {
         let open = |(i, name): (usize, &String)| open(name, task.receives() && i == 0);
         let interfaces = interfaces.iter().enumerate().map(open).collect::<io::Result<_>>()?;
         let (packet, messages) = (packet.to_vec(), Messages::new());
         let taken = Vec::with_capacity(BATCH);
-        Ok(Tpacket3 { interfaces, block: 0, next: 0, left: 0, packet, messages, taken })
+        Ok(Tpacket3 { interfaces, block: 0, next: 0, left: 0, packet, touches, messages, taken })
     }
 
     fn send(&mut self, most: usize) -> u64 {
         let Some((to, _)) = self.interfaces.last() else { return 0 };
+        if self.touches {
+            // One buffer is sent again and again: it is written as often.
+            let whole = self.packet.clone();
+            (0..most.min(BATCH))
+                .for_each(|_| hint::black_box(&mut self.packet).copy_from_slice(&whole));
+        }
         let packet = Piece::from(&self.packet[..]);
         self.messages.send(to, std::iter::repeat_n(packet, most.min(BATCH))) as u64
     }
 
     fn receive(&mut self) -> u64 {
         let mut received = 0;
-        while received < BATCH && self.take().is_some() {
+        let mut bytes = [0; LONGEST];
+        while received < BATCH
+            && let Some((at, length)) = self.take()
+        {
+            if let (true, Some(memory)) = (self.touches, &self.interfaces[0].1) {
+                let length = memory.piece(at, length).copy_to(&mut bytes);
+                hint::black_box(&bytes[..length]);
+            }
             received += 1;
         }
         self.release();

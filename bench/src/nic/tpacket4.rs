@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::stage::Stage;
 use crate::c_program;
-use crate::plan::Bench;
+use crate::experiment::Bench;
 use crate::roles::{self, Role, Seat};
 
 const PROGRAM: &str = "examples/c/tpacket4.c";
@@ -48,6 +48,8 @@ pub fn rxdrop(
     sender: Role,
     [warm_up, counting]: [Duration; 2],
 ) -> io::Result<f64> {
+    // The program is opened meanwhile, and does not say when it is: a short time would be over before.
+    let counting = counting.max(BESIDE);
     let program = Program::new(bench, "rxdrop", warm_up + counting)?;
     thread::scope(|scope| {
         let running = scope.spawn(|| program.run(stage));

@@ -1,10 +1,10 @@
 //! libpcap, whichever file it is in.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
-use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::ptr::null_mut;
+use std::{hint, io};
 
 #[repr(C)]
 struct Program {
@@ -12,7 +12,15 @@ struct Program {
     insns: *mut c_void,
 }
 
-type Callback = unsafe extern "C" fn(*mut u64, *const c_void, *const u8);
+/// `struct pcap_pkthdr`.
+#[repr(C)]
+struct Header {
+    time: libc::timeval,
+    captured: c_uint,
+    length: c_uint,
+}
+
+type Callback = unsafe extern "C" fn(*mut u64, *const Header, *const u8);
 type OpenLive =
     unsafe extern "C" fn(*const c_char, c_int, c_int, c_int, *mut c_char) -> *mut c_void;
 type Compile =
@@ -34,13 +42,20 @@ pub struct Capture {
     get_err: GetErr,
 }
 
-/// What a program does with a packet that only counts: it looks at nothing.
+/// What a program does with a packet that counts and reads it: every byte is looked at.
 ///
 /// # Safety
-/// `packets` is a counter that nothing else uses during the call.
-unsafe extern "C" fn count(packets: *mut u64, _: *const c_void, _: *const u8) {
+/// `packets` is a counter that nothing else uses during the call; the rest is a packet of libpcap's.
+unsafe extern "C" fn count(packets: *mut u64, header: *const Header, packet: *const u8) {
     // SAFETY: the counter of the call of `dispatch` that calls this.
     unsafe { *packets += 1 };
+    // SAFETY: libpcap's header is there during the call.
+    let length = unsafe { (*header).captured } as usize;
+    let sum = (0..length).fold(0u8, |sum, at| {
+        // SAFETY: one of the bytes that were captured. Its sender may write it meanwhile: it is read once, and may be anything.
+        sum ^ unsafe { packet.add(at).read_volatile() }
+    });
+    hint::black_box(sum);
 }
 
 impl Capture {

@@ -30,6 +30,18 @@ pub fn usage() -> io::Result<libc::rusage> {
     }
 }
 
+/// The time-stamp counter; 0 where there is none.
+#[cfg(target_arch = "x86_64")]
+pub fn ticks() -> u64 {
+    // SAFETY: every x86-64 has it, and Linux lets programs read it.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub fn ticks() -> u64 {
+    0
+}
+
 /// Waits for a grace period of the kernel's RCU: `membarrier(MEMBARRIER_CMD_GLOBAL)` does nothing else.
 pub fn await_processors() -> io::Result<()> {
     const GLOBAL: libc::c_int = 1;

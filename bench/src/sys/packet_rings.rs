@@ -152,6 +152,18 @@ pub struct Piece<'a> {
     memory: PhantomData<&'a [u8]>,
 }
 
+impl Piece<'_> {
+    /// Copies it, or as much as there is room for; returns how much.
+    #[inline]
+    pub fn copy_to(&self, to: &mut [u8]) -> usize {
+        let length = self.length.min(to.len());
+        // SAFETY: inside memory that lives, of that length, and the other is no part of it. What the kernel writes
+        // meanwhile are bytes, and any will do.
+        unsafe { ptr::copy_nonoverlapping(self.at, to.as_mut_ptr(), length) };
+        length
+    }
+}
+
 impl<'a> From<&'a [u8]> for Piece<'a> {
     fn from(bytes: &'a [u8]) -> Piece<'a> {
         Piece { at: bytes.as_ptr(), length: bytes.len(), memory: PhantomData }

@@ -1,19 +1,17 @@
 //! The paths of a packet. Each case moves [`PACKETS`] packets of 60 bytes in its counted parts, in
 //! one thread, after one turn of the rings that is not counted.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering::Relaxed},
-};
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use ringway_abi::Dir;
 use ringway_kring::{Doorbell, Driver, Kring, Outcome};
 use ringway_region::{Layout, Region, RingInit, Sizes};
-use ringway_ring::{PipeRx, PipeTx, Sink, WorkerServed};
-use ringway_vale::{Clock, Forwarding, PortConfig, RingPort, RxSide, SteppedBridge, TxSide};
+use ringway_ring::{PipeRx, PipeTx, Sink};
 use ringway_xdp::{RX_HEADROOM, RingSizes, fake::FakeKernel};
 
-use crate::{counted, pcap, pfring, queues, tpacket4, usdpaa_reflector};
+use crate::{
+    counted, packet_mode, pcap, pfring, ports, queues, switch, tpacket4, usdpaa_reflector,
+};
 
 /// Packets that each case counts: a multiple of every batch.
 pub const PACKETS: u32 = 16 * SLOTS;
@@ -27,8 +25,10 @@ pub struct Case {
 }
 
 pub const CASES: &[Case] = &[
+    Case { name: "monitor-64", run: || ports::monitored(64) },
     Case { name: "null-1", run: || null(1) },
     Case { name: "null-64", run: || null(64) },
+    Case { name: "packet-rx-64", run: || packet_mode::receive(64) },
     Case { name: "pcap-pipe-64", run: pcap::pipe },
     Case { name: "pcap-switch-64", run: pcap::switch },
     Case { name: "pfring-cluster-64", run: pfring::cluster },
@@ -39,18 +39,34 @@ pub const CASES: &[Case] = &[
     Case { name: "pipe-256", run: || pipe(256) },
     Case { name: "queues-1", run: || queues::reflector(1) },
     Case { name: "queues-16", run: || queues::reflector(16) },
-    Case { name: "switch-1", run: || switch(1) },
-    Case { name: "switch-64", run: || switch(64) },
-    Case { name: "switch-128", run: || switch(128) },
-    Case { name: "switch-program-64", run: || switch_program(64) },
+    Case { name: "switch-1", run: || switch::worker(1, switch::PLAIN) },
+    Case { name: "switch-64", run: || switch::worker(64, switch::PLAIN) },
+    Case { name: "switch-128", run: || switch::worker(128, switch::PLAIN) },
+    Case { name: "switch-1514-64", run: || switch::worker(64, switch::LONG) },
+    Case { name: "switch-flood-64", run: || switch::worker(64, switch::FLOOD) },
+    Case { name: "switch-fragments-64", run: || switch::worker(64, switch::FRAGMENTS) },
+    Case { name: "switch-headers-64", run: || switch::worker(64, switch::HEADERS) },
+    Case { name: "switch-program-64", run: || switch::programs(64) },
+    Case { name: "switch-vlan-64", run: || switch::worker(64, switch::VLAN) },
     Case { name: "tpacket4-rx-64", run: tpacket4::receive },
     Case { name: "tpacket4-tx-64", run: tpacket4::send },
     Case { name: "usdpaa-1", run: || usdpaa_reflector::reflect(1) },
     Case { name: "usdpaa-32", run: || usdpaa_reflector::reflect(32) },
+    Case { name: "wake-1", run: ports::woken },
     Case { name: "xdp-rx-1", run: || xdp_rx(1) },
     Case { name: "xdp-rx-64", run: || xdp_rx(64) },
     Case { name: "xdp-tx-1", run: || xdp_tx(1) },
     Case { name: "xdp-tx-64", run: || xdp_tx(64) },
+];
+
+/// Those of a program in C under the preload library: how it is called, and the batch.
+pub const PRELOADED: &[(&str, &str, u32)] = &[
+    ("preload-null-1", "null", 1),
+    ("preload-null-64", "null", 64),
+    ("preload-ioctl-1", "ioctl", 1),
+    ("preload-ioctl-64", "ioctl", 64),
+    ("preload-poll-1", "poll", 1),
+    ("preload-poll-64", "poll", 64),
 ];
 
 /// Sending and bookkeeping alone: a port that takes what is sent.
@@ -79,81 +95,6 @@ fn pipe(batch: u32) {
     for _ in 0..PACKETS / batch {
         no_wait();
         counted(step);
-    }
-}
-
-/// Two ports of a switch, and the worker, which is stepped.
-struct Switch {
-    bridge: SteppedBridge,
-    tx: Kring,
-    rx: Kring,
-    programs: [WorkerServed; 2],
-}
-
-impl Switch {
-    fn new() -> Switch {
-        let mut bridge = SteppedBridge::new(&Forwarding::default(), Clock::new(|| 1000)).unwrap();
-        let ports = [rings(0), rings(0)];
-        let programs = [(); 2].map(|()| WorkerServed { worker: doorbell() });
-        for ([tx, rx], program) in ports.iter().zip(&programs) {
-            let tx = TxSide::new(tx.clone(), doorbell());
-            let rx = RxSide::new(rx.clone(), doorbell());
-            let receives = Arc::new(AtomicBool::new(true));
-            let port = RingPort::new(vec![tx], vec![rx], program.worker.clone(), receives);
-            bridge.attach(Box::new(port), PortConfig::default()).unwrap();
-        }
-        let [[tx, _], [back, rx]] = ports;
-        let [program, other] = programs;
-        // Each port has sent once, so the switch has learned where they are.
-        fill(&back, [2, 1]);
-        put(&back, 1);
-        sync(&back, &other);
-        fill(&tx, [1, 2]);
-        bridge.round();
-        Switch { bridge, tx, rx, programs: [program, other] }
-    }
-
-    fn send(&self, batch: u32) {
-        put(&self.tx, batch);
-        sync(&self.tx, &self.programs[0]);
-    }
-
-    fn receive(&self) -> u32 {
-        sync(&self.rx, &self.programs[1]);
-        take(&self.rx)
-    }
-}
-
-/// The worker of a switch: from one port to another that it knows.
-fn switch(batch: u32) {
-    let mut switch = Switch::new();
-    for turn in 0..(SLOTS + PACKETS) / batch {
-        switch.send(batch);
-        match turn < SLOTS / batch {
-            true => switch.bridge.round(),
-            false => counted(|| switch.bridge.round()),
-        };
-        assert_eq!(switch.receive(), batch);
-    }
-}
-
-/// The programs at both ends of a switch, without the worker.
-fn switch_program(batch: u32) {
-    let mut switch = Switch::new();
-    for turn in 0..(SLOTS + PACKETS) / batch {
-        let part = [
-            |switch: &Switch, batch| switch.send(batch),
-            |switch: &Switch, batch| {
-                assert_eq!(switch.receive(), batch);
-            },
-        ];
-        let run = |switch: &Switch, part: fn(&Switch, u32)| match turn < SLOTS / batch {
-            true => part(switch, batch),
-            false => counted(|| part(switch, batch)),
-        };
-        run(&switch, part[0]);
-        switch.bridge.round();
-        run(&switch, part[1]);
     }
 }
 
@@ -204,23 +145,13 @@ pub fn rings(headroom: u32) -> [Kring; 2] {
     })
 }
 
-fn doorbell() -> Arc<Doorbell> {
+pub fn doorbell() -> Arc<Doorbell> {
     Arc::new(Doorbell::new().unwrap())
-}
-
-/// Writes the beginning of a frame into the buffer of every slot: to and from whom.
-fn fill(tx: &Kring, [to, from]: [u8; 2]) {
-    let mut frame = [0; LENGTH as usize];
-    frame[..12].copy_from_slice(&[2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from]);
-    for at in 0..SLOTS {
-        let ring = tx.ring();
-        ring.buf(ring.slot(at).buf_idx).unwrap().write(0, &frame);
-    }
 }
 
 /// Fills `batch` slots, as a program does: no payload is touched.
 #[inline]
-fn put(tx: &Kring, batch: u32) {
+pub fn put(tx: &Kring, batch: u32) {
     let ring = tx.ring();
     let mut at = ring.head();
     assert!(ring.distance(at, ring.tail()) >= batch, "the ring is full");
@@ -234,7 +165,7 @@ fn put(tx: &Kring, batch: u32) {
 
 /// Takes all received slots, and releases them with the next sync; returns how many.
 #[inline]
-fn take(rx: &Kring) -> u32 {
+pub fn take(rx: &Kring) -> u32 {
     let ring = rx.ring();
     let (mut at, tail, mut taken) = (ring.head(), ring.tail(), 0);
     while at != tail {
@@ -248,7 +179,7 @@ fn take(rx: &Kring) -> u32 {
 }
 
 #[inline]
-fn sync(kring: &Kring, driver: &impl Driver) {
+pub fn sync(kring: &Kring, driver: &impl Driver) {
     assert_eq!(kring.sync(driver), Outcome::Done);
 }
 

@@ -2,31 +2,37 @@
 //! same answer on every machine.
 //!
 //! Each path that packets take through Ringway's own code is a [case](cases). The program runs
-//! itself under callgrind once for each, counts the instructions of the [counted] parts, without
-//! those of libc (which chooses them by the processor), and compares with `record.toml`.
+//! itself under callgrind once for each, counts the instructions of the [counted] parts, in Ringway's own code and in the
+//! whole process, and the system calls, and compares with `record.toml`. A [program in C](netmap_calls) under the preload
+//! library is counted in the same way.
 //!
 //! | arguments | what it does |
 //! | --- | --- |
-//! | none | measures, and fails when a case has grown by more than 3 % |
+//! | none | measures, and fails when a case has grown by more than 3 %, or makes more calls |
 //! | `record` | measures, and writes the record |
 //! | `case NAME` | runs a case: what callgrind is given |
 //!
-//! Nothing that is counted depends on time, threads, addresses or the kernel. The compiler matters:
-//! with another than the recorded one, differences are shown and are no failure.
+//! Nothing that is counted depends on time, threads, addresses or the kernel. The compiler matters, and for the whole process
+//! libc: with others than the recorded ones that is said, and more is allowed.
 #![allow(clippy::disallowed_methods, reason = "tests are told by variables what to do")]
 
 mod callgrind;
 mod cases;
+mod netmap_calls;
+mod packet_mode;
 mod pcap;
 mod pfring;
+mod ports;
 mod queues;
 mod record;
+mod switch;
 mod tpacket4;
 mod usdpaa_reflector;
 
 use std::{env, process::ExitCode};
 
-use cases::CASES;
+use cases::{CASES, PRELOADED};
+use netmap_calls::NetmapCalls;
 use record::Record;
 
 /// Runs `work`; what it executes is counted.
@@ -66,9 +72,16 @@ fn run(name: &str) -> ExitCode {
 }
 
 fn measure() -> Result<Record, String> {
-    let counts = CASES.iter().map(|case| {
-        let instructions = callgrind::instructions(case.name)?;
-        Ok((case.name.to_owned(), instructions as f64 / f64::from(cases::PACKETS)))
-    });
-    Ok(Record::new(counts.collect::<Result<_, String>>()?))
+    let mut counts = Vec::new();
+    let own = callgrind::this_program()?;
+    let program = own.display().to_string();
+    for case in CASES {
+        let command = [program.as_str(), "case", case.name];
+        counts.push((case.name, callgrind::count(case.name, &own, &command, &[])?));
+    }
+    let preloaded = NetmapCalls::build()?;
+    for &(name, way, batch) in PRELOADED {
+        counts.push((name, preloaded.count(name, way, batch)?));
+    }
+    Ok(Record::new(&counts))
 }

@@ -53,7 +53,7 @@ impl DropWatch {
         let (mut before, mut notices) = (std::mem::take(&mut self.ports), Vec::new());
         let took = self.last.replace(now).map_or(INTERVAL, |last| now.duration_since(last));
         for (name, uid, drops) in ports {
-            // One that was not there at the last look had lost nothing by then.
+            // A port that was not there at the last look had lost nothing by then.
             let mut seen = before.remove(name).unwrap_or_default();
             let counted = seen.drops.reasons().into_iter().zip(drops.reasons());
             for ((reason, old), (_, new)) in counted {

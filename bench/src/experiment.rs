@@ -1,0 +1,372 @@
+//! An experiment, and how one run of it goes.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::c_program::{self, Through};
+use crate::cgroup::Cgroup;
+use crate::containers;
+use crate::dpdk::Link;
+use crate::figure::Figure;
+use crate::idle;
+use crate::latency;
+use crate::nic::Race;
+use crate::opening;
+use crate::pcap::Library;
+use crate::pfring;
+use crate::plan::BATCH;
+use crate::record::{Contestant, Payload, Road, Subject};
+use crate::roles::{self, Count, Role, Seat};
+use crate::scratch::{Scratch, is_interrupted};
+use crate::target::Target;
+use crate::tpacket4;
+use crate::traffic;
+use crate::usdpaa;
+
+/// How to run an experiment once.
+pub enum Way {
+    Pipe,
+    Vale,
+    /// A C program at each end.
+    CPipe(Through),
+    CVale(Through),
+    ForeignPoll(Through),
+    Pcap,
+    Tpacket4,
+    Pfring,
+    Usdpaa,
+    Null(Through),
+    /// The first port of a user, or one more.
+    Opening {
+        first: bool,
+    },
+    GracePeriods,
+    OpenMany,
+    Idle,
+    Latency,
+    Containers,
+    Dpdk(Link),
+    Nic(Race),
+}
+
+/// One line of the table.
+pub struct Experiment {
+    pub subject: Subject,
+    pub target: Option<Target>,
+    pub way: Way,
+}
+
+/// What every run of every experiment shares.
+pub struct Bench {
+    pub scratch: Scratch,
+    /// Folder of the private daemon that serves the experiments, and nobody else.
+    pub daemon: PathBuf,
+    /// CPUs to put processes on; one is used twice when there are too few.
+    pub cpus: Vec<usize>,
+    pub warm_up: Duration,
+    pub counting: Duration,
+}
+
+impl Bench {
+    /// The CPU for the experiment's n-th process.
+    pub fn cpu(&self, process: usize) -> usize {
+        self.cpus[process % self.cpus.len()]
+    }
+
+    /// The CPUs of a switch's sender and receiver. With two CPUs they share one, so that the switch, which does most
+    /// of the work, can have the other: with a program on each it would have to wait for one of them.
+    fn on_switch(&self) -> [usize; 2] {
+        match self.cpus.len() {
+            3.. => [self.cpu(0), self.cpu(1)],
+            _ => [self.cpu(0); 2],
+        }
+    }
+}
+
+impl Experiment {
+    /// Whether it takes root.
+    pub fn needs_root(&self) -> bool {
+        self.is_race()
+            || matches!(self.way, Way::Opening { .. } | Way::Containers | Way::Idle)
+            || self.subject.share.is_some()
+    }
+
+    /// Whether it is one contestant's turn on a network interface.
+    pub fn is_race(&self) -> bool {
+        matches!(self.way, Way::Nic(_))
+    }
+
+    /// Whether DPDK takes part.
+    pub fn is_dpdk(&self) -> bool {
+        use Contestant::*;
+        let contestant = self.subject.contestant;
+        matches!(contestant, Dpdk | DpdkTuned | DpdkAfXdp | DpdkAfXdpTuned | DpdkAfPacket)
+    }
+
+    pub fn set(&mut self, link: Link) {
+        self.subject.settings = Some(link.settings());
+        self.way = Way::Dpdk(link);
+    }
+
+    /// Finds the settings that are best for a peer on this machine, each tried for `counting`.
+    pub fn tune(&mut self, bench: &Bench, counting: Duration) {
+        let times = [counting / 2, counting];
+        match (&self.way, self.subject.contestant) {
+            (Way::Dpdk(link), Contestant::DpdkTuned) => {
+                let measure = |link: &Link| self.measure_link(link, bench, times[0], times[1]);
+                if let Some(best) = self.best_of(link.candidates(), measure) {
+                    self.set(best);
+                }
+            }
+            (Way::Nic(race), _) => {
+                let measure = |race: &Race| race.once(bench, times).map(|figure| figure.value);
+                if let Some(best) = self.best_of(race.candidates(), measure) {
+                    self.subject.settings = best.subject().settings;
+                    self.way = Way::Nic(best);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The settings with the highest rate; nothing where none works, or there are none.
+    fn best_of<T>(&self, all: Vec<T>, measure: impl Fn(&T) -> io::Result<f64>) -> Option<T> {
+        if !all.is_empty() {
+            eprintln!("{}: {} settings are tried", self.subject, all.len());
+        }
+        let mut best = None;
+        let mut most = 0.0;
+        for settings in all {
+            if is_interrupted() {
+                break;
+            }
+            // Settings that DPDK refuses, or with which it gets stuck, are not the best.
+            let rate = measure(&settings).unwrap_or(0.0);
+            if rate > most {
+                (best, most) = (Some(settings), rate);
+            }
+        }
+        best
+    }
+
+    /// Which process has which CPU.
+    pub fn cpus(&self, bench: &Bench) -> String {
+        let [zero, one] = [bench.cpu(0), bench.cpu(1)];
+        let shared = if zero == one { ", which all share" } else { "" };
+        match &self.way {
+            Way::Nic(race) => race.cpus([zero, one]),
+            Way::Dpdk(_) | Way::Pipe | Way::CPipe(_) => {
+                format!("sender {zero}, receiver {one}{shared}")
+            }
+            Way::Vale | Way::CVale(_) => {
+                let [sender, receiver] = bench.on_switch();
+                let more = if sender == receiver { " share it" } else { "" };
+                let several = if self.subject.receivers.unwrap_or(1) > 1 { "s" } else { "" };
+                format!(
+                    "sender {sender}, receiver{several} {receiver}{more}; the switch's worker any"
+                )
+            }
+            Way::Pcap if self.subject.experiment == Road::PcapPipe => {
+                format!("sender {zero}, receiver {one}{shared}")
+            }
+            Way::Pcap => format!("sender and receiver share {zero}; the switch's worker any"),
+            Way::Null(_) | Way::ForeignPoll(_) => format!("the program {zero}"),
+            Way::Pfring | Way::Tpacket4 | Way::Usdpaa => {
+                "the sender has one, the program any".to_owned()
+            }
+            Way::Latency if self.subject.spins == Some(true) => {
+                format!("pinger {zero}, its answerer {one}{shared}; the switch's worker any")
+            }
+            Way::Opening { .. } | Way::GracePeriods | Way::OpenMany | Way::Idle => "any".into(),
+            Way::Latency | Way::Containers => "any".into(),
+        }
+    }
+
+    /// Runs the experiment once; returns the figure in its unit.
+    pub fn once(&self, bench: &Bench) -> io::Result<Figure> {
+        let subject = &self.subject;
+        let figure = match &self.way {
+            Way::Nic(race) => return race.once(bench, [bench.warm_up, bench.counting]),
+            Way::Pipe => return self.pipe_once(bench),
+            Way::Vale => return self.vale_once(bench),
+            Way::CPipe(through) => {
+                return self.c_once(
+                    bench,
+                    *through,
+                    ["netmap:bench}1", "netmap:bench{1"],
+                    [bench.cpu(1), bench.cpu(0)],
+                );
+            }
+            Way::CVale(through) => {
+                let [sender, receiver] = bench.on_switch();
+                let ports = ["valebench:crx", "valebench:ctx"];
+                return self.c_once(bench, *through, ports, [receiver, sender]);
+            }
+            Way::ForeignPoll(through) => self.foreign_poll_once(bench, *through),
+            Way::Pcap => self.pcap_once(bench),
+            Way::Tpacket4 => tpacket4::once(bench, subject.experiment, &self.traffic()),
+            Way::Pfring => pfring::once(bench, subject.experiment, &self.traffic()),
+            Way::Usdpaa => usdpaa::once(bench, &self.traffic()),
+            Way::Null(through) => self.null_once(bench, *through),
+            Way::Opening { first } => opening::once(bench, *first),
+            Way::GracePeriods => opening::grace_periods(),
+            Way::OpenMany => opening::many(bench, subject.ports.unwrap_or(1)),
+            Way::Idle => idle::once(bench, subject.ports.unwrap_or(1)),
+            Way::Latency => {
+                let spins = subject.spins == Some(true);
+                return latency::once(bench, subject.experiment, spins);
+            }
+            Way::Containers => containers::once(bench, subject.experiment, subject.contestant),
+            Way::Dpdk(link) => self.measure_link(link, bench, bench.warm_up, bench.counting),
+        };
+        figure.map(Figure::from)
+    }
+
+    fn measure_link(
+        &self,
+        link: &Link,
+        bench: &Bench,
+        warm_up: Duration,
+        counting: Duration,
+    ) -> io::Result<f64> {
+        let folder = bench.scratch.folder("dpdk")?;
+        let size = self.subject.size.unwrap_or(64);
+        link.measure(&folder, [bench.cpu(0), bench.cpu(1)], size, warm_up, counting)
+    }
+
+    /// What sender and receivers need to know alike.
+    fn traffic(&self) -> Vec<String> {
+        let number = |n: Option<usize>| n.unwrap_or_default().to_string();
+        let mut arguments = vec![
+            format!("--size={}", number(self.subject.size)),
+            format!("--batch={}", number(self.subject.batch)),
+        ];
+        if self.subject.payload == Some(Payload::Untouched) {
+            arguments.push("--untouched".into());
+        }
+        arguments
+    }
+
+    /// The group of processes that has a share of the processors, with a daemon of its own in it.
+    fn shared(&self, bench: &Bench) -> io::Result<Option<(Cgroup, PathBuf)>> {
+        let Some(share) = self.subject.share else { return Ok(None) };
+        Ok(Some((Cgroup::new(Some(share))?, bench.scratch.folder("shared")?)))
+    }
+
+    fn pipe_once(&self, bench: &Bench) -> io::Result<Figure> {
+        let common = self.traffic();
+        let shared = self.shared(bench)?;
+        let start = |process, name| {
+            let arguments = [vec![name], common.iter().map(String::as_str).collect()].concat();
+            start_in(Seat::on(bench.cpu(process)), bench, &shared, &arguments)
+        };
+        let processes = vec![start(1, "pipe-rx")?, start(0, "pipe-tx")?];
+        let counts = roles::run(processes, bench.warm_up, bench.counting)?;
+        Ok(Figure::from(&counts[0]))
+    }
+
+    /// The rate of each receiver, on average: with several, every packet goes to all of them.
+    fn vale_once(&self, bench: &Bench) -> io::Result<Figure> {
+        let common = self.traffic();
+        let receivers = self.subject.receivers.unwrap_or(1);
+        let [sends, receives] = bench.on_switch();
+        let shared = self.shared(bench)?;
+        let start = |cpu, arguments: &[&str]| {
+            let common: Vec<&str> = common.iter().map(String::as_str).collect();
+            start_in(Seat::on(cpu), bench, &shared, &[arguments, &common].concat())
+        };
+        let mut processes = Vec::new();
+        for receiver in 0..receivers {
+            processes.push(start(receives, &["vale-rx", &format!("--index={receiver}")])?);
+        }
+        processes.push(start(sends, &["vale-tx", &format!("--receivers={receivers}")])?);
+        let others = self.subject.ports.unwrap_or(0).saturating_sub(processes.len());
+        let _others = idle::ports(Seat::default(), &bench.daemon, others)?;
+        let counts = roles::run(processes, bench.warm_up, bench.counting)?;
+        let rate = counts[..receivers].iter().map(Count::mpps).sum::<f64>() / receivers as f64;
+        Ok(Figure { value: rate, ..Figure::from(&counts[0]) })
+    }
+
+    /// What a program of netmap's API receives of what another sends.
+    fn c_once(
+        &self,
+        bench: &Bench,
+        through: Through,
+        ports: [&str; 2],
+        cpus: [usize; 2],
+    ) -> io::Result<Figure> {
+        let program = c_program::own(&bench.scratch.folder("netmap")?, "netmap", through, &[])?;
+        let number = |n: Option<usize>| n.unwrap_or_default().to_string();
+        let (size, batch) = (number(self.subject.size), number(self.subject.batch));
+        let start = |end: usize, does| {
+            let batch = if does == "rx" { "1024" } else { &batch };
+            let arguments = [does, ports[end], &size, batch, "touched"];
+            let seat = Seat::on(cpus[end]);
+            c_program::role(seat, &bench.daemon, &program, through, &arguments)
+        };
+        let processes = vec![start(0, "rx")?, start(1, "tx")?];
+        let counts = roles::run(processes, bench.warm_up, bench.counting)?;
+        Ok(Figure::from(&counts[0]))
+    }
+
+    /// Nanoseconds of a call that is no business of Ringway's.
+    fn foreign_poll_once(&self, bench: &Bench, through: Through) -> io::Result<f64> {
+        let folder = bench.scratch.folder("foreign")?;
+        let program = c_program::own(&folder, "foreign_poll", through, &[])?;
+        let seat = Seat::on(bench.cpu(0));
+        let role = c_program::role(seat, &bench.daemon, &program, through, &[])?;
+        let counts = roles::run(vec![role], bench.warm_up, bench.counting)?;
+        Ok(1e9 / counts[0].rate())
+    }
+
+    /// A program of libpcap counts what a pipe or a switch brings it. As with a switch's other programs, sender and
+    /// receiver share a CPU there.
+    fn pcap_once(&self, bench: &Bench) -> io::Result<f64> {
+        let common = self.traffic();
+        let (device, sender, seats) = match self.subject.experiment {
+            Road::PcapPipe => (traffic::pipe_end(), ["pipe-tx", "--udp=1"], [1, 0]),
+            _ => (traffic::receiver_port(0), ["vale-tx", "--receivers=1"], [0, 0]),
+        };
+        let mut counter = Library::Ringway.arguments(&device);
+        let mut sender = sender.to_vec();
+        if self.subject.experiment == Road::PcapVale {
+            counter.push("--introduce".into());
+            sender.push("--udp=1");
+        }
+        let counter: Vec<&str> = counter.iter().map(String::as_str).collect();
+        sender.extend(common.iter().map(String::as_str));
+        let start = |process, arguments: &[&str]| {
+            Role::start(Seat::on(bench.cpu(process)), &bench.daemon, arguments)
+        };
+        let processes = vec![start(seats[0], &counter)?, start(seats[1], &sender)?];
+        let counts = roles::run(processes, bench.warm_up, bench.counting)?;
+        Ok(counts[0].mpps())
+    }
+
+    /// A C program measures itself: the transmit loop to a null port, which is one of the C tests.
+    fn null_once(&self, bench: &Bench, through: Through) -> io::Result<f64> {
+        let folder = bench.scratch.folder("null")?;
+        let program = c_program::build_through(&folder, "tests/c/null_cycles.c", through, &[])?;
+        let batch = self.subject.batch.unwrap_or(BATCH).to_string();
+        let seat = Seat::on(bench.cpu(0));
+        let output = match through {
+            Through::Preload => c_program::run(seat, &bench.daemon, &program, &[&batch])?,
+            _ => c_program::run_alone(seat, &bench.daemon, &program, &[&batch])?,
+        };
+        c_program::number_behind("cycles_per_packet", &output)
+    }
+}
+
+/// Starts a role of an experiment that has a share of the processors, or all.
+fn start_in(
+    seat: Seat,
+    bench: &Bench,
+    shared: &Option<(Cgroup, PathBuf)>,
+    arguments: &[&str],
+) -> io::Result<Role> {
+    match shared {
+        Some((group, daemon)) => Role::start(seat.of(group), daemon, arguments),
+        None => Role::start(seat, &bench.daemon, arguments),
+    }
+}

@@ -1,0 +1,220 @@
+//! What the experiments are about: one description of each group of them, for the result file, the report and the
+//! documents.
+
+use serde::{Deserialize, Serialize};
+
+/// A group of experiments that answer one question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Study {
+    /// Between processes, by each of the APIs.
+    Paths,
+    Opening,
+    Containers,
+    Interfaces,
+    Batch,
+    FrameSize,
+    Share,
+    Forwarding,
+    Latency,
+    Idle,
+    Scaling,
+}
+
+/// All, in the order of the report.
+pub const ALL: [Study; 11] = [
+    Study::Paths,
+    Study::Batch,
+    Study::FrameSize,
+    Study::Share,
+    Study::Forwarding,
+    Study::Interfaces,
+    Study::Containers,
+    Study::Latency,
+    Study::Idle,
+    Study::Scaling,
+    Study::Opening,
+];
+
+/// The field of a subject that a plot has on its x axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Axis {
+    Batch,
+    Size,
+    Share,
+    Ports,
+    Receivers,
+    /// None: a bar for each experiment.
+    Name,
+}
+
+/// A number of the original's, for the plot: it is drawn as a point, or as a line where it holds everywhere.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Original {
+    pub what: &'static str,
+    pub x: Option<f64>,
+    pub y: f64,
+}
+
+/// How a group's experiments are made, and read.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Description {
+    pub title: &'static str,
+    /// What is measured, and how.
+    pub setup: &'static str,
+    /// How that differs from the original, or what it does not say.
+    pub limits: &'static str,
+    pub axis: Axis,
+    pub axis_label: &'static str,
+    pub original: &'static [Original],
+}
+
+const NETMAP: &str = "netmap, 10 Gbit/s NIC, 2.93 GHz (2012)";
+
+impl Study {
+    /// What the names of experiments begin with where the same path is in another group as well.
+    pub fn prefix(self) -> Option<&'static str> {
+        match self {
+            Study::Batch => Some("batch:"),
+            Study::FrameSize => Some("size:"),
+            Study::Share => Some("share:"),
+            Study::Scaling => Some("scale:"),
+            _ => None,
+        }
+    }
+
+    pub fn description(self) -> Description {
+        match self {
+            Study::Paths => Description {
+                title: "Between processes",
+                setup: "One process sends as fast as it can, one receives (or three, on a switch); what \
+                        arrives counts. Touched: the sender writes every byte, the receiver reads \
+                        every byte. Untouched: neither does, the second row. Programs of other APIs \
+                        are compiled C programs that know nothing of Ringway.",
+                limits: "testpmd writes the headers of what it sends and reads nothing: its rows are \
+                         named untouched, though its drivers copy. Programs of AF_PACKET V4 do what \
+                         that API's authors measured, and touch nothing.",
+                axis: Axis::Name,
+                axis_label: "",
+                original: &[],
+            },
+            Study::Batch => Description {
+                title: "Cost of a packet against the batch",
+                setup: "Frames of 60 bytes, written and read, of which the sender hands over so many \
+                        with one call. null: a port that takes all. pipe, vale: to another process. \
+                        veth: one end of a pair; the kernel drops what arrives at the other.",
+                limits: "netmap's figure 7 is of a physical NIC, and bound by its line rate. A null \
+                         port's packets are not touched, and nothing receives them.",
+                axis: Axis::Batch,
+                axis_label: "packets in a batch",
+                original: &[
+                    Original { what: NETMAP, x: Some(1.0), y: 2.45 },
+                    Original { what: NETMAP, x: Some(8.0), y: 14.88 },
+                ],
+            },
+            Study::FrameSize => Description {
+                title: "Throughput against the size of frames",
+                setup: "Frames from 60 to 1514 bytes, written and read, in batches of 256; sizes \
+                        beside multiples of a cache line's 64 bytes among them. Then packets of up \
+                        to 64 KiB in several slots.",
+                limits: "netmap's figure 6 is of a physical NIC: its dip from 65 bytes on is its \
+                         bus's.",
+                axis: Axis::Size,
+                axis_label: "bytes of a frame",
+                original: &[Original {
+                    what: "netmap, receiving, 65 to 127 bytes",
+                    x: Some(65.0),
+                    y: 7.5,
+                }],
+            },
+            Study::Share => Description {
+                title: "Throughput against the share of the processors",
+                setup: "All processes of a path, the daemon among them, are in one control group that \
+                        gets so many percent of one processor.",
+                limits: "netmap's figure 5 sets the clock of the processor. A clock slows everything \
+                         at once; a share stops all processes for the rest of each period of 100 ms, \
+                         with full speed and warm caches before. So queues fill and drain once a \
+                         period, and what a share costs beyond its share is that.",
+                axis: Axis::Share,
+                axis_label: "percent of one processor",
+                original: &[],
+            },
+            Study::Forwarding => Description {
+                title: "Forwarding",
+                setup: "Frames of 64 bytes come in by one interface (or port) and leave by another; \
+                        what leaves is counted by the kernel, or by who receives it.",
+                limits: "netmap's figure 8 is between two physical NICs. On a veth pair the kernel's \
+                         work for each frame is the same for all, and most of the time.",
+                axis: Axis::Name,
+                axis_label: "",
+                original: &[
+                    Original { what: "netmap's bridge, 1.73 GHz", x: None, y: 14.88 },
+                    Original { what: "the same by libpcap", x: None, y: 7.5 },
+                ],
+            },
+            Study::Interfaces => Description {
+                title: "On interfaces",
+                setup: "veth pairs between two network namespaces. All contestants get their packets \
+                        from the same sender. What is sent is counted by the kernel where it \
+                        arrives, what is received by the contestant.",
+                limits: "testpmd and the programs of AF_PACKET V4 touch no payload; what forwards or \
+                         sends back touches none either. The kernel copies on every path: a veth pair \
+                         has no zero copy.",
+                axis: Axis::Name,
+                axis_label: "",
+                original: &[],
+            },
+            Study::Containers => Description {
+                title: "Between containers, and with the host",
+                setup: "Two network namespaces with a veth pair each, joined by a switch of \
+                        Ringway's or by a Linux bridge; iperf3 and ping in them.",
+                limits: "",
+                axis: Axis::Name,
+                axis_label: "",
+                original: &[],
+            },
+            Study::Latency => Description {
+                title: "Round trips",
+                setup: "One packet of 60 bytes under way, from one process to another and back. \
+                        Spinning: both look at their ports all the time, each on a processor of \
+                        its own. Sleeping: both sleep, and a round trip has two wake-ups in it.",
+                limits: "With two processors a switch's worker shares one with a program that \
+                         spins.",
+                axis: Axis::Name,
+                axis_label: "",
+                original: &[],
+            },
+            Study::Idle => Description {
+                title: "At rest",
+                setup: "So many ports of a switch are open in one process that waits for packets, and \
+                        none come. The time that the process, the daemon and its workers use, by \
+                        their control group's account.",
+                limits: "A program that polls all the time would be at 100 %.",
+                axis: Axis::Ports,
+                axis_label: "ports of the switch",
+                original: &[],
+            },
+            Study::Scaling => Description {
+                title: "More ports",
+                setup: "Frames of 60 bytes, written and read. Idle ports: from one process to \
+                        another while so many ports are open on the switch. Receivers: each frame to \
+                        all of so many processes; what each of them receives.",
+                limits: "With few processors, many receivers share one: their rate falls with the \
+                         time that each gets.",
+                axis: Axis::Ports,
+                axis_label: "ports of the switch",
+                original: &[],
+            },
+            Study::Opening => Description {
+                title: "Opening",
+                setup: "From the request for a port of a veth interface with one queue to a port that \
+                        can be used; and what the kernel alone waits for meanwhile.",
+                limits: "",
+                axis: Axis::Name,
+                axis_label: "",
+                original: &[],
+            },
+        }
+    }
+}
