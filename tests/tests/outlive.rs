@@ -348,8 +348,8 @@ fn pings_go_on() {
                 let output = ping.output();
                 let lines = output.lines().filter_map(|line| serde_json::from_str(line).ok());
                 let lines: Vec<Value> = lines.collect();
-                let opens = lines.iter().enumerate().filter(|(_, line)| line["type"] == "open");
-                let Some((at, _)) = opens.skip(after).next() else { return Err(output) };
+                let mut opens = lines.iter().enumerate().filter(|(_, line)| line["type"] == "open");
+                let Some((at, _)) = opens.nth(after) else { return Err(output) };
                 let answers = |line: &Value| line["pps"].as_f64().is_some_and(|pps| pps > 0.0);
                 lines[at..].iter().any(answers).then_some(()).ok_or(output)
             });

@@ -16,7 +16,8 @@ pub fn hash_above_ethernet(info: &pkt_parsing_info) -> u32 {
 #[inline]
 fn sum(info: &pkt_parsing_info, by_macs: bool) -> u32 {
     let tunnel = &info.tunnel;
-    let (version, proto, macs, addresses, ports) = match { tunnel.id } {
+    let id = tunnel.id;
+    let (version, proto, macs, addresses, ports) = match id {
         NO_TUNNEL_ID => (
             info.ip_version,
             info.l3_proto,

@@ -9,6 +9,7 @@
 //! The program of the daemon before is asked first as long as its link is there, and passes nothing on. So the next
 //! one takes effect on all interfaces at once, when the links before have ended.
 
+use std::num::NonZeroU64;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -65,19 +66,23 @@ pub(crate) fn programs_before() -> Vec<u32> {
     before().iter().filter_map(|(_, link)| sys::link_program(link.as_fd()).ok()).collect()
 }
 
-/// Has a link kept; the name to [forget] it by.
-pub(crate) fn keep(link: BorrowedFd<'_>) -> Option<String> {
+/// Has a link kept; the number to [forget] it by.
+pub(crate) fn keep(link: BorrowedFd<'_>) -> Option<NonZeroU64> {
     let keeper = KEEPER.get()?;
-    // No other link has it: none of this daemon's, and none of one before that may still be kept.
-    let name = format!("{NAME}{}-{}", process::id(), NEXT.fetch_add(1, Relaxed));
-    keeper.keep(&name, link);
-    Some(name)
+    let number = NonZeroU64::new(NEXT.fetch_add(1, Relaxed) + 1)?;
+    keeper.keep(&name(number), link);
+    Some(number)
 }
 
 /// The link has ended.
-pub(crate) fn forget(name: &str) {
+pub(crate) fn forget(number: NonZeroU64) {
     FORGOTTEN.fetch_add(1, Relaxed);
-    forget_before(name);
+    forget_before(&name(number));
+}
+
+/// No other link has it: none of this daemon's, and none of one before that may still be kept.
+fn name(number: NonZeroU64) -> String {
+    format!("{NAME}{}-{number}", process::id())
 }
 
 fn forget_before(name: &str) {

@@ -14,6 +14,7 @@
 //! last holder of their [attachment](crate::tc).
 
 use std::io;
+use std::num::NonZeroU64;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use aya::maps::Map;
@@ -79,8 +80,8 @@ const MAPS: [&str; 8] =
 /// from the program to the worker.
 pub struct Switched<W> {
     attachment: Attachment,
-    /// By what name the attachment is [kept](kept) for the next daemon, if it is.
-    kept: Option<String>,
+    /// By what number the attachment is [kept] for the next daemon, if it is.
+    kept: Option<NonZeroU64>,
     place: Place,
     _way: W,
 }
@@ -217,7 +218,7 @@ impl<W> Switched<W> {
 impl<W> Drop for Switched<W> {
     fn drop(&mut self) {
         self.attachment.end();
-        self.kept.as_deref().into_iter().for_each(kept::forget);
+        self.kept.into_iter().for_each(kept::forget);
     }
 }
 

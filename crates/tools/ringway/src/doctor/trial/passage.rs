@@ -125,7 +125,7 @@ impl<'p> Passage<'p> {
         let room = from.max_frame();
         let source = ethernet_address(from.name());
         let fragmenter = Fragmenter::new(&mut from.tx(0), room);
-        let fragments = Fragments::of(&to);
+        let fragments = Fragments::of(to);
         Passage { frames, stream, from, to, source, fragmenter, fragments, bytes: Vec::new() }
     }
 
