@@ -30,12 +30,18 @@ pub struct Drops {
     pub over_rate: u64,
     /// Sent, but more than the port may flood.
     pub storm: u64,
-    /// Sent, and still in the ring when its daemon ended.
+    /// Sent, and still in the ring when its daemon ended, or received and not read by then. No switch counts these.
+    #[serde(skip_serializing_if = "is_none")]
     pub daemon_ended: u64,
     /// Not received: no free slot in the ring.
     pub ring_full: u64,
     /// Not received: longer than a buffer.
     pub too_long: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Drops {

@@ -170,7 +170,7 @@ fn a_port_outlives_its_daemon() {
     assert_arrive(&mut one, &mut other);
     assert_arrive(&mut other, &mut one);
     assert!(ports.iter().all(|port| port.times("disconnected") == 0));
-    assert!(ports[0].proc.output().contains("it is opened again"));
+    assert!(ports[0].proc.output().contains("is opened again"));
 }
 
 /// Killed at any moment, it leaves a file that is in nobody's way.
