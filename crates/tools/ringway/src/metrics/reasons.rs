@@ -17,6 +17,21 @@ pub fn of_ring(ring: &RingInfo) -> [(&'static str, u64); 4] {
 mod tests {
     use super::*;
     use ringway::PortDrops;
+    use serde_json::{Map, Value};
+
+    /// Each field is there once, under its own name, with its own value.
+    #[test]
+    fn every_reason_is_a_label() {
+        let mut fields = serde_json::to_value(PortDrops::default()).unwrap();
+        let fields = fields.as_object_mut().unwrap();
+        for (n, value) in (1..).zip(fields.values_mut()) {
+            *value = Value::from(n);
+        }
+        let drops: PortDrops = serde_json::from_value(fields.clone().into()).unwrap();
+        let labels = drops.reasons().map(|(reason, n)| (reason.to_owned(), Value::from(n)));
+        assert_eq!(labels.len(), fields.len());
+        assert_eq!(&Map::from_iter(labels), fields);
+    }
 
     /// A ring has these reasons among its fields, and a switch has them all.
     #[test]
