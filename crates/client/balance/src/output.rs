@@ -276,8 +276,8 @@ impl Output {
 
     /// Has the next wait for this pipe end when the consumer releases something.
     pub fn await_release(&mut self) {
-        if let Some(tx) = self.port.split().0.first_mut() {
-            tx.slots().await_more();
+        if !self.port.is_shut() {
+            self.port.tx(0).slots().await_more();
         }
     }
 

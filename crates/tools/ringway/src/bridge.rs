@@ -5,7 +5,7 @@ use crate::drops::{Losses, PortDrops};
 use crate::error::Result;
 use crate::flush::Drain;
 use crate::forward::{Moved, Path, wait};
-use crate::lasting::{Lasting, outlive};
+use crate::lasting::{Lasting, outlive, until};
 use crate::opening;
 use crate::output::Opened;
 use crate::port_notes;
@@ -153,8 +153,7 @@ impl Bridge {
 
     fn wait(&mut self) -> Result<()> {
         let Bridge { ports, lasting, run_loop, .. } = self;
-        let due = self.flows[0].reporter.due();
-        let due = lasting.iter().fold(due, |due, lasting| lasting.until(due));
+        let due = until(self.flows[0].reporter.due(), &*lasting);
         let waited = wait(ports, run_loop, due);
         outlive(waited, lasting.iter_mut().zip(ports), run_loop)?;
         Ok(())

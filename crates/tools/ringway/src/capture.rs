@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::filter::Chosen;
 use crate::fragments::Fragments;
 use crate::frame_uses::FrameUses;
-use crate::lasting::{Lasting, outlive};
+use crate::lasting::{Lasting, outlive, until};
 use crate::listening::Listening;
 use crate::opening;
 use crate::output::Opened;
@@ -227,8 +227,7 @@ impl Capture {
     }
 
     fn wait(&mut self) -> Result<()> {
-        let due = self.reporter.due();
-        let due = self.sources.iter().fold(due, |due, source| source.lasting.until(due));
+        let due = until(self.reporter.due(), self.sources.iter().map(|source| &source.lasting));
         let ports = self.sources.iter_mut().map(|source| (&mut source.port, Interest::Rx));
         let mut ports = ports.collect::<Vec<_>>();
         match &self.listening[..] {

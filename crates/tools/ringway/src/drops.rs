@@ -211,20 +211,21 @@ impl DropBook {
         PortDrops::of(self.since())
     }
 
-    /// The daemon of the port has ended: [shuts](Port::shut) it. Returns how many frames it was still to send.
+    /// The daemon of the port has ended: [shuts](Port::shut) it. Returns how many frames were in its rings.
     pub fn ended(&mut self, port: &mut Port) -> u64 {
         let _ = self.count(port);
         self.kept = self.since();
         self.before = self.now;
-        self.kept[1].daemon_ended += port.unread();
-        let unsent = port.shut();
+        let (unread, unsent) = (port.unread(), port.shut());
         self.kept[0].daemon_ended += unsent;
-        unsent
+        self.kept[1].daemon_ended += unread;
+        unread + unsent
     }
 
     /// The port has been opened again.
-    pub fn reopened(&mut self, port: &Port) -> Result<()> {
-        self.begin(port)
+    pub fn reopened(&mut self, port: &Port) {
+        // Where the daemon has ended once more, the next wait for the port says so.
+        let _ = self.begin(port);
     }
 
     fn since(&self) -> Counted {

@@ -55,15 +55,13 @@ impl Lasting {
         if port.is_shut() {
             return true;
         }
-        let ends = |interest| matches!(port.check(interest), Err(ringway::Error::Gone { .. }));
-        if !ends(Interest::Both) {
+        if !matches!(port.check(Interest::Both), Err(ringway::Error::Gone { .. })) {
             return false;
         }
         port.poll(Interest::Tx);
         // What it lets go of would be in the way of the next.
         let reopening = port.reopening(Duration::MAX);
-        let (unread, unsent) = (port.unread(), self.book.ended(port));
-        let lost = match unsent + unread {
+        let lost = match self.book.ended(port) {
             0 => String::new(),
             lost => format!(", with {lost} frames in its rings"),
         };
@@ -81,15 +79,16 @@ impl Lasting {
         let Some(closed) = self.closed.as_mut().filter(|closed| closed.retry <= now) else {
             return Ok(false);
         };
+        closed.retry = now + RETRY;
         match closed.reopening.attempt() {
             Ok(Some(opened)) => {
                 *port = opened;
                 self.closed = None;
-                self.book.reopened(port)?;
+                self.book.reopened(port);
                 Ok(true)
             }
             Ok(None) => {
-                closed.wait(now);
+                closed.tell(now);
                 Ok(false)
             }
             Err(error) => match closed.refused_for(now) < PATIENCE {
@@ -103,12 +102,21 @@ impl Lasting {
     pub fn until(&self, due: Instant) -> Instant {
         self.closed.as_ref().map_or(due, |closed| closed.retry.min(due))
     }
+
+    /// Whether the port is closed.
+    pub fn is_waiting(&self) -> bool {
+        self.closed.is_some()
+    }
+}
+
+/// [`Lasting::until`] of several.
+pub fn until<'l>(due: Instant, all: impl IntoIterator<Item = &'l Lasting>) -> Instant {
+    all.into_iter().fold(due, |due, lasting| lasting.until(due))
 }
 
 impl Closed {
-    /// It is tried again later. Says why, if a daemon has refused it for long.
-    fn wait(&mut self, now: Instant) {
-        self.retry = now + RETRY;
+    /// Says why the port is not open yet, if a daemon has refused it for long.
+    fn tell(&mut self, now: Instant) {
         let Some(refusal) = self.reopening.refusal().map(ToString::to_string) else {
             self.refused = None;
             return;
@@ -120,7 +128,6 @@ impl Closed {
 
     /// For how long daemons have refused it by now.
     fn refused_for(&mut self, now: Instant) -> Duration {
-        self.retry = now + RETRY;
         now - *self.refused.get_or_insert(now)
     }
 }

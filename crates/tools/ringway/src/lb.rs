@@ -5,7 +5,7 @@ use crate::balance::{self, Balancer, Presence};
 use crate::capture_file;
 use crate::error::{Error, Result};
 use crate::filter::Chosen;
-use crate::lasting::{Lasting, outlive};
+use crate::lasting::{Lasting, outlive, until};
 use crate::opening;
 use crate::output::{Opened, note};
 use crate::port_notes;
@@ -124,8 +124,7 @@ pub fn run(args: &Args) -> Result<()> {
             waited = waited.and_then(|()| check_outputs(balancer));
         }
         outlive_all(balancer, &mut lasting, waited, &run_loop)?;
-        let due = reporter.due();
-        Ok(Some(lasting.iter().fold(due, |due, lasting| lasting.until(due))))
+        Ok(Some(until(reporter.due(), &lasting)))
     });
     finish(balancer, lasting, &run_loop, &mut reporter, capture_file::ended(ran))
 }
@@ -142,16 +141,15 @@ fn outlive_all(
     waited: Result<()>,
     run_loop: &RunLoop,
 ) -> Result<()> {
-    let before: Vec<_> = balancer.ports_mut().map(|port| port.is_shut()).collect();
-    if waited.is_ok() && !before.contains(&true) {
+    if waited.is_ok() && !lasting.iter().any(Lasting::is_waiting) {
         return Ok(());
     }
     let opened = outlive(waited, lasting.iter_mut().zip(balancer.ports_mut()), run_loop)?;
-    let closed: Vec<_> = balancer.ports_mut().map(|port| port.is_shut()).collect();
-    let is_changed = |port: usize| before[port] != closed[port] || opened.contains(&port);
-    (1..closed.len())
-        .filter(|port| is_changed(*port))
-        .for_each(|port| balancer.output_reopened(port - 1));
+    for (port, lasting) in lasting.iter().enumerate().skip(1) {
+        if lasting.is_waiting() || opened.contains(&port) {
+            balancer.output_reopened(port - 1);
+        }
+    }
     if opened.contains(&0) {
         let stock = balancer.input.take_extra_bufs();
         balancer.input_reopened(stock);

@@ -6,7 +6,7 @@ use crate::capture_file;
 use crate::drops::Losses;
 use crate::error::{Error, Result};
 use crate::flush::Drain;
-use crate::lasting::{Lasting, outlive};
+use crate::lasting::{Lasting, outlive, until};
 use crate::link::{Bandwidth, Counters as LinkCounters, Limit, Settings};
 use crate::opening;
 use crate::output::Opened;
@@ -243,8 +243,7 @@ impl Shaper {
 
     fn wait(&mut self) -> Result<()> {
         let Shaper { relay, lasting, run_loop, .. } = self;
-        let due = self.reporters[0].due();
-        let due = lasting.iter().fold(due, |due, lasting| lasting.until(due));
+        let due = until(self.reporters[0].due(), &*lasting);
         let waited = relay.wait(run_loop, due);
         for opened in outlive(waited, lasting.iter_mut().zip(&mut relay.ports), run_loop)? {
             relay.opened(opened);
