@@ -144,13 +144,9 @@ impl Machine {
     }
 }
 
-fn text(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
-}
-
-#[test]
-fn the_unit_serves_and_comes_back() {
-    if skip_without_root("the_unit_serves_and_comes_back") {
+/// A test on a machine of its own, which has ended after it, and left nothing.
+fn on_machine(test: &str, body: impl FnOnce(&Machine)) {
+    if skip_without_root(test) {
         return;
     }
     let _turn = one_at_a_time();
@@ -158,137 +154,150 @@ fn the_unit_serves_and_comes_back() {
     let home = Home::new();
     home.install(&[("ringway", "ringway-cli")]);
     let machine = Machine::boot(&home);
-    // Daemons start more often than on a machine that is used.
-    machine.say(
-        "printf '[Unit]\\nStartLimitIntervalSec=0\\n' > /run/units/ringwayd.service.d/often.conf && \
-         systemctl daemon-reload",
-    );
-
-    // The socket alone is enough: the first client starts the daemon, and meets no other.
-    machine.say("systemctl start ringwayd.socket && ringway switch new vale0");
-    assert!(machine.say("ringway switch list").contains("vale0"));
-    assert!(machine.say("systemctl is-active ringwayd").starts_with("active"));
-    let daemons = machine.say("cat /proc/[0-9]*/cmdline | tr '\\0' ' '");
-    assert!(!daemons.contains("--private"), "{daemons}");
-
-    // What the sandbox is to leave: interfaces in each mode, on a switch, of another namespace, and
-    // interfaces of the daemon's own making.
-    machine.say(
-        "ip link set lo up; ip link add w0 type veth peer name w1; \
-         ip link set w0 up; ip link set w1 up; ln -s ringway /mnt/bin/vale-ctl",
-    );
-    for mode in ["copy", "generic", "packet"] {
-        let script = format!("ringway gen netmap:w0@mode={mode} -n 10");
-        assert!(machine.say(&script).contains("drops at w0: none"), "{mode}");
-    }
-    machine.say("ringway gen netmap:w0^ -n 3");
-    machine.say("ringway switch attach vale0 w0");
-    assert!(machine.say("ringway switch list").contains("vale0:w0"));
-    machine.say("vale-ctl -n p0 && ip link show p0 && vale-ctl -r p0");
-    machine.say(
-        "unshare --net sh -c 'ip link add v0 type veth peer name v1 && ip link set v0 up && \
-         ip link set v1 up && ringway gen netmap:v0 -n 10'",
-    );
-    // And what it is to refuse.
-    let status = machine.say(&format!("cat /proc/{}/status", machine.daemon()));
-    for line in ["Seccomp:\t2", "NoNewPrivs:\t1"] {
-        assert!(status.contains(line), "{line}: {status}");
-    }
-
-    // Killed: the manager starts it anew, and a client that comes meanwhile waits.
-    let first = machine.daemon();
-    machine.say(&format!("kill -KILL {first} && ringway switch new vale1"));
-    assert!(machine.say("ringway switch list").contains("vale1"));
-    let second = machine.daemon();
-    assert_ne!(first, second);
-    // What was set up to stay is there again.
-    let back = || {
-        until("the switch is back, with its interface", || {
-            match machine.say("ringway switch list") {
-                list if list.contains("vale0:w0 (kernel") => Ok(()),
-                list => Err(list),
-            }
-        });
-    };
-    back();
-
-    // Silent: the watchdog ends it. The client waits for the next daemon.
-    machine.say(&format!("kill -STOP {second} && ringway switch new vale2"));
-    let third = machine.daemon();
-    assert_ne!(second, third);
-
-    // Upgraded, with a port open: the program opens it again, and the port has its settings.
-    machine.say(
-        "systemd-run --quiet --unit=program --property=StandardOutput=append:/mnt/program \
-         /mnt/bin/traffic echo vale0:program",
-    );
-    let opened = |times: usize| {
-        until("the program has opened its port", || match text(&machine.run("cat /mnt/program")) {
-            said if said == "open\n".repeat(times) => Ok(()),
-            said => Err(said),
-        });
-    };
-    opened(1);
-    machine.say("ringway switch port vale0:program --access 7");
-    machine.say("systemctl restart ringwayd.service");
-    assert_ne!(third, machine.daemon());
-    back();
-    opened(2);
-    let list = machine.say("ringway switch list");
-    let line = list.lines().find(|line| line.contains("vale0:program"));
-    assert!(line.is_some_and(|line| line.contains("VLAN 7")), "{list}");
-    machine.say("systemctl stop program.service");
-
-    // Its configuration is read again, in the sandbox, and by another daemon after the machine's boot.
-    let fourth = machine.daemon();
-    let declared = "[[switch]]\nname = 'vale9'\n[[switch.port]]\ninterface = 'w1'\naccess = 9\n";
-    machine.say(&format!(
-        "mkdir /mnt/ringwayd.d && printf \"{}\" > /mnt/ringwayd.d/lab.toml && \
-         systemctl reload ringwayd.service",
-        declared.replace('\n', "\\n")
-    ));
-    let is_declared = || {
-        until("what is declared is there", || match machine.say("ringway switch list") {
-            list if list.contains("vale9:w1 (kernel; VLAN 9)") => Ok(()),
-            list => Err(list),
-        });
-    };
-    is_declared();
-    assert_eq!(fourth, machine.daemon());
-    // A file with an error changes nothing, and the administrator is told.
-    machine.say("echo nonsense > /mnt/ringwayd.d/wrong.toml");
-    let output = machine.run("systemctl reload ringwayd.service");
-    assert!(!output.status.success(), "{}", text(&output));
-    assert_eq!(fourth, machine.daemon());
-    machine.say("systemctl is-active ringwayd.service && rm /mnt/ringwayd.d/wrong.toml");
-    is_declared();
-    machine.say("systemctl stop ringwayd.service && rm /run/ringway/ringwayd.state");
-    is_declared();
-    machine.say("rm -r /mnt/ringwayd.d && systemctl reload ringwayd.service");
-    until("it has gone", || match machine.say("ringway switch list") {
-        list if list.contains("vale9") => Err(list),
-        _ => Ok(()),
-    });
-    machine.say("ringway switch new vale0 && ringway switch attach vale0 w0");
-    // Another unit serves what the daemon counts.
-    machine.say("systemctl start ringway-metrics.service");
-    until("metrics are served", || match machine.run(SCRAPE) {
-        output if text(&output).contains("\nringway_up 1\n") => Ok(()),
-        output => Err(text(&output)),
-    });
-    machine.say("systemctl stop ringway-metrics.service && test ! -e /run/ringway-metrics");
-
-    // Stopped: the socket stays, and the next client starts the daemon.
-    machine.say("systemctl stop ringwayd.service && ringway switch new vale3");
-    assert_ne!(third, machine.daemon());
-    back();
-    machine.say("ringway switch delete vale0");
-    assert!(!machine.say("cat /run/ringway/ringwayd.state").contains("vale0"));
-
+    body(&machine);
     machine.boot.signal(Signal::KILL);
     assert!(ends(machine.boot.pid(), LIMIT));
     drop(machine);
     before.assert_clean();
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+#[test]
+fn the_unit_serves_and_comes_back() {
+    on_machine("the_unit_serves_and_comes_back", |machine| {
+        // Daemons start more often than on a machine that is used.
+        machine.say(
+        "printf '[Unit]\\nStartLimitIntervalSec=0\\n' > /run/units/ringwayd.service.d/often.conf && \
+         systemctl daemon-reload",
+    );
+
+        // The socket alone is enough: the first client starts the daemon, and meets no other.
+        machine.say("systemctl start ringwayd.socket && ringway switch new vale0");
+        assert!(machine.say("ringway switch list").contains("vale0"));
+        assert!(machine.say("systemctl is-active ringwayd").starts_with("active"));
+        let daemons = machine.say("cat /proc/[0-9]*/cmdline | tr '\\0' ' '");
+        assert!(!daemons.contains("--private"), "{daemons}");
+
+        // What the sandbox is to leave: interfaces in each mode, on a switch, of another namespace, and
+        // interfaces of the daemon's own making.
+        machine.say(
+            "ip link set lo up; ip link add w0 type veth peer name w1; \
+         ip link set w0 up; ip link set w1 up; ln -s ringway /mnt/bin/vale-ctl",
+        );
+        for mode in ["copy", "generic", "packet"] {
+            let script = format!("ringway gen netmap:w0@mode={mode} -n 10");
+            assert!(machine.say(&script).contains("drops at w0: none"), "{mode}");
+        }
+        machine.say("ringway gen netmap:w0^ -n 3");
+        machine.say("ringway switch attach vale0 w0");
+        assert!(machine.say("ringway switch list").contains("vale0:w0"));
+        machine.say("vale-ctl -n p0 && ip link show p0 && vale-ctl -r p0");
+        machine.say(
+            "unshare --net sh -c 'ip link add v0 type veth peer name v1 && ip link set v0 up && \
+         ip link set v1 up && ringway gen netmap:v0 -n 10'",
+        );
+        // And what it is to refuse.
+        let status = machine.say(&format!("cat /proc/{}/status", machine.daemon()));
+        for line in ["Seccomp:\t2", "NoNewPrivs:\t1"] {
+            assert!(status.contains(line), "{line}: {status}");
+        }
+
+        // Killed: the manager starts it anew, and a client that comes meanwhile waits.
+        let first = machine.daemon();
+        machine.say(&format!("kill -KILL {first} && ringway switch new vale1"));
+        assert!(machine.say("ringway switch list").contains("vale1"));
+        let second = machine.daemon();
+        assert_ne!(first, second);
+        // What was set up to stay is there again.
+        let back = || {
+            until("the switch is back, with its interface", || {
+                match machine.say("ringway switch list") {
+                    list if list.contains("vale0:w0 (kernel") => Ok(()),
+                    list => Err(list),
+                }
+            });
+        };
+        back();
+
+        // Silent: the watchdog ends it. The client waits for the next daemon.
+        machine.say(&format!("kill -STOP {second} && ringway switch new vale2"));
+        let third = machine.daemon();
+        assert_ne!(second, third);
+
+        // Upgraded, with a port open: the program opens it again, and the port has its settings.
+        machine.say(
+            "systemd-run --quiet --unit=program --property=StandardOutput=append:/mnt/program \
+         /mnt/bin/traffic echo vale0:program",
+        );
+        let opened = |times: usize| {
+            until("the program has opened its port", || {
+                match text(&machine.run("cat /mnt/program")) {
+                    said if said == "open\n".repeat(times) => Ok(()),
+                    said => Err(said),
+                }
+            });
+        };
+        opened(1);
+        machine.say("ringway switch port vale0:program --access 7");
+        machine.say("systemctl restart ringwayd.service");
+        assert_ne!(third, machine.daemon());
+        back();
+        opened(2);
+        let list = machine.say("ringway switch list");
+        let line = list.lines().find(|line| line.contains("vale0:program"));
+        assert!(line.is_some_and(|line| line.contains("VLAN 7")), "{list}");
+        machine.say("systemctl stop program.service");
+
+        // Its configuration is read again, in the sandbox, and by another daemon after the machine's boot.
+        let fourth = machine.daemon();
+        let declared =
+            "[[switch]]\nname = 'vale9'\n[[switch.port]]\ninterface = 'w1'\naccess = 9\n";
+        machine.say(&format!(
+            "mkdir /mnt/ringwayd.d && printf \"{}\" > /mnt/ringwayd.d/lab.toml && \
+         systemctl reload ringwayd.service",
+            declared.replace('\n', "\\n")
+        ));
+        let is_declared = || {
+            until("what is declared is there", || match machine.say("ringway switch list") {
+                list if list.contains("vale9:w1 (kernel; VLAN 9)") => Ok(()),
+                list => Err(list),
+            });
+        };
+        is_declared();
+        assert_eq!(fourth, machine.daemon());
+        // A file with an error changes nothing, and the administrator is told.
+        machine.say("echo nonsense > /mnt/ringwayd.d/wrong.toml");
+        let output = machine.run("systemctl reload ringwayd.service");
+        assert!(!output.status.success(), "{}", text(&output));
+        assert_eq!(fourth, machine.daemon());
+        machine.say("systemctl is-active ringwayd.service && rm /mnt/ringwayd.d/wrong.toml");
+        is_declared();
+        machine.say("systemctl stop ringwayd.service && rm /run/ringway/ringwayd.state");
+        is_declared();
+        machine.say("rm -r /mnt/ringwayd.d && systemctl reload ringwayd.service");
+        until("it has gone", || match machine.say("ringway switch list") {
+            list if list.contains("vale9") => Err(list),
+            _ => Ok(()),
+        });
+        machine.say("ringway switch new vale0 && ringway switch attach vale0 w0");
+        // Another unit serves what the daemon counts.
+        machine.say("systemctl start ringway-metrics.service");
+        until("metrics are served", || match machine.run(SCRAPE) {
+            output if text(&output).contains("\nringway_up 1\n") => Ok(()),
+            output => Err(text(&output)),
+        });
+        machine.say("systemctl stop ringway-metrics.service && test ! -e /run/ringway-metrics");
+
+        // Stopped: the socket stays, and the next client starts the daemon.
+        machine.say("systemctl stop ringwayd.service && ringway switch new vale3");
+        assert_ne!(third, machine.daemon());
+        back();
+        machine.say("ringway switch delete vale0");
+        assert!(!machine.say("cat /run/ringway/ringwayd.state").contains("vale0"));
+    });
 }
 
 /// Two containers, on ports `p1` and `p2`.
@@ -312,97 +321,79 @@ const ARE_THERE: &str = "list=$(ringway switch list); echo \"$list\"; \
 /// was stopped forwards nothing.
 #[test]
 fn traffic_goes_on_while_the_unit_is_restarted() {
-    if skip_without_root("traffic_goes_on_while_the_unit_is_restarted") {
-        return;
-    }
-    let _turn = one_at_a_time();
-    let before = Snapshot::take();
-    let home = Home::new();
-    home.install(&[("ringway", "ringway-cli")]);
-    let machine = Machine::boot(&home);
-    machine.say("systemctl start ringwayd.socket");
-    machine.say(CONTAINERS);
-    let are_back = || {
-        until("both interfaces are back", || match machine.run(ARE_THERE) {
-            output if output.status.success() => Ok(()),
-            output => Err(text(&output)),
-        });
-    };
-    are_back();
-    machine.say("ip netns exec c1 ping -q -c 3 -i 0.01 10.9.0.2");
-    let kill = "kill -KILL $(systemctl show --property MainPID --value ringwayd)";
-    for end in [kill, "systemctl restart ringwayd"] {
-        let ping = "ip netns exec c1 ping -q -i 0.002 10.9.0.2";
-        machine.say(&format!("{ping} >/mnt/pings 2>&1 & echo $! >/mnt/pid"));
-        for _ in 0..3 {
-            let daemon = machine.daemon();
-            machine.say(end);
-            until("another daemon is there", || match machine.daemon() {
-                0 => Err(0.to_string()),
-                same if same == daemon => Err(same.to_string()),
-                _ => Ok(()),
+    on_machine("traffic_goes_on_while_the_unit_is_restarted", |machine| {
+        machine.say("systemctl start ringwayd.socket");
+        machine.say(CONTAINERS);
+        let are_back = || {
+            until("both interfaces are back", || match machine.run(ARE_THERE) {
+                output if output.status.success() => Ok(()),
+                output => Err(text(&output)),
             });
-            are_back();
+        };
+        are_back();
+        machine.say("ip netns exec c1 ping -q -c 3 -i 0.01 10.9.0.2");
+        let kill = "kill -KILL $(systemctl show --property MainPID --value ringwayd)";
+        for end in [kill, "systemctl restart ringwayd"] {
+            let ping = "ip netns exec c1 ping -q -i 0.002 10.9.0.2";
+            machine.say(&format!("{ping} >/mnt/pings 2>&1 & echo $! >/mnt/pid"));
+            for _ in 0..3 {
+                let daemon = machine.daemon();
+                machine.say(end);
+                until("another daemon is there", || match machine.daemon() {
+                    0 => Err(0.to_string()),
+                    same if same == daemon => Err(same.to_string()),
+                    _ => Ok(()),
+                });
+                are_back();
+            }
+            machine.say("kill -INT $(cat /mnt/pid)");
+            let said = until("the pings are over", || match machine.say("cat /mnt/pings") {
+                said if said.contains("packets transmitted") => Ok(said),
+                said => Err(said),
+            });
+            assert!(said.contains(" 0% packet loss"), "{end}: {said}\n{}", machine.boot.output());
         }
-        machine.say("kill -INT $(cat /mnt/pid)");
-        let said = until("the pings are over", || match machine.say("cat /mnt/pings") {
-            said if said.contains("packets transmitted") => Ok(said),
-            said => Err(said),
-        });
-        assert!(said.contains(" 0% packet loss"), "{end}: {said}\n{}", machine.boot.output());
-    }
-    // The programs of all daemons but the last have gone.
-    let kept = machine.say("systemctl show --property NFileDescriptorStore --value ringwayd");
-    assert_eq!(kept.trim(), "2", "a link for each interface");
+        // The programs of all daemons but the last have gone.
+        let kept = machine.say("systemctl show --property NFileDescriptorStore --value ringwayd");
+        assert_eq!(kept.trim(), "2", "a link for each interface");
 
-    machine.say("ip netns exec c1 ping -q -c 1 -W 5 10.9.0.2");
-    machine.say("systemctl stop ringwayd.socket ringwayd.service");
-    let kept = machine.say("systemctl show --property NFileDescriptorStore --value ringwayd");
-    assert_eq!(kept.trim(), "0");
-    let output = machine.run("ip netns exec c1 ping -q -c 1 -W 1 10.9.0.2");
-    assert!(!output.status.success(), "a stopped unit forwards: {}", text(&output));
-
-    machine.boot.signal(Signal::KILL);
-    assert!(ends(machine.boot.pid(), LIMIT));
-    drop(machine);
-    before.assert_clean();
+        machine.say("ip netns exec c1 ping -q -c 1 -W 5 10.9.0.2");
+        machine.say("systemctl stop ringwayd.socket ringwayd.service");
+        let kept = machine.say("systemctl show --property NFileDescriptorStore --value ringwayd");
+        assert_eq!(kept.trim(), "0");
+        let output = machine.run("ip netns exec c1 ping -q -c 1 -W 1 10.9.0.2");
+        assert!(!output.status.success(), "a stopped unit forwards: {}", text(&output));
+    });
 }
 
 /// A daemon that cannot start is given up, and neither the manager nor clients start it for ever. It starts again when the
 /// administrator has mended what is wrong, and says so.
 #[test]
 fn a_broken_configuration_is_not_tried_for_ever() {
-    if skip_without_root("a_broken_configuration_is_not_tried_for_ever") {
-        return;
-    }
-    let _turn = one_at_a_time();
-    let home = Home::new();
-    home.install(&[("ringway", "ringway-cli")]);
-    let machine = Machine::boot(&home);
-    machine.say("echo nonsense > /mnt/ringwayd.toml && systemctl start ringwayd.socket");
-    let client = machine.run("timeout 60 ringway switch new vale0");
-    assert!(matches!(client.status.code(), Some(1)), "{:?} {}", client.status, text(&client));
-    until("the manager gives up", || {
-        let script = "systemctl show --property ActiveState,Result,NRestarts ringwayd.service";
-        match machine.say(script) {
-            state if state.contains("ActiveState=failed") => Ok(()),
-            state => Err(state),
-        }
-    });
-    let restarts = "systemctl show --property NRestarts --value ringwayd.service";
-    let restarts: u32 = machine.say(restarts).trim().parse().unwrap();
-    assert!((1..=10).contains(&restarts), "{restarts}");
-    // Nothing listens any more that would start it for the next client.
-    assert!(machine.say("systemctl is-failed ringwayd.socket").starts_with("failed"));
-    assert!(!machine.run("timeout 60 ringway switch new vale0").status.success());
+    on_machine("a_broken_configuration_is_not_tried_for_ever", |machine| {
+        machine.say("echo nonsense > /mnt/ringwayd.toml && systemctl start ringwayd.socket");
+        let client = machine.run("timeout 60 ringway switch new vale0");
+        assert!(matches!(client.status.code(), Some(1)), "{:?} {}", client.status, text(&client));
+        until("the manager gives up", || {
+            let script = "systemctl show --property ActiveState,Result,NRestarts ringwayd.service";
+            match machine.say(script) {
+                state if state.contains("ActiveState=failed") => Ok(()),
+                state => Err(state),
+            }
+        });
+        let restarts = "systemctl show --property NRestarts --value ringwayd.service";
+        let restarts: u32 = machine.say(restarts).trim().parse().unwrap();
+        assert!((1..=10).contains(&restarts), "{restarts}");
+        // Nothing listens any more that would start it for the next client.
+        assert!(machine.say("systemctl is-failed ringwayd.socket").starts_with("failed"));
+        assert!(!machine.run("timeout 60 ringway switch new vale0").status.success());
 
-    machine.say(
-        ": > /mnt/ringwayd.toml && systemctl reset-failed ringwayd.service && \
+        machine.say(
+            ": > /mnt/ringwayd.toml && systemctl reset-failed ringwayd.service && \
          systemctl start ringwayd.service && ringway switch new vale0",
-    );
-    assert!(machine.say("systemctl is-active ringwayd.socket").starts_with("active"));
-    machine.boot.signal(Signal::KILL);
-    assert!(ends(machine.boot.pid(), LIMIT));
+        );
+        assert!(machine.say("systemctl is-active ringwayd.socket").starts_with("active"));
+    });
 }
 
 /// The manager knows when the daemon serves, and from when to when it reads its configuration again, with the time that
