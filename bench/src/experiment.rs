@@ -60,7 +60,7 @@ pub struct Experiment {
 /// What every run of every experiment shares.
 pub struct Bench {
     pub scratch: Scratch,
-    /// Folder of the private daemon that serves the experiments, and nobody else.
+    /// Folder of the private daemon that serves the experiments, and no other program.
     pub daemon: PathBuf,
     /// CPUs to put processes on; one is used twice when there are too few.
     pub cpus: Vec<usize>,

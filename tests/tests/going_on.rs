@@ -314,8 +314,8 @@ fn counted(case: Case, said: &str) -> [u64; 2] {
     [numbers[0], numbers[1]]
 }
 
-/// A daemon ends while the program has packets that it has not read, while it has none, and while its ring is too small;
-/// and at last for good, as far as the program knows.
+/// A daemon ends while the program has packets that it has not read, while it has none, and while its ring is too small.
+/// The program ends before another daemon follows the last.
 fn goes_on(home: &Home, case: Case, is_system: bool) {
     println!("{case:?}");
     let mut daemon = Daemon::start(home, is_system);

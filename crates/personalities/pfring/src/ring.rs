@@ -195,7 +195,7 @@ impl Ring {
         self.received.load(Relaxed)
     }
 
-    /// Counts packets that the program gets. The caller has the reader, so that nobody else counts meanwhile.
+    /// Counts packets that the program gets. The caller has the reader, so no other thread counts.
     #[inline]
     pub fn count_received(&self, packets: u64) {
         self.received.store(self.received() + packets, Relaxed);

@@ -143,7 +143,7 @@ impl Live {
                     Some(wanted) => header.caplen = header.caplen.min(wanted),
                 }
             }
-            // The reader's lock is held: nobody else counts.
+            // The reader's lock is held: no other thread counts.
             self.passed.store(self.passed.load(Relaxed) + 1, Relaxed);
             let metadata = Metadata::of(seen.flags & NS_TXMON != 0);
             sink(&header, with_exposed_provenance(seen.address), metadata);
