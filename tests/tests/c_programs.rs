@@ -4,12 +4,16 @@
 
 use std::{path::Path, process::Command, time::Duration};
 
+use ringway::{Control, Lossless, Port, PortSettings};
 use ringway_testkit::{Proc, is_root, skip_without_root};
 use ringway_tests::{
     GROUP, Home, as_nobody, c::Language, c::Language::*, c::Library, c::Library::*, c::succeed,
-    compile,
+    compile, isolated,
 };
 use rustix::process::Signal;
+
+/// Where a frame of `tests/c/frame.h` has its number.
+const SEQUENCE: usize = 14;
 
 /// Programs that check a part of the interface, and the arguments that they are run with.
 const PROGRAMS: [(&str, &[&[&str]]); 10] = [
@@ -75,6 +79,53 @@ fn nm_open_api() {
 #[test]
 fn vale_sync() {
     both_ways("vale_sync", &[C11]);
+}
+
+/// A program that sends without a pause need not wait for the switch each time, and loses nothing.
+#[test]
+fn vale_stream() {
+    const SYNCS: &str = "20000";
+    isolated("vale_stream", |home| {
+        let control = Control::connect().unwrap();
+        let mut to = Port::open("valec12:to").unwrap();
+        let lossless = Some(Some(Lossless { patience_ms: 30_000 }));
+        control
+            .switch_port("valec12:to", PortSettings { lossless, ..PortSettings::default() })
+            .unwrap();
+        for library in [Preloaded, Linked] {
+            let program = compile(home, "tests/c/vale_stream.c", C11, library);
+            let command = |port: &str| {
+                let mut command = home.command(&program);
+                command.args([port, SYNCS]);
+                if library == Preloaded {
+                    command.env("LD_PRELOAD", home.library());
+                }
+                command
+            };
+            succeed(command("valec13:alone"));
+            let mut command = command("valec12:from");
+            command.arg("lossless");
+            let sender = Proc::spawn(command);
+            let (mut received, mut sent) = (0, None);
+            while sent.is_none_or(|sent| received < sent) {
+                let mut ring = to.rx(0);
+                for frame in ring.batch(usize::MAX) {
+                    let sequence = frame.read(SEQUENCE).map(u32::from_ne_bytes);
+                    assert_eq!(sequence, Some(received), "{library:?}");
+                    received += 1;
+                }
+                ring.sync();
+                if !to.wait_rx(Some(Duration::from_millis(100))).unwrap() {
+                    let output = sender.output();
+                    let number = output.lines().find_map(|line| line.strip_prefix("sent "));
+                    sent = number.map(|number| number.parse().unwrap());
+                }
+            }
+            let (status, output) = sender.wait();
+            assert!(status.success(), "{output}");
+            assert_eq!(Some(received), sent);
+        }
+    });
 }
 
 #[test]

@@ -409,7 +409,7 @@ impl Live {
     ) -> Result<bool, End> {
         if reader.reopening.is_none() {
             let waits = !nonblocking;
-            let prepared = self.prepare().and_then(|ready| {
+            let prepared = self.prepare(waits).and_then(|ready| {
                 match ready {
                     true => {}
                     false if waits => self.sleep(signals, deadline)?,
@@ -435,12 +435,13 @@ impl Live {
     }
 
     /// Syncs; whether there is something. If not, a sleep ends as soon as there is.
-    fn prepare(&self) -> Result<bool, Error> {
+    fn prepare(&self, waits: bool) -> Result<bool, Error> {
         if self.watched.load(Relaxed) {
             return self.prepare_watched();
         }
         let mut port = self.port.write().unwrap_or_else(PoisonError::into_inner);
-        let ready = prepare(&mut port.waiter(Interest::Rx)).is_ready();
+        let waiter = port.waiter(Interest::Rx);
+        let ready = prepare(&mut if waits { waiter } else { waiter.at_once() }).is_ready();
         let rings = port.binding().rings(Dir::Rx);
         let is_empty = |ring: &BoundRing| held(ring.kring().ring()) == 0 || ring.kring().is_ended();
         if ready && rings.iter().all(is_empty) {

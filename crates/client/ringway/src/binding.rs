@@ -13,7 +13,7 @@ use std::{
 };
 
 use ringway_abi::{Dir, NS_MOREFRAG};
-use ringway_kring::{CsbMode, Doorbell, Driver, Kring, Outcome, View};
+use ringway_kring::{BusyPoll, CsbMode, Doorbell, Driver, Kring, Outcome, View};
 use ringway_mirror::{TimeSource, has_times};
 use ringway_proto::{Grant, Options, PortKind, Registration, Request, RingBackend};
 use ringway_region::{NetifView, Region, RingView, Span};
@@ -57,6 +57,7 @@ pub struct Binding {
     /// For rings of an interface.
     link_removal: Option<LinkRemovalWatch>,
     pub(crate) stack: Stack,
+    busy_poll: BusyPoll,
 }
 
 /// One ring of a mapped port.
@@ -204,6 +205,7 @@ impl Binding {
             timestamps: grant.timestamps,
             link_removal: if has_sockets { LinkRemovalWatch::new() } else { None },
             stack: Stack::default(),
+            busy_poll: BusyPoll::new(),
             region,
             tx,
             rx,
@@ -470,6 +472,13 @@ impl Binding {
             link_removal.look(self.rings(dir), self.rings(other));
         }
         drained
+    }
+
+    /// What decides whether a wait for rings of the port begins with looking for a moment. `None`: it does not,
+    /// as nothing comes from outside of this program.
+    pub fn busy_poll(&self) -> Option<&BusyPoll> {
+        let is_local = |ring: &BoundRing| matches!(ring.driver, RingDriver::Local(_));
+        (!self.all_rings().all(is_local)).then_some(&self.busy_poll)
     }
 
     /// What to sleep on after [`arm`](Self::arm), and the events to ask for.

@@ -109,7 +109,7 @@ pub use ringway_ipc::{
 };
 
 pub use reopen::{Reopening, patience};
-pub use ringway_kring::{Armed, Prepared, Sleeper, Sources, Waiter, Woken, prepare};
+pub use ringway_kring::{Armed, BusyPoll, Prepared, Sleeper, Sources, Waiter, Woken, prepare};
 pub use ringway_proto::{
     ActionInfo, AddressInfo, AttachmentInfo, BridgeInfo, BridgePortInfo, Cause, Connector,
     DaemonInfo, Declared, DeviceCounter, Durations, Ebpf, Event, EventKind, EventPage, FilterInfo,

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use ringway_abi::Dir;
-use ringway_kring::{Prepared, Sleeper, Sources, Waiter, Woken, prepare};
+use ringway_kring::{BusyPoll, Prepared, Sleeper, Sources, Waiter, Woken, prepare};
 
 use crate::{binding::Binding, error::Error, port::Port};
 
@@ -54,9 +54,15 @@ pub struct PortWaiter<'p> {
     interest: Interest,
     /// Whether the last wait that was announced found doorbells notified.
     pub(crate) drained: bool,
+    busily: bool,
 }
 
 impl PortWaiter<'_> {
+    /// For a program that does not wait: it looks once.
+    pub fn at_once(self) -> Self {
+        PortWaiter { busily: false, ..self }
+    }
+
     /// The port that waits.
     pub fn port(&mut self) -> &mut Port {
         self.port
@@ -75,6 +81,10 @@ impl Waiter for PortWaiter<'_> {
 
     fn pass_on(&mut self) {
         self.interest.dirs().for_each(|dir| self.port.binding().disarm(dir));
+    }
+
+    fn busy_poll(&self) -> Option<&BusyPoll> {
+        if self.busily { self.port.binding().busy_poll() } else { None }
     }
 }
 
@@ -96,7 +106,7 @@ impl Port {
     /// The port as one that waits for `interest`: to wait for several at once, with
     /// [`prepare`](crate::prepare).
     pub fn waiter(&mut self, interest: Interest) -> PortWaiter<'_> {
-        PortWaiter { port: self, interest, drained: false }
+        PortWaiter { port: self, interest, drained: false, busily: true }
     }
 
     /// Waits until a packet has been received, at most for `timeout`. True if there is one.
@@ -122,7 +132,9 @@ impl Port {
     pub fn wait(&mut self, interest: Interest, timeout: Option<Duration>) -> Result<bool, Error> {
         let deadline = timeout.and_then(|t| Instant::now().checked_add(t));
         loop {
-            let woken = match prepare(&mut self.waiter(interest)) {
+            let mut waiter = self.waiter(interest);
+            waiter.busily = timeout != Some(Duration::ZERO);
+            let woken = match prepare(&mut waiter) {
                 Prepared::Ready => None,
                 Prepared::Armed(_) if deadline.is_some_and(|at| at <= Instant::now()) => {
                     Some(Woken::TimedOut)

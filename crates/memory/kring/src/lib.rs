@@ -18,6 +18,8 @@ mod mailbox;
 mod waiter;
 
 #[cfg(not(loom))]
+mod busy_poll;
+#[cfg(not(loom))]
 mod csb_mode;
 #[cfg(not(loom))]
 mod cursor;
@@ -49,6 +51,8 @@ pub use feed::{Feed, TryLock, Turn, before_reuse};
 pub use mailbox::{Mailbox, Notify};
 pub use waiter::{Armed, Prepared, Waiter, prepare};
 
+#[cfg(not(loom))]
+pub use busy_poll::BusyPoll;
 #[cfg(not(loom))]
 pub use csb_mode::{CsbMode, Running};
 #[cfg(not(loom))]

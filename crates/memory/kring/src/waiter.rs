@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   look                        something: Ready
+//!   look for a moment           where that has paid of late (busy_poll.rs)
 //!   drain the doorbells
 //!   arm: need_kick, a fence
 //!   look once more              something: Ready, and the doorbells that were drained are notified
@@ -26,6 +27,9 @@ use rustix::{
     io::Errno,
 };
 
+#[cfg(not(loom))]
+use crate::busy_poll::BusyPoll;
+
 /// A party that may have to wait: for one ring, or for many.
 pub trait Waiter {
     /// Looks for what is waited for, as a sync does. True where there is no reason to sleep: there is
@@ -38,6 +42,12 @@ pub trait Waiter {
 
     /// Notifies the doorbells that [`arm`](Self::arm) has drained.
     fn pass_on(&mut self);
+
+    /// What decides whether a wait begins with looking for a moment; `None`: it does not.
+    #[cfg(not(loom))]
+    fn busy_poll(&self) -> Option<&BusyPoll> {
+        None
+    }
 }
 
 /// A waiter that can sleep by [`Armed::sleep`].
@@ -64,6 +74,16 @@ pub struct Armed<'w, W: ?Sized>(&'w mut W);
 pub fn prepare<W: Waiter + ?Sized>(waiter: &mut W) -> Prepared<'_, W> {
     if waiter.look() {
         return Prepared::Ready;
+    }
+    #[cfg(not(loom))]
+    if let Some(moment) = waiter.busy_poll().and_then(BusyPoll::begin) {
+        let found = moment.find(|| waiter.look());
+        if let Some(poll) = waiter.busy_poll() {
+            poll.end(found);
+        }
+        if found {
+            return Prepared::Ready;
+        }
     }
     let drained = waiter.arm();
     if waiter.look() {
@@ -94,6 +114,12 @@ impl<W: Waiter> Waiter for [W] {
 
     fn pass_on(&mut self) {
         self.iter_mut().for_each(W::pass_on);
+    }
+
+    /// The first's decides for all.
+    #[cfg(not(loom))]
+    fn busy_poll(&self) -> Option<&BusyPoll> {
+        self.iter().find_map(W::busy_poll)
     }
 }
 

@@ -9,6 +9,7 @@ use std::{
 };
 
 use libc::c_short;
+use ringway_kring::BusyPoll;
 
 use crate::{fd_table::End, real_libc::keep_errno, uaccess};
 
@@ -210,6 +211,11 @@ pub trait Descriptor: Sync {
 
     /// The announced wait does not come to be, and another thread's may have lost its wake-up to it.
     fn disarm(&self, events: c_short);
+
+    /// What decides whether a wait begins with looking for a moment. `None`: it does not.
+    fn busy_poll(&self) -> Option<&BusyPoll> {
+        None
+    }
 
     /// What to sleep on after [`arm`](Self::arm): descriptors, with the events to ask for.
     fn wait_sources(&self, fd: RawFd, events: c_short, add: &mut dyn FnMut(RawFd, c_short));

@@ -13,7 +13,7 @@ use std::{
 };
 
 use libc::{POLLIN, POLLRDNORM, c_int, c_short, pollfd, sigset_t, timespec};
-use ringway_kring::{Waiter, prepare};
+use ringway_kring::{BusyPoll, Waiter, prepare};
 use smallvec::SmallVec;
 
 use crate::{
@@ -237,6 +237,12 @@ impl Waiter for Awaited<'_> {
 
     fn pass_on(&mut self) {
         each_wait(self.0, |own, entry| own.disarm(entry.events));
+    }
+
+    fn busy_poll(&self) -> Option<&BusyPoll> {
+        let mut first = None;
+        each_wait(self.0, |own, _| first = first.or_else(|| own.busy_poll()));
+        first
     }
 }
 

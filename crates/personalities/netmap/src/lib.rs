@@ -18,6 +18,7 @@ mod netmap_fd;
 mod personality;
 mod ready;
 mod request;
+mod stream;
 mod sys;
 mod worker;
 

@@ -9,13 +9,16 @@ use std::{
     },
 };
 
-use ringway::{Ask, Binding, CloseBarrier};
+use ringway::{Ask, Binding, BusyPoll, CloseBarrier};
 use ringway_errno::errno;
 use ringway_interpose::End;
 use ringway_ipc::Answer;
 use ringway_proto::{Grant, MirrorGrant, Request};
 
-use crate::sys::{self, Bound};
+use crate::{
+    stream::Stream,
+    sys::{self, Bound},
+};
 
 /// An open `/dev/netmap`, in this process. With its last number, mapping and call the binding goes.
 pub struct NetmapFd {
@@ -30,6 +33,9 @@ pub struct NetmapFd {
     access: AtomicI32,
     /// The daemon hung up.
     gone: AtomicBool,
+    pub(crate) stream: Stream,
+    /// Of waits for a worker; waits for slots have the binding's.
+    pub(crate) busy_poll: BusyPoll,
 }
 
 impl NetmapFd {
@@ -41,12 +47,15 @@ impl NetmapFd {
             csb: [const { AtomicU64::new(0) }; 2],
             access: AtomicI32::new(libc::O_RDWR),
             gone: AtomicBool::new(false),
+            stream: Stream::new(),
+            busy_poll: BusyPoll::new(),
         }
     }
 
     /// A new life begins, by an `open` with these flags.
     pub fn begin(&self, flags: c_int) {
         self.gone.store(false, Relaxed);
+        self.stream.reset();
         self.set_csb([0, 0]);
         self.access.store(flags & libc::O_ACCMODE, Relaxed);
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use libc::{POLLERR, POLLHUP, c_short};
-use ringway::Binding;
+use ringway::{Binding, BusyPoll};
 use ringway_abi::{Dir, NIOCCONFIG, NIOCCTRL, NIOCGINFO, NIOCREGIF, NIOCRXSYNC, NIOCTXSYNC};
 use ringway_interpose::{AfterClose, Descriptor, End, Opened, Personality, UserPath};
 use rustix::fs::{Mode, OFlags, open};
@@ -14,7 +14,7 @@ use rustix::fs::{Mode, OFlags, open};
 use crate::{
     module_parameters::parameter,
     netmap_fd::{NetmapFd, explain},
-    ready, request, worker,
+    ready, request, stream, worker,
 };
 
 const DEVICE: &CStr = c"/dev/netmap";
@@ -126,6 +126,10 @@ impl Descriptor for NetmapFd {
         ready::wanted(events).for_each(|dir| binding.disarm(dir));
     }
 
+    fn busy_poll(&self) -> Option<&BusyPoll> {
+        self.bound()?.busy_poll()
+    }
+
     fn wait_sources(&self, fd: RawFd, events: c_short, add: &mut dyn FnMut(RawFd, c_short)) {
         let Some(binding) = self.bound() else { return };
         for (source, events) in ready::wanted(events).flat_map(|dir| binding.wait_sources(dir)) {
@@ -166,6 +170,9 @@ fn sync(netmap: &NetmapFd, fd: RawFd, dir: Dir) -> Result<(), c_int> {
         return Err(libc::EBUSY);
     }
     // S-SYNC-1: all rings of the direction; a sync of a ring waits for nothing.
+    if dir == Dir::Rx {
+        stream::note_receiver(binding);
+    }
     let good = binding.sync(dir);
     worker::catch_up(netmap, fd, binding, dir);
     if !good && binding.is_gone(dir) {

@@ -6,7 +6,7 @@ use libc::{POLLERR, POLLIN, POLLOUT, POLLRDNORM, POLLWRNORM, c_short};
 use ringway::Binding;
 use ringway_abi::{Dir, NR_NO_TX_POLL};
 
-use crate::{netmap_fd::NetmapFd, request};
+use crate::{netmap_fd::NetmapFd, request, stream};
 
 // S-POLL-1.
 const TX: c_short = POLLOUT | POLLWRNORM;
@@ -76,6 +76,7 @@ fn receive(binding: &Binding, wanted: bool) -> Option<bool> {
     if !wanted {
         return Some(false);
     }
+    stream::note_receiver(binding);
     let good = binding.sync(Dir::Rx);
     // What went from the host's rings to the interface's is on its way at once (S-FWD-3).
     if binding.forwards() && !send_pending(binding) {

@@ -1,5 +1,6 @@
 //! A switch has taken everything when a sync returns (S-VALE-5). Here its worker is in the
-//! daemon, so that who syncs waits for it: awake for as long as it mostly takes, then asleep.
+//! daemon, so a sync waits for it: awake for as long as that pays, then asleep. Not so in a
+//! [stream](crate::stream).
 
 use std::{
     os::fd::RawFd,
@@ -8,16 +9,12 @@ use std::{
 
 use ringway::Binding;
 use ringway_abi::Dir;
-use ringway_kring::{Prepared, Sleeper, Sources, Waiter, Woken, prepare};
+use ringway_kring::{BusyPoll, Prepared, Sleeper, Sources, Waiter, Woken, prepare};
 
 use crate::{netmap_fd::NetmapFd, sys};
 
 /// How long a daemon that does not get on is waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-/// Looks before sleeping: they take as long as a sleep costs, some 10 us, and a worker that is
-/// awake needs less.
-const LOOKS: u32 = 400;
 
 /// Whether the worker has yet to take some of what was sent, or, for monitors, released.
 #[inline]
@@ -32,8 +29,14 @@ pub fn catch_up(netmap: &NetmapFd, fd: RawFd, binding: &Binding, dir: Dir) {
     if !binding.is_served() {
         return;
     }
+    let stream = (dir == Dir::Tx).then_some(&netmap.stream);
     if is_behind(binding, dir) && !netmap.is_gone() {
-        wait(netmap, fd, binding, dir);
+        if stream.is_none_or(|stream| !stream.may_go_on(binding)) {
+            wait(netmap, fd, binding, dir);
+        }
+        if let Some(stream) = stream {
+            stream.ended();
+        }
     }
     if dir == Dir::Tx && binding.rings(dir).iter().any(|ring| ring.has_news()) {
         binding.sync(dir);
@@ -41,14 +44,8 @@ pub fn catch_up(netmap: &NetmapFd, fd: RawFd, binding: &Binding, dir: Dir) {
 }
 
 fn wait(netmap: &NetmapFd, fd: RawFd, binding: &Binding, dir: Dir) {
-    for _ in 0..LOOKS {
-        if !is_behind(binding, dir) {
-            return;
-        }
-        std::hint::spin_loop();
-    }
     let deadline = Instant::now() + PATIENCE;
-    let mut behind = Behind { fd, binding, dir };
+    let mut behind = Behind { fd, binding, dir, busy_poll: &netmap.busy_poll };
     while let Prepared::Armed(armed) = prepare(&mut behind) {
         match armed.sleep(Some(deadline)) {
             // Or a signal: a sync is not interrupted.
@@ -64,6 +61,7 @@ struct Behind<'b> {
     fd: RawFd,
     binding: &'b Binding,
     dir: Dir,
+    busy_poll: &'b BusyPoll,
 }
 
 impl Waiter for Behind<'_> {
@@ -77,6 +75,10 @@ impl Waiter for Behind<'_> {
 
     fn pass_on(&mut self) {
         self.binding.disarm(self.dir);
+    }
+
+    fn busy_poll(&self) -> Option<&BusyPoll> {
+        Some(self.busy_poll)
     }
 }
 

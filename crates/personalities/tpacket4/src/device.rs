@@ -8,7 +8,7 @@ use std::{
 
 use ringway::{BoundRing, Port, PortKind};
 use ringway_abi::Dir;
-use ringway_kring::Sources;
+use ringway_kring::{BusyPoll, Sources};
 use rustix::event::PollFlags;
 
 use crate::stack::Stack;
@@ -80,6 +80,14 @@ impl Device {
     pub fn disarm(&self, dir: Dir) {
         if let Device::Port(port) = self {
             port.binding().disarm(dir);
+        }
+    }
+
+    /// What decides whether a wait begins with looking for a moment.
+    pub fn busy_poll(&self) -> Option<&BusyPoll> {
+        match self {
+            Device::Port(port) => port.binding().busy_poll(),
+            Device::Stack(_) => None,
         }
     }
 

@@ -11,7 +11,7 @@ use std::{
 
 use ringway::{Binding, NS_MOREFRAG};
 use ringway_abi::Dir;
-use ringway_kring::{Prepared, Sleeper, Sources, Waiter, Woken, prepare};
+use ringway_kring::{BusyPoll, Prepared, Sleeper, Sources, Waiter, Woken, prepare};
 use ringway_region::RingView;
 
 use crate::{
@@ -120,6 +120,10 @@ impl Waiter for Waiting<'_> {
 
     fn pass_on(&mut self) {
         self.0.device.disarm(Dir::Tx);
+    }
+
+    fn busy_poll(&self) -> Option<&BusyPoll> {
+        self.0.device.busy_poll()
     }
 }
 

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::sys::Stop;
 use crate::units::parse_duration;
-use ringway::{Interest, Port, PortWaiter, Prepared, Sleeper, Sources, Waiter, prepare};
+use ringway::{BusyPoll, Interest, Port, PortWaiter, Prepared, Sleeper, Sources, Waiter, prepare};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use serde::Serialize;
 use std::fmt::Display;
@@ -20,10 +20,6 @@ pub struct Args {
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
     pub duration: Option<Duration>,
 }
-
-/// How long to look at the rings before sleeping: about as long as two wake-ups take, so that a
-/// steady stream is not slept through, and an idle port costs nothing.
-pub const LOOK: Duration = Duration::from_micros(20);
 
 /// By how much a sleep ends too late on a machine that is not overloaded.
 pub const OVERSLEPT: Duration = Duration::from_micros(60);
@@ -110,12 +106,6 @@ impl RunLoop {
     /// Waits until any of the ports has what is asked of it, the run is over, or `until`. A closed port has
     /// nothing.
     pub fn wait(&self, ports: &mut [(&mut Port, Interest)], until: Instant) -> Result<()> {
-        let sleep_at = Instant::now() + LOOK;
-        while Instant::now() < sleep_at {
-            if ports.iter_mut().any(|(port, interest)| port.poll(*interest)) {
-                return Ok(());
-            }
-        }
         let waiters = ports.iter_mut().map(|(port, interest)| port.waiter(*interest));
         let mut waiters: Vec<_> = waiters.collect();
         self.wait_for(&mut waiters[..], until)?;
@@ -217,6 +207,10 @@ impl Waiter for Beside<'_, '_> {
     fn pass_on(&mut self) {
         self.ports[..].pass_on();
     }
+
+    fn busy_poll(&self) -> Option<&BusyPoll> {
+        self.ports[..].busy_poll()
+    }
 }
 
 impl Sleeper for Beside<'_, '_> {
@@ -244,6 +238,10 @@ impl<W: Waiter + ?Sized> Waiter for Stoppable<'_, W> {
 
     fn pass_on(&mut self) {
         self.waiter.pass_on();
+    }
+
+    fn busy_poll(&self) -> Option<&BusyPoll> {
+        self.waiter.busy_poll()
     }
 }
 

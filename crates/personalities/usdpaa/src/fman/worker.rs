@@ -94,7 +94,8 @@ fn work(interface: &Interface, sleep: &Sleep) -> Result<(), Error> {
             let (Some(port), Some(interest)) = (io.port.as_mut(), interest) else {
                 return Ok(Some(&sleep.daemon));
             };
-            match prepare(&mut port.waiter(interest)) {
+            // It does not look for longer: frames to send come meanwhile, and it shares the program's processors.
+            match prepare(&mut port.waiter(interest).at_once()) {
                 Prepared::Armed(_) if interest == Interest::Rx => Ok(Some(&sleep.rx)),
                 Prepared::Armed(_) => Ok(Some(&sleep.both)),
                 // Nothing can come any more: the interface has gone, or the daemon.

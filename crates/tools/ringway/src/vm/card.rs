@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 use crate::lasting::{Lasting, outlive};
 use crate::output::{Opened, note};
 use crate::report::{Counters, Reporter};
-use crate::run_loop::{LOOK, RunLoop};
-use ringway::{Control, Interest, Port, Waiter};
+use crate::run_loop::RunLoop;
+use ringway::{Control, Interest, Port};
 use ringway_vhost::{HEADER_LEN, LostPages, Moved};
 use serde::Serialize;
 use std::fmt;
@@ -303,12 +303,6 @@ impl Card {
             None => Err(&*port),
         };
         let mut idle = Idle { link: &mut **link, port, awaited, lost_pages };
-        let sleep_at = Instant::now() + LOOK;
-        while Instant::now() < sleep_at {
-            if idle.look() {
-                return Ok(());
-            }
-        }
         self.run_loop.wait_for(&mut idle, Instant::now() + Duration::from_secs(3600))
     }
 }

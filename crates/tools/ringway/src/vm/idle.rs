@@ -2,7 +2,7 @@
 
 use super::link::{Awaited, Link};
 use super::socket::Socket;
-use ringway::{Port, PortWaiter, Sleeper, Sources, Waiter};
+use ringway::{BusyPoll, Port, PortWaiter, Sleeper, Sources, Waiter};
 use ringway_vhost::LostPages;
 use rustix::event::PollFlags;
 use std::os::fd::AsFd;
@@ -57,6 +57,10 @@ impl Waiter for Idle<'_> {
         if let Ok(port) = &mut self.port {
             port.pass_on();
         }
+    }
+
+    fn busy_poll(&self) -> Option<&BusyPoll> {
+        self.port.as_ref().ok()?.busy_poll()
     }
 }
 
