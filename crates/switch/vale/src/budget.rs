@@ -84,6 +84,12 @@ impl Budget {
         Budget { left: work, next_look: work.saturating_sub(STRIDE), time, end: None, clock }
     }
 
+    /// What has been charged of a turn that was so long; all of it where its time was up.
+    #[inline]
+    pub fn spent(&self, of: Turn) -> u64 {
+        of.work.saturating_sub(self.left)
+    }
+
     #[inline]
     pub fn is_spent(&self) -> bool {
         self.left == 0

@@ -41,6 +41,8 @@ pub(crate) struct BridgePort {
     pub dirty: bool,
     /// As much in an earlier round: a program that waits for it may not have been woken yet.
     pub notify_next_round: bool,
+    /// Turns in a row in which it had sent nothing.
+    pub quiet: u8,
     pub vlans: PortVlans,
     /// It may not send with any address, or not all frames.
     pub is_guarded: bool,
@@ -85,9 +87,16 @@ pub(crate) struct BridgePort {
 }
 
 impl BridgePort {
+    /// Whether it has sent nothing for a while, so that not each round need look at it.
+    pub fn rests(&self) -> bool {
+        const LEAST: u8 = 16;
+        self.quiet >= LEAST
+    }
+
     pub fn new(port: Box<dyn Port>, config: PortConfig, clock: Fine) -> BridgePort {
         let mut member = BridgePort {
             held: vec![None; port.tx_rings()],
+            quiet: 0,
             lossless_queues: Vec::new(),
             vlans: PortVlans::new(&config.vlan),
             is_guarded: false,
