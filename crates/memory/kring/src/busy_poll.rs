@@ -48,7 +48,7 @@ impl BusyPoll {
         }
     }
 
-    /// Whether the looks of a wait have found something.
+    /// Whether the looks of a wait have found something in time.
     pub(crate) fn end(&self, found: bool) {
         let without = match found {
             true => 0,
@@ -65,17 +65,18 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// Looks until it is over. Whether a look has found something.
-    pub fn find(&self, mut look: impl FnMut() -> bool) -> bool {
+    /// Looks until it is over. Whether a look has found something, and in time: where another had the processor
+    /// meanwhile, a sleep would have been as good.
+    pub fn find(&self, mut look: impl FnMut() -> bool) -> [bool; 2] {
         loop {
             for _ in 0..LOOKS {
                 spin_loop();
                 if look() {
-                    return true;
+                    return [true, Instant::now() < self.end];
                 }
             }
             if Instant::now() >= self.end {
-                return false;
+                return [false; 2];
             }
         }
     }
@@ -115,7 +116,8 @@ mod tests {
             left -= 1;
             left == 0
         };
-        assert!(moment.find(look));
-        assert!(!moment.find(|| false));
+        assert_eq!(moment.find(look), [true; 2]);
+        assert_eq!(moment.find(|| false), [false; 2]);
+        assert_eq!(moment.find(|| true), [true, false], "it is over");
     }
 }

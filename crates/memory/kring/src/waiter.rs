@@ -77,9 +77,9 @@ pub fn prepare<W: Waiter + ?Sized>(waiter: &mut W) -> Prepared<'_, W> {
     }
     #[cfg(not(loom))]
     if let Some(moment) = waiter.busy_poll().and_then(BusyPoll::begin) {
-        let found = moment.find(|| waiter.look());
+        let [found, in_time] = moment.find(|| waiter.look());
         if let Some(poll) = waiter.busy_poll() {
-            poll.end(found);
+            poll.end(in_time);
         }
         if found {
             return Prepared::Ready;

@@ -32,7 +32,7 @@ use crate::{
     vnet::Converter,
 };
 use ringway_fastpath::FastPath;
-use ringway_kring::{Waiter, prepare};
+use ringway_kring::{BusyPoll, Waiter, prepare};
 use ringway_switch_port::{Burst, Delivered, Frame, PortIndex, Source};
 
 pub use leaving::Remainder;
@@ -95,6 +95,7 @@ pub struct Worker {
     /// Whether the last round has found something, and what rounds have cost since one that looked at all ports.
     worked: bool,
     since_all: u64,
+    busy_poll: BusyPoll,
     /// Port that the next round begins with.
     first: usize,
     /// Not to sleep.
@@ -136,6 +137,7 @@ impl Worker {
             busy_rounds: 0,
             worked: false,
             since_all: 0,
+            busy_poll: BusyPoll::new(),
             first: 0,
             polling: false,
             everywhere: sched_getaffinity(None)?,
@@ -656,6 +658,10 @@ impl Waiter for Idle<'_> {
     }
 
     fn pass_on(&mut self) {}
+
+    fn busy_poll(&self) -> Option<&BusyPoll> {
+        Some(&self.0.busy_poll)
+    }
 }
 
 /// However it ends, no caller waits for an answer from it any more.
