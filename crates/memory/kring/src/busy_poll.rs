@@ -2,8 +2,8 @@
 //!
 //! A sleep and its end cost some 10 µs, more in a virtual machine, and the party at the other end has
 //! to make a system call for it. In a steady stream the next packet is there sooner. A party that looks
-//! until then does not sleep at all; one that looks in vain has used the processor that others may
-//! have waited for. So looks in vain are paid for: each in a row doubles the number of waits that go
+//! until then does not sleep at all; looks in vain have used a processor for which others may
+//! have waited. So looks in vain are paid for: each in a row doubles the number of waits that go
 //! without.
 
 use std::{

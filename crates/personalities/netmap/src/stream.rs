@@ -2,11 +2,11 @@
 //!
 //! A sync waits until the worker has taken everything (S-VALE-5). To a program that sends burst after
 //! burst this is a switch of processes for each, and while it waits the switch has nothing to do. So a
-//! sync that comes soon after the one before it, as the last [`LEAST`] have, returns while half of each
-//! ring is free: what it has left there goes within microseconds, and is not lost when the program
-//! ends. Two things could tell the difference: a program that fills more than half of a ring without
-//! looking for room, for which there is always half, and one that looks at the other port at once. So a
-//! process that receives from a switch always waits.
+//! sync that comes soon after the one before it, as the last [`LEAST`] have, returns while a quarter of
+//! each ring is free: the worker takes what is left in microseconds, also when the program ends. Two
+//! kinds of programs could see a difference. Some fill a ring without looking for room: there is always
+//! a quarter. Others look at the port that has received, at once: so a process that receives from a
+//! switch always waits.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 

@@ -92,7 +92,7 @@ pub struct Worker {
     /// The port by which a frame of the worker's has come back, and that by which it had left.
     came_back: Option<[PortIndex; 2]>,
     busy_rounds: u32,
-    /// Whether the last round has found something, and what rounds have cost since one that looked at all ports.
+    /// Whether the last round has found something, and what rounds have cost since all ports were looked at.
     worked: bool,
     since_all: u64,
     busy_poll: BusyPoll,
@@ -276,7 +276,7 @@ impl Worker {
     /// Whether a round looks at all ports. Where many have sent nothing for a while, looking at them would
     /// cost more than what the others send: while there is work it is done from time to time, and takes about a
     /// fifth of the worker's time. So a port that begins to send waits up to half a microsecond for each port of
-    /// the switch, and a turn, longer than one that sends all the time. Without work all are looked at.
+    /// the switch, and a turn, longer than a busy port. Without work all are looked at.
     fn looks_at_all(&mut self) -> bool {
         /// Ports that do not count.
         const FEW: u64 = 8;

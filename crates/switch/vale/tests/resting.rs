@@ -58,7 +58,7 @@ impl World {
     }
 }
 
-/// It waits for its turn, and for less the more is done meanwhile; one that sends all the time does not.
+/// It waits for its turn, and for less the more is done meanwhile; a busy port does not wait.
 #[test]
 fn a_port_that_begins_to_send_is_looked_at_in_time() {
     let mut world = World::new(PORTS);
