@@ -159,7 +159,7 @@ impl Experiment {
             Way::Dpdk(_) | Way::Pipe | Way::CPipe(_) => {
                 format!("sender {zero}, receiver {one}{shared}")
             }
-            Way::Vale | Way::CVale(_) => {
+            Way::Vale => {
                 let [sender, receiver] = bench.on_switch();
                 let more = if sender == receiver { " share it" } else { "" };
                 let several = if self.subject.receivers.unwrap_or(1) > 1 { "s" } else { "" };
@@ -179,7 +179,7 @@ impl Experiment {
                 format!("pinger {zero}, its answerer {one}{shared}; the switch's worker any")
             }
             Way::Opening { .. } | Way::GracePeriods | Way::OpenMany | Way::Idle => "any".into(),
-            Way::Latency | Way::Containers => "any".into(),
+            Way::CVale(_) | Way::Latency | Way::Containers => "any".into(),
         }
     }
 
@@ -195,13 +195,13 @@ impl Experiment {
                     bench,
                     *through,
                     ["netmap:bench}1", "netmap:bench{1"],
-                    [bench.cpu(1), bench.cpu(0)],
+                    [Seat::on(bench.cpu(1)), Seat::on(bench.cpu(0))],
                 );
             }
             Way::CVale(through) => {
-                let [sender, receiver] = bench.on_switch();
+                // They sleep where they have nothing to do, and the kernel sees where there is room.
                 let ports = ["valebench:crx", "valebench:ctx"];
-                return self.c_once(bench, *through, ports, [receiver, sender]);
+                return self.c_once(bench, *through, ports, [Seat::default(); 2]);
             }
             Way::ForeignPoll(through) => self.foreign_poll_once(bench, *through),
             Way::Pcap => self.pcap_once(bench),
@@ -294,7 +294,7 @@ impl Experiment {
         bench: &Bench,
         through: Through,
         ports: [&str; 2],
-        cpus: [usize; 2],
+        seats: [Seat; 2],
     ) -> io::Result<Figure> {
         let program = c_program::own(&bench.scratch.folder("netmap")?, "netmap", through, &[])?;
         let number = |n: Option<usize>| n.unwrap_or_default().to_string();
@@ -302,8 +302,7 @@ impl Experiment {
         let start = |end: usize, does| {
             let batch = if does == "rx" { "1024" } else { &batch };
             let arguments = [does, ports[end], &size, batch, "touched"];
-            let seat = Seat::on(cpus[end]);
-            c_program::role(seat, &bench.daemon, &program, through, &arguments)
+            c_program::role(seats[end], &bench.daemon, &program, through, &arguments)
         };
         let processes = vec![start(0, "rx")?, start(1, "tx")?];
         let counts = roles::run(processes, bench.warm_up, bench.counting)?;
