@@ -333,6 +333,61 @@ fn another_reading_changes_what_differs() {
     });
 }
 
+/// A command that changes what is declared says where that is, because the next reading sets it back.
+#[test]
+fn changes_of_what_is_declared_are_told() {
+    if skip_without_root("changes_of_what_is_declared_are_told") {
+        return;
+    }
+    isolated_with_system("changes_of_what_is_declared_are_told", HANGS, |home| {
+        let world = World::new(home);
+        let daemon = world.daemon(home, DECLARED);
+        let control = Control::connect().unwrap();
+        attached(&control);
+        let place = || {
+            let text = fs::read_to_string(config(home)).unwrap();
+            let line = 1 + text.lines().position(|line| line == "name = \"vale0\"").unwrap();
+            format!("{}: line {line}", config(home).display())
+        };
+        assert_eq!(switch(&control, "vale0").unwrap().declared_at, Some(place()));
+        let run = |args: &str| {
+            let args: Vec<_> = ["switch"].into_iter().chain(args.split(' ')).collect();
+            let (good, said) = world.run(home, "ringway", &args);
+            assert!(good, "{args:?}: {said}");
+            said
+        };
+
+        // What is no change of it, or takes one back, is nothing to tell.
+        for args in [
+            "port vale0:c1 --access 10",
+            "forward vale0 learning --ageing 60",
+            "fdb add vale0 02:00:00:00:00:08 c1 --vlan 10",
+            "fdb del vale0 02:00:00:00:00:08 --vlan 10",
+            "new vale5",
+            "delete vale5",
+        ] {
+            assert_eq!(run(args), "", "{args}");
+        }
+        for (args, is) in [
+            ("port vale0:c1 --isolated", "vale0:c1 is otherwise than declared"),
+            ("fdb flush vale0 --static --json", "vale0 is otherwise than declared"),
+            ("forward vale0 learning --ageing 5", "vale0 is otherwise than declared"),
+            ("fdb del vale0 02:00:00:00:00:09 --vlan 10", "vale0 is otherwise than declared"),
+            ("detach vale0 c1", "vale0:c1 is declared"),
+            ("delete vale0", "vale0 is declared"),
+        ] {
+            let (place, said) = (place(), run(args));
+            assert!(said.contains(&format!("{is} ({place}): the daemon ")), "{args}: {said}");
+            let in_json = format!("\"declared_at\":\"{place}\"");
+            assert_eq!(said.contains(&in_json), args.contains("--json"), "{args}: {said}");
+            reload(home, &daemon, DECLARED);
+            attached(&control);
+            assert_eq!(switch(&control, "vale0").map(|it| it.declared), Some(Declared::Yes));
+        }
+        end(daemon, Signal::TERM);
+    });
+}
+
 /// Files beside the configuration add to it, and `ringway switch save` writes one.
 #[test]
 fn what_is_saved_declares_the_same() {

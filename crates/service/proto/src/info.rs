@@ -50,6 +50,8 @@ pub struct BridgeInfo {
     pub owner: Option<u32>,
     /// What the daemon's configuration has to do with it.
     pub declared: Declared,
+    /// The file and the line that declare it, if it is declared.
+    pub declared_at: Option<String>,
     /// Each program's port that joins it may send with one source address only.
     pub one_address: bool,
     /// How long rounds of its worker took in which there was work, over all ports: of one round in 64.

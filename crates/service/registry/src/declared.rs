@@ -34,6 +34,9 @@ pub struct DeclaredSwitch {
     pub ports: Vec<DeclaredPort>,
     /// Static addresses.
     pub addresses: Vec<LastingAddress>,
+    /// The file and the line that declare it.
+    #[serde(default)]
+    pub place: String,
 }
 
 /// A port of it: an interface, or a name that a program opens.

@@ -47,7 +47,8 @@ pub(crate) fn switch_bytes(switch: &BridgeInfo) -> usize {
         Forwarding::Hash { over, back } => over.iter().chain(back).map(|name| name.len() + 5).sum(),
     };
     let rounds = switch.rounds.counts.len() * 10;
-    70 + switch.name.len() + forwarding + rounds
+    let place = switch.declared_at.as_ref().map_or(0, String::len);
+    75 + switch.name.len() + place + forwarding + rounds
 }
 
 /// The same, of one of its ports.

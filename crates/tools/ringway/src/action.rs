@@ -78,7 +78,7 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 fn done(control: &Control, action: &str, port: &str) -> Result<()> {
-    Output::chosen().done(action, port, || {
+    Output::chosen().done(action, port, None, || {
         let ports = with_actions(control, Some(port)).ok()?;
         serde_json::to_value(lines(&ports)).ok()
     })

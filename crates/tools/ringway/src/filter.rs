@@ -106,7 +106,7 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 fn done(control: &Control, action: &str, port: &str) -> Result<()> {
-    Output::chosen().done(action, port, || {
+    Output::chosen().done(action, port, None, || {
         let ports = filtered(control, Some(port)).ok()?;
         serde_json::to_value(lines(&ports)).ok()
     })

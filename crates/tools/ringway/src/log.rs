@@ -116,7 +116,7 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(level) = args.set_level {
         Control::connect_running()?.set_log_level(level)?;
         let now = || Some(serde_json::json!({ "type": "log_level", "level": level.name() }));
-        return Output::chosen().done("log", "level", now);
+        return Output::chosen().done("log", "level", None, now);
     }
     if args.follow { follow(args) } else { print(args) }
 }

@@ -46,6 +46,9 @@ impl Display for Note {
 struct Done<'a> {
     action: &'a str,
     of: &'a str,
+    /// The file and the line that declare it otherwise: the daemon sets it back when it reads them next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    declared_at: Option<String>,
     /// As the command that shows such things has it; nothing if it is not there any more.
     now: Option<Value>,
 }
@@ -121,10 +124,16 @@ impl Output {
         self.tell_aside(&Failure::of(error));
     }
 
-    /// Tells machines that `action` was done, and what has become `of` it.
-    pub fn done(self, action: &str, of: &str, now: impl FnOnce() -> Option<Value>) -> Result<()> {
+    /// Tells machines that `action` was done, where it is declared otherwise, and what has become `of` it.
+    pub fn done(
+        self,
+        action: &str,
+        of: &str,
+        declared_at: Option<String>,
+        now: impl FnOnce() -> Option<Value>,
+    ) -> Result<()> {
         match self.json {
-            true => write_json(&[Done { action, of, now: now() }]),
+            true => write_json(&[Done { action, of, declared_at, now: now() }]),
             false => Ok(()),
         }
     }

@@ -43,7 +43,7 @@ pub fn run(args: &Args) -> Result<()> {
     };
     let control = Control::connect()?;
     control.redirect_queues(&which.port, &which.queues, lead)?;
-    Output::chosen().done(action, &which.port, || {
+    Output::chosen().done(action, &which.port, None, || {
         let name = PortSpec::parse(&which.port).ok()?.name;
         ports::json(control.ports().ok()?.iter().find(|port| port.name == name)?)
     })

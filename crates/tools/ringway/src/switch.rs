@@ -1,6 +1,7 @@
 //! `ringway switch`: makes, shows and changes VALE switches.
 
 pub mod choose;
+mod declared;
 mod fdb;
 mod mirror;
 mod save;
@@ -19,6 +20,8 @@ use crate::table::Table;
 use ringway::{BridgeInfo, BridgePortInfo, Control, Declared};
 use serde::Serialize;
 use serde_json::Value;
+
+use declared::State;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -110,34 +113,37 @@ enum Action {
 pub fn run(args: &Args) -> Result<()> {
     check(&args.action)?;
     let control = Control::connect()?;
-    let done = |action: &str, of: &str| {
-        let switch = of.split(':').next().unwrap_or_default();
-        Output::chosen().done(action, of, || json(&control, switch))
+    let switch_of = |of: &str| of.split(':').next().unwrap_or_default().to_owned();
+    let done = |action: &str, of: &str, declared_at: Option<String>| {
+        Output::chosen().done(action, of, declared_at, || json(&control, &switch_of(of)))
     };
+    let now = |of: &str| State::of(&control, &switch_of(of));
     match &args.action {
         Action::New { switch, one_address } => {
             control.switch_new(switch, *one_address)?;
-            done("switch new", switch)
+            done("switch new", switch, None)
         }
         Action::List => list(&control),
         Action::Attach { switch, interfaces, host, opening } => {
             attach(&control, switch, interfaces, *host, *opening)?;
-            done("switch attach", switch)
+            done("switch attach", switch, None)
         }
         Action::Detach { switch, interfaces } => {
+            let before = now(switch);
             control.switch_detach_all(switch, interfaces)?;
-            done("switch detach", switch)
+            done("switch detach", switch, before.detached(interfaces))
         }
         Action::Delete { switch } => {
+            let before = now(switch);
             control.switch_delete(switch)?;
-            done("switch delete", switch)
+            done("switch delete", switch, before.deleted())
         }
         Action::Forward(args) => {
             choose::forward(&control, args)?;
-            done("switch forward", &args.switch)
+            done("switch forward", &args.switch, now(&args.switch).switch_changed())
         }
         Action::Port(args) => match choose::port(&control, args)? {
-            true => done("switch port", &args.port),
+            true => done("switch port", &args.port, now(&args.port).port_changed(&args.port)),
             false => show_port::show(&control, &args.port),
         },
         Action::Mirror(args) => mirror::run(args),
@@ -212,8 +218,10 @@ struct Switch<'a> {
     forwarding: String,
     /// The user whose it is.
     owner: Option<u32>,
-    /// What the daemon's configuration has to do with it.
+    /// What the daemon's configuration has to do with it, and which file and line declare it.
     declared: Declared,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    declared_at: Option<&'a str>,
     ports: Vec<SwitchPort<'a>>,
 }
 
@@ -250,6 +258,7 @@ impl Switch<'_> {
             forwarding: choose::forwarding(&switch.forwarding),
             owner: switch.owner,
             declared: switch.declared,
+            declared_at: switch.declared_at.as_deref(),
             ports: switch.ports.iter().map(|port| SwitchPort::of(switch, port)).collect(),
         }
     }
@@ -291,7 +300,7 @@ fn list(control: &Control) -> Result<()> {
             true => &["switch", "forwarding", "ports", "owner"],
             false => &["switch", "forwarding", "ports"],
         });
-        for Switch { name, forwarding, owner, declared, ports } in &lines {
+        for Switch { name, forwarding, owner, declared, ports, .. } in &lines {
             let ports: Vec<_> = ports.iter().map(SwitchPort::to_string).collect();
             let ports = if ports.is_empty() { "none".into() } else { ports.join(", ") };
             let changed = match declared {

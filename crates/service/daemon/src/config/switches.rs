@@ -308,8 +308,15 @@ impl Switch {
             addresses.clear();
         }
         let forwarding = self.forwarding(table).map_err(&problem)?;
-        let (name, one_address) = (self.name().to_owned(), self.one_address);
-        let switch = DeclaredSwitch { name, owner, one_address, forwarding, ports, addresses };
+        let switch = DeclaredSwitch {
+            name: self.name().to_owned(),
+            owner,
+            one_address: self.one_address,
+            forwarding,
+            ports,
+            addresses,
+            place: self.place.clone(),
+        };
         switch.check().map_err(|error| problem(error.to_string()))?;
         Ok(switch)
     }

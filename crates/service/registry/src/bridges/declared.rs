@@ -77,7 +77,8 @@ impl BridgeEntry {
             None => Declared::No,
             Some(declared)
                 if (self.keeper, self.one_address, &self.forwarding)
-                    == (Some(declared.owner), declared.one_address, &declared.forwarding) =>
+                    == (Some(declared.owner), declared.one_address, &declared.forwarding)
+                    && declared.addresses.iter().all(|it| self.statics.contains(it)) =>
             {
                 Declared::Yes
             }

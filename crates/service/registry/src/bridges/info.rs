@@ -137,6 +137,7 @@ impl BridgeEntry {
             ports: Vec::new(),
             owner: self.user(),
             declared: self.is_declared(),
+            declared_at: self.declared.as_ref().map(|declared| declared.place.clone()),
             one_address: self.one_address,
             rounds: shown_rounds(&self.worker.rounds()),
         }

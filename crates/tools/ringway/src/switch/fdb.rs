@@ -1,6 +1,6 @@
 //! `ringway switch fdb`: which address a switch knows behind which port, and what it is told of that.
 
-use super::choose::switch_name;
+use super::{choose::switch_name, declared::State};
 use crate::endpoint::Mac;
 use crate::error::{Error, Result};
 use crate::output::Output;
@@ -130,8 +130,12 @@ pub fn check(args: &Args) -> Result<()> {
 }
 
 pub fn run(control: &Control, args: &Args) -> Result<()> {
-    let done = |action: &str, of: &str| Output::chosen().done(action, of, || None);
     let switch = args.switch();
+    // What is left out of static addresses may be declared.
+    let done = |action: &str, of_statics: bool| {
+        let changed = || State::of(control, switch).switch_changed();
+        Output::chosen().done(action, switch, of_statics.then(changed).flatten(), || None)
+    };
     match &args.action {
         None => show(control, switch, None, None),
         Some(Action::Show { vlan, port, .. }) => show(control, switch, *vlan, port.as_deref()),
@@ -139,23 +143,27 @@ pub fn run(control: &Control, args: &Args) -> Result<()> {
             let vlan = vlan.unwrap_or(0);
             control.switch_address_add(switch, mac.0, vlan, port)?;
             let now = || {
-                let addresses = control.switch_addresses(switch).ok()?;
-                let it = addresses
-                    .iter()
-                    .find(|it| (it.mac, it.vlan) == (mac.0, vlan) && it.age_seconds.is_none())?;
-                serde_json::to_value(line(switch, it)).ok()
+                let it = static_address(control, switch, *mac, vlan)?;
+                serde_json::to_value(line(switch, &it)).ok()
             };
-            Output::chosen().done("switch fdb add", switch, now)
+            Output::chosen().done("switch fdb add", switch, None, now)
         }
         Some(Action::Del { mac, vlan, .. }) => {
-            control.switch_address_delete(switch, mac.0, vlan.unwrap_or(0))?;
-            done("switch fdb del", switch)
+            let vlan = vlan.unwrap_or(0);
+            let was_static = static_address(control, switch, *mac, vlan).is_some();
+            control.switch_address_delete(switch, mac.0, vlan)?;
+            done("switch fdb del", was_static)
         }
         Some(Action::Flush { port, vlan, statics, .. }) => {
             control.switch_addresses_flush(switch, port.as_deref(), *vlan, *statics)?;
-            done("switch fdb flush", switch)
+            done("switch fdb flush", *statics)
         }
     }
+}
+
+fn static_address(control: &Control, switch: &str, mac: Mac, vlan: u16) -> Option<AddressInfo> {
+    let mut addresses = control.switch_addresses(switch).ok()?.into_iter();
+    addresses.find(|it| (it.mac, it.vlan) == (mac.0, vlan) && it.age_seconds.is_none())
 }
 
 #[derive(Serialize)]

@@ -67,8 +67,9 @@ fn switches(random: &mut Random) -> Vec<DeclaredSwitch> {
             _ => Vec::new(),
         };
         let forwarding = if learns { Forwarding::default() } else { Forwarding::Flood };
-        let (name, one_address) = (name.into(), random.one_in(3));
-        let switch = DeclaredSwitch { name, owner, one_address, forwarding, ports, addresses };
+        let (name, one_address, place) = (name.into(), random.one_in(3), String::new());
+        let switch =
+            DeclaredSwitch { name, owner, one_address, forwarding, ports, addresses, place };
         switch.check().expect("there can be such a switch");
         all.push(switch);
     }
