@@ -143,8 +143,8 @@ fn declared(control: &Control, port: &str) -> Option<Declared> {
 fn attached(control: &Control) {
     until("all is attached", || {
         let ports = switch(control, "vale0").map(|switch| switch.ports).unwrap_or_default();
-        let absent = ports.iter().filter_map(|port| port.mode.as_deref());
-        let absent: Vec<_> = absent.filter(|mode| mode.contains("not back")).collect();
+        let absent = ports.iter().filter(|port| port.absent && port.attachment.is_some());
+        let absent: Vec<_> = absent.filter_map(|port| port.mode.as_deref()).collect();
         if !ports.is_empty() && absent.is_empty() { Ok(()) } else { Err(absent.join("; ")) }
     });
 }
@@ -167,12 +167,21 @@ fn what_is_declared_is_there() {
         drop(late);
         let daemon = world.daemon(home, DECLARED);
         let control = Control::connect().unwrap();
-        until("it waits for the second", || {
-            let ports = switch(&control, "vale0").map(|switch| switch.ports).unwrap_or_default();
-            let modes: Vec<_> = ports.iter().filter_map(|port| port.mode.clone()).collect();
-            let waits = modes.iter().any(|mode| mode.contains("no such network interface"));
-            if waits { Ok(()) } else { Err(format!("{modes:?}")) }
-        });
+        let waits = |absence: &str| {
+            until("it waits for the second", || {
+                let ports = switch(&control, "vale0").into_iter().flat_map(|switch| switch.ports);
+                let second = ports.into_iter().find(|port| port.name == "vale0:c2");
+                let mode = second.and_then(|port| port.mode).unwrap_or_default();
+                let waits = mode.starts_with(absence) && mode.contains("no such network interface");
+                if waits { Ok(()) } else { Err(mode) }
+            });
+        };
+        // What was never there is told apart from what has gone.
+        waits("not there yet: ");
+        world.start(1);
+        attached(&control);
+        world.cables[1] = None;
+        waits("not back yet: ");
         world.start(1);
         attached(&control);
         world.assert_as_declared();

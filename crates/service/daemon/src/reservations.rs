@@ -128,6 +128,7 @@ mod tests {
             stack: false,
             mode: None,
             polling: None,
+            never_there: false,
         };
         let mut lasting = Lasting {
             switches: vec![

@@ -311,6 +311,7 @@ mod tests {
                     stack: true,
                     mode: Some(NicMode::ZeroCopy),
                     polling: Some(vec![1, 2]),
+                    never_there: false,
                 },
                 LastingAttachment {
                     name: "vale1:p0".into(),
@@ -319,6 +320,7 @@ mod tests {
                     stack: false,
                     mode: None,
                     polling: None,
+                    never_there: false,
                 },
             ],
         }

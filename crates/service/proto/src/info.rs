@@ -102,7 +102,7 @@ pub struct BridgePortInfo {
     pub loops_with: Option<String>,
     /// For interfaces: the mode, and why a better one was refused. For ports that are not there: why.
     pub mode: Option<String>,
-    /// It is not there: it is to come back, or no program has opened it yet.
+    /// It is not there: an interface is to come, or to come back, or no program has it open.
     pub absent: bool,
     /// The user whose it is.
     pub uid: u32,

@@ -300,6 +300,7 @@ impl Registry {
                 stack: *stack,
                 mode: *mode,
                 polling: None,
+                never_there: true,
             };
             if let Err(error) = self.expected.declare(attachment, now, &mut self.bridges) {
                 failed.push(error);

@@ -1,4 +1,5 @@
-//! What a daemon before this one had, or an interface that has gone, and what is not back yet.
+//! What a daemon before this one had, an interface that has gone, or one that is declared, and what is not there
+//! yet.
 //!
 //! Switches come back at once, with their settings, so that no port joins one without. Interfaces and
 //! persistent ports are set up by the requests that their users could make, one after the other, with the
@@ -48,6 +49,8 @@ pub struct Due {
     /// A socket there, if there is one.
     pub socket: Option<Arc<LinkWatch>>,
     pub request: Request,
+    /// It was there before.
+    comes_back: bool,
 }
 
 /// What is to come back.
@@ -96,6 +99,16 @@ impl What {
         }
     }
 
+    /// Whether it was there before: what is declared may not have been.
+    fn comes_back(&self) -> bool {
+        !matches!(self, What::Attachment(LastingAttachment { never_there: true, .. }))
+    }
+
+    /// How users are told that it is not there.
+    fn absence(&self) -> &'static str {
+        if self.comes_back() { "not back yet" } else { "not there yet" }
+    }
+
     /// The persistent port or interface, and its switch.
     fn on_switch(&self) -> Option<(&str, &str)> {
         match self {
@@ -141,7 +154,8 @@ impl Expected {
         item.due = None;
         let (uid, netns) = (item.what.uid(), item.what.netns());
         let socket = item.until.as_ref().map(|(_, watch)| watch.clone());
-        Some(Due { id, began: now, uid, netns, socket, request: item.what.request() })
+        let (request, comes_back) = (item.what.request(), item.what.comes_back());
+        Some(Due { id, began: now, uid, netns, socket, request, comes_back })
     }
 
     /// Whether something is still to come back. No user has given it up meanwhile.
@@ -164,8 +178,8 @@ impl Expected {
             return None;
         }
         item.told = item.why.clone();
-        let (name, uid) = (item.what.name(), item.what.uid());
-        let text = format!("{name} of user {uid} is not back yet, and is tried again: {error}");
+        let (name, uid, absence) = (item.what.name(), item.what.uid(), item.what.absence());
+        let text = format!("{name} of user {uid} is {absence}, and is tried again: {error}");
         Some(Notice::new(Level::Warn, EventKind::NotBack, text).at(name).of_user(uid))
     }
 
@@ -231,12 +245,6 @@ impl Expected {
         })
     }
 
-    /// Why something is not back on a switch yet.
-    fn why(&self, full: &str) -> Option<&str> {
-        let is_it = |item: &&Item| item.what.on_switch().is_some() && item.what.name() == full;
-        self.items.iter().find(is_it).map(|item| &*item.why)
-    }
-
     /// Whether it is a persistent port that is not back itself.
     fn waits_for_port(&self, what: &What) -> bool {
         let Some((port, _)) = what.on_switch() else { return false };
@@ -274,9 +282,7 @@ impl Expected {
     /// EBUSY if another user's interface is to come back by that name.
     pub(crate) fn check_not_expected(&self, caller: &Caller, full: &str) -> Result<()> {
         match self.attachment(full) {
-            Some(LastingAttachment { uid, .. }) if ![*uid, 0].contains(&caller.uid) => {
-                Err(expected_of(*uid, full))
-            }
+            Some(it) if ![it.uid, 0].contains(&caller.uid) => Err(is_expected(it)),
             _ => Ok(()),
         }
     }
@@ -284,7 +290,7 @@ impl Expected {
     /// EBUSY if something that is no program's is to come back by that name.
     pub(crate) fn check_free_for_program(&self, full: &str) -> Result<()> {
         match self.attachment(full) {
-            Some(LastingAttachment { uid, .. }) => Err(expected_of(*uid, full)),
+            Some(it) => Err(is_expected(it)),
             None => Ok(()),
         }
     }
@@ -351,9 +357,9 @@ impl Expected {
         full: &str,
         bridges: &mut Bridges,
     ) -> Option<Result<()>> {
-        let LastingAttachment { uid, .. } = self.attachment(full)?;
-        if ![*uid, 0].contains(&caller.uid) {
-            return Some(Err(expected_of(*uid, full)));
+        let it = self.attachment(full)?;
+        if ![it.uid, 0].contains(&caller.uid) {
+            return Some(Err(is_expected(it)));
         }
         self.forget(|what| what.on_switch().is_some() && what.name() == full);
         let bridge = full.split_once(':').map_or(full, |(bridge, _)| bridge);
@@ -389,14 +395,16 @@ impl Expected {
         true
     }
 
-    /// Why something is not back on a switch yet, as users see it.
-    pub(crate) fn not_back(&self, full: &str) -> Option<String> {
-        Some(format!("not back yet: {}", self.why(full)?))
+    /// Why something is not on a switch yet, as users see it.
+    pub(crate) fn absence(&self, full: &str) -> Option<String> {
+        let is_it = |item: &&Item| item.what.on_switch().is_some() && item.what.name() == full;
+        let Item { what, why, .. } = self.items.iter().find(is_it)?;
+        Some(format!("{}: {why}", what.absence()))
     }
 }
 
 impl Registry {
-    /// What is not back yet.
+    /// What is not there yet.
     pub fn expected(&mut self) -> &mut Expected {
         &mut self.expected
     }
@@ -405,7 +413,8 @@ impl Registry {
     pub fn tried_again(&mut self, due: &Due, outcome: Result<()>, now: Instant) -> Option<Notice> {
         if outcome.is_ok() {
             let name = due.request.name();
-            let text = format!("{name} of user {} is back", due.uid);
+            let is = if due.comes_back { "is back" } else { "is there" };
+            let text = format!("{name} of user {} {is}", due.uid);
             let notice = Notice::new(Level::Info, EventKind::LinkBack, text);
             return Some(notice.at(name).of_user(due.uid));
         }
@@ -422,8 +431,9 @@ impl Registry {
     }
 }
 
-fn expected_of(uid: u32, full: &str) -> Error {
-    Error::busy(format!("the interface of user {uid} is to come back there"))
-        .at(full)
-        .remedy(format!("`ringway switch detach` gives it up: {full}"))
+fn is_expected(LastingAttachment { name, uid, never_there, .. }: &LastingAttachment) -> Error {
+    let comes = if *never_there { "is to be attached" } else { "is to come back" };
+    Error::busy(format!("the interface of user {uid} {comes} there"))
+        .at(name)
+        .remedy(format!("`ringway switch detach` gives it up: {name}"))
 }

@@ -140,7 +140,7 @@ pub(crate) fn switches(
         Some(AttachmentInfo { stack, mode })
     };
     bridges.info(from, |name| AboutPort {
-        mode: mode(name).or_else(|| expected.not_back(name)),
+        mode: mode(name).or_else(|| expected.absence(name)),
         attachment: attachment(name),
     })
 }

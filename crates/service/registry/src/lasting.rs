@@ -199,6 +199,9 @@ pub struct LastingAttachment {
     pub mode: Option<NicMode>,
     /// The processors on which it is polled.
     pub polling: Option<Vec<usize>>,
+    /// It is declared, and was never there.
+    #[serde(default)]
+    pub never_there: bool,
 }
 
 /// The network namespace of something that lasts.
@@ -282,6 +285,7 @@ pub(crate) fn lasting_attachment(
         stack,
         mode,
         polling,
+        never_there: false,
     };
     if let Some(nic) = port.get::<Attached>() {
         let (stack, polling) = (nic.has_stack(), nic.polling.clone());

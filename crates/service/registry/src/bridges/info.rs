@@ -176,7 +176,7 @@ impl BridgeEntry {
             storm: settings.storm,
             waits_for: None,
             loops_with: None,
-            mode: about.mode.or_else(|| Some("not opened by a program yet".into())),
+            mode: about.mode.or_else(|| Some("no program has it open".into())),
             absent: true,
             uid,
             attachment: about.attachment,

@@ -94,7 +94,7 @@ impl Ports {
             ),
             absent: Family::gauge(
                 "ringway_switch_port_absent",
-                "1 for a port that is to come back to its switch and is not back",
+                "1 for a port that is to be on its switch and is not there",
             ),
         }
     }
@@ -196,7 +196,7 @@ mod tests {
             port("vale0:a", 0, "kernel, by the worker: it has monitors", false),
             port("vale0:b", 1, "copy; not zerocopy: no hook", false),
             port("vale0:gone", 2, "not back yet: there is no such interface", true),
-            port("vale0:closed", 3, "not opened by a program yet", true),
+            port("vale0:closed", 3, "no program has it open", true),
         ];
         let mut switch: BridgeInfo = serde_json::from_value(json!({
             "name": "vale0",
