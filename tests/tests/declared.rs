@@ -10,7 +10,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ringway::{BridgeInfo, Control, Declared, Forwarding, PortSettings, RateLimit, Vlan};
+use ringway::{
+    BridgeInfo, Control, Declared, Forwarding, Port, PortSettings, RateLimit, SourceAddresses, Vlan,
+};
 use ringway_testkit::{Netns, Proc, VethPair, skip_without_root};
 use ringway_tests::{GROUP, Home, ends, inside, isolated_with_system, resources::resources, until};
 use rustix::process::Signal;
@@ -393,6 +395,55 @@ fn changes_of_what_is_declared_are_told() {
             attached(&control);
             assert_eq!(switch(&control, "vale0").map(|it| it.declared), Some(Declared::Yes));
         }
+        end(daemon, Signal::TERM);
+    });
+}
+
+/// Open ports of programs lose what is not declared any more, and keep what a user has changed.
+#[test]
+fn what_is_declared_no_more_is_as_at_first() {
+    if skip_without_root("what_is_declared_no_more_is_as_at_first") {
+        return;
+    }
+    isolated_with_system("what_is_declared_no_more_is_as_at_first", HANGS, |home| {
+        let world = World::new(home);
+        let switch_alone =
+            "[[switch]]\nname = \"vale0\"\nforward = \"flood\"\none_address = true\n";
+        let port = |name: &str| {
+            format!("[[switch.port]]\nname = \"{name}\"\naccess = 10\nrate = 100_000_000\n")
+        };
+        let both = format!("{switch_alone}{}{}", port("a"), port("b"));
+        let daemon = world.daemon(home, &both);
+        let control = Control::connect().unwrap();
+        let open = ["vale0:a", "vale0:b"].map(|name| Port::open(name).unwrap());
+        let settings = |at: usize| {
+            let ports = switch(&control, "vale0").unwrap().ports;
+            let port = ports.into_iter().find(|port| port.name == open[at].name()).unwrap();
+            (port.vlan, port.rate.is_some(), port.sources, port.storm)
+        };
+        let declared = (Vlan::Access(10), true, SourceAddresses::One, None);
+        assert_eq!([settings(0), settings(1)], [declared.clone(), declared.clone()]);
+
+        // One port, which a user has changed, and its switch stays.
+        let by_hand = PortSettings { storm: Some(Some(9)), ..PortSettings::default() };
+        control.switch_port("vale0:b", by_hand.clone()).unwrap();
+        reload(home, &daemon, &format!("{switch_alone}{}", port("a")));
+        let at_first = (Vlan::Unaware, false, SourceAddresses::One, Some(9));
+        assert_eq!([settings(0), settings(1)], [declared, at_first]);
+
+        // The switch.
+        control.switch_port("vale0:a", by_hand).unwrap();
+        let said = reload(home, &daemon, "");
+        assert!(said.contains("let vale0 go with its last port, without"), "{said}");
+        let at_first = (Vlan::Unaware, false, SourceAddresses::Any, Some(9));
+        assert_eq!(settings(0), at_first);
+        let now = switch(&control, "vale0").unwrap();
+        assert_eq!((now.forwarding, now.one_address), (Forwarding::default(), false));
+        drop(open);
+        until("it goes with its last port", || match switch(&control, "vale0") {
+            Some(there) => Err(format!("{there:?}")),
+            None => Ok(()),
+        });
         end(daemon, Signal::TERM);
     });
 }

@@ -165,7 +165,9 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Change::Detach(port) => write!(f, "detach {port}"),
-            Change::LetGo(switch) => write!(f, "let {switch} go with its last port"),
+            Change::LetGo(switch) => {
+                write!(f, "let {switch} go with its last port, without its declared settings")
+            }
             Change::Make(switch) => write!(f, "make {switch}"),
             Change::Owner(switch) => write!(f, "change the owner and the rules of {switch}"),
             Change::Forward(switch) => write!(f, "change how {switch} forwards"),
@@ -279,8 +281,10 @@ impl Registry {
             }
         }
         for switch in lasting.switches.iter().filter(|switch| switch.declared.is_some()) {
-            if !wanted.iter().any(|it| it.name == switch.name) {
-                self.bridges.undeclare(&switch.name);
+            if !wanted.iter().any(|it| it.name == switch.name)
+                && let Err(error) = self.bridges.undeclare(&switch.name)
+            {
+                failed.push(error);
             }
         }
         for switch in wanted {

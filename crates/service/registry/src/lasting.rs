@@ -181,6 +181,32 @@ impl LastingSettings {
             unblock: false,
         }
     }
+
+    /// What takes back all that is as it was `declared`, to what it is `unset`: the rest was chosen since.
+    pub(crate) fn resets(
+        &self,
+        declared: &LastingSettings,
+        unset: &LastingSettings,
+    ) -> PortSettings {
+        let (now, declared, unset) = (self.wanted(), declared.wanted(), unset.wanted());
+        PortSettings {
+            vlan: unset.vlan.filter(|_| now.vlan == declared.vlan),
+            sources: unset.sources.filter(|_| now.sources == declared.sources),
+            lossless: unset.lossless.filter(|_| now.lossless == declared.lossless),
+            group_forward: unset
+                .group_forward
+                .filter(|_| now.group_forward == declared.group_forward),
+            isolated: unset.isolated.filter(|_| now.isolated == declared.isolated),
+            filter_in: unset.filter_in.filter(|_| now.filter_in == declared.filter_in),
+            filter_out: unset.filter_out.filter(|_| now.filter_out == declared.filter_out),
+            max_addresses: unset
+                .max_addresses
+                .filter(|_| now.max_addresses == declared.max_addresses),
+            rate: unset.rate.filter(|_| now.rate == declared.rate),
+            storm: unset.storm.filter(|_| now.storm == declared.storm),
+            unblock: false,
+        }
+    }
 }
 
 /// An interface, or a persistent port, on a switch.

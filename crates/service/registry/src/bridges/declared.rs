@@ -3,9 +3,10 @@
 use super::{BridgeEntry, Bridges, PortEntry};
 use crate::{
     declared::{DeclaredSwitch, static_addresses},
+    lasting::LastingSettings,
     switch_config::apply,
 };
-use ringway_proto::{Declared, Result};
+use ringway_proto::{Declared, Forwarding, PortSettings, Result};
 
 impl Bridges {
     /// Has a bridge, and the ports that it has by now, as declared.
@@ -33,11 +34,11 @@ impl Bridges {
             let mut config = port.config.clone();
             match switch.settings_of_any(&port.name) {
                 Some(settings) => apply(settings.wanted(), &mut config)?,
-                // A program's that has it from now on as if nothing had been declared.
-                None if before.as_ref().is_some_and(|old| is_of(old, &port.name)) => {
-                    config = entry.without_choices(&config, entry.default_sources());
+                None => {
+                    if let Some(settings) = entry.undeclared(port, before.as_ref()) {
+                        apply(settings, &mut config)?;
+                    }
                 }
-                None => {}
             }
             config.max_addresses = config.max_addresses.filter(|_| switch.learns());
             if config != port.config {
@@ -51,16 +52,36 @@ impl Bridges {
         Ok(())
     }
 
-    /// A bridge is not declared any more: it goes with its last port.
-    pub fn undeclare(&mut self, bridge: &str) {
-        let Some(entry) = self.find(bridge) else { return };
-        let Some(before) = entry.declared.take() else { return };
+    /// A bridge is not declared any more: it goes with its last port. Until then it is, with the ports that
+    /// programs have open, as if it had not been declared, but for what users have chosen since.
+    pub fn undeclare(&mut self, bridge: &str) -> Result<()> {
+        let Some(entry) = self.find(bridge) else { return Ok(()) };
+        let Some(before) = entry.declared.take() else { return Ok(()) };
         entry.keeper = None;
+        if entry.one_address == before.one_address {
+            entry.one_address = false;
+        }
+        if entry.forwarding == before.forwarding {
+            entry.forwarding = Forwarding::default();
+        }
         entry.statics.retain(|it| !before.addresses.contains(it));
         entry.settings.retain(|it| before.settings_of_any(&it.name).is_none());
+        entry.apply_forwarding();
         entry.apply_statics();
+        let mut changed = Vec::new();
+        for port in &entry.ports {
+            if let Some(settings) = entry.undeclared(port, Some(&before)) {
+                let mut config = port.config.clone();
+                apply(settings, &mut config)?;
+                changed.push((port.index, config));
+            }
+        }
+        for (index, config) in changed {
+            self.change(bridge, index, |now| *now = config);
+        }
         self.lasting_changed = true;
         self.reap();
+        Ok(())
     }
 
     /// Whether an interface is declared to be the port of that full name.
@@ -71,6 +92,17 @@ impl Bridges {
 }
 
 impl BridgeEntry {
+    /// What changes of a port that was declared and is not any more: all that is as it was declared.
+    fn undeclared(
+        &self,
+        port: &PortEntry,
+        before: Option<&DeclaredSwitch>,
+    ) -> Option<PortSettings> {
+        let declared = before?.settings_of_any(&port.name)?;
+        let unset = LastingSettings::unset(self.one_address && !port.config.is_interface);
+        Some(port.settings().resets(declared, &unset))
+    }
+
     /// Whether it is as declared, if it is declared.
     pub(super) fn is_declared(&self) -> Declared {
         match &self.declared {
