@@ -120,7 +120,7 @@ struct counts {
 	__u64 received_bytes;
 	__u64 too_long;
 	/* Frames that may have overtaken others. */
-	__u64 impatient;
+	__u64 reordered;
 	/* Of which the worker did not get its copy. */
 	__u64 not_copied;
 	/* For a port that is isolated, from such a port. */
@@ -432,7 +432,7 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 		if (now - pair->since < PATIENCE)
 			return slow_path(skb, place, from, pair, known, cpus, is_stack);
 		/* The worker does not keep up with what comes: waiting would end with losses. */
-		sent->impatient++;
+		sent->reordered++;
 		pair->number = 0;
 	}
 	pair->since = 0;

@@ -283,6 +283,9 @@ pub struct PortTotals {
     /// Packets whose source was not learned, because the port has too many addresses, or it is a static
     /// address of another port.
     pub unlearned: u64,
+    /// Packets from the port that may have overtaken earlier ones: the kernel has sent them past the worker,
+    /// which had not got through with those.
+    pub reordered: u64,
     /// What was dropped, by reason.
     pub drops: PortDrops,
 }

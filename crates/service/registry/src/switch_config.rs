@@ -124,6 +124,7 @@ pub(crate) fn shown_totals(totals: ringway_vale::Totals) -> PortTotals {
         known,
         moved,
         unlearned,
+        reordered,
         drops:
             ringway_switch_port::Drops {
                 no_destination,
@@ -164,6 +165,7 @@ pub(crate) fn shown_totals(totals: ringway_vale::Totals) -> PortTotals {
         known,
         moved,
         unlearned,
+        reordered,
         drops,
     }
 }

@@ -13,7 +13,7 @@ pub struct FastCounts {
     pub too_long: u64,
     /// From the port: frames that may have overtaken earlier ones, for the worker did not get through
     /// with those.
-    pub impatient: u64,
+    pub reordered: u64,
     /// From the port: frames of which the worker did not get the copy that it was to have.
     pub not_copied: u64,
     /// From the port, for another that is isolated as it is.
@@ -32,7 +32,7 @@ impl FastCounts {
 
     pub(crate) fn of(values: [u64; Self::FIELDS]) -> FastCounts {
         let [sent_packets, sent_bytes, received_packets, received_bytes, rest @ ..] = values;
-        let [too_long, impatient, not_copied, isolated, rest @ ..] = rest;
+        let [too_long, reordered, not_copied, isolated, rest @ ..] = rest;
         let [over_rate, denied_sent, denied_received] = rest;
         FastCounts {
             sent_packets,
@@ -40,7 +40,7 @@ impl FastCounts {
             received_packets,
             received_bytes,
             too_long,
-            impatient,
+            reordered,
             not_copied,
             isolated,
             over_rate,
@@ -51,12 +51,12 @@ impl FastCounts {
 
     fn values(self) -> [u64; Self::FIELDS] {
         let FastCounts { sent_packets, sent_bytes, received_packets, received_bytes, .. } = self;
-        let FastCounts { too_long, impatient, not_copied, isolated, .. } = self;
+        let FastCounts { too_long, reordered, not_copied, isolated, .. } = self;
         let FastCounts { over_rate, denied_sent, denied_received, .. } = self;
         #[rustfmt::skip]
         let values = [
             sent_packets, sent_bytes, received_packets, received_bytes,
-            too_long, impatient, not_copied, isolated,
+            too_long, reordered, not_copied, isolated,
             over_rate, denied_sent, denied_received,
         ];
         values

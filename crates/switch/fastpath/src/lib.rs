@@ -422,7 +422,7 @@ mod tests {
             });
         }
         let counts = fast.counts(5);
-        assert_eq!((counts.sent_packets, counts.impatient), (30, 45));
+        assert_eq!((counts.sent_packets, counts.reordered), (30, 45));
         fast.policing_word(5, POLICING_OVER).store(7, Relaxed);
         assert_eq!(fast.counts(5), FastCounts { over_rate: 7, ..counts });
         let counts = fast.counts(5);

@@ -22,6 +22,9 @@ pub struct Totals {
     /// Packets whose source was not learned, because the port has too many addresses (what is sent to these
     /// is flooded), or it is a static address of another port.
     pub unlearned: u64,
+    /// Packets that a program in the kernel has sent past the worker, which had not got through with earlier
+    /// ones of the port.
+    pub reordered: u64,
     pub drops: Drops,
 }
 
@@ -124,6 +127,7 @@ counters!(
     known,
     moved,
     unlearned,
+    reordered,
     drops.no_destination,
     drops.bad_slot,
     drops.too_short,
@@ -153,6 +157,7 @@ mod tests {
             known: 17,
             moved: 14,
             unlearned: 15,
+            reordered: 21,
             drops: Drops {
                 no_destination: 5,
                 bad_slot: 6,

@@ -245,18 +245,19 @@ impl BridgePort {
             received_packets,
             received_bytes,
             too_long,
+            reordered,
             not_copied,
             isolated,
             over_rate,
             denied_sent,
             denied_received,
-            ..
         } = fast.counts(index).since(self.counted_before);
         let mut all = self.totals;
         all.sent_packets += sent_packets + over_rate + denied_sent;
         all.sent_bytes += sent_bytes;
         all.received_packets += received_packets;
         all.received_bytes += received_bytes;
+        all.reordered += reordered;
         all.drops.too_long += too_long;
         all.drops.ring_full += not_copied;
         all.drops.filtered += isolated;

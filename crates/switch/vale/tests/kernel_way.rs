@@ -393,6 +393,7 @@ fn what_the_program_counts_is_added() {
         received_packets: 33,
         received_bytes: 44,
         known: 1,
+        reordered: 66,
         drops,
         ..Totals::default()
     };

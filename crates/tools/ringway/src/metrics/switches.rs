@@ -51,6 +51,7 @@ struct Ports {
     addresses: Family,
     moved: Family,
     unlearned: Family,
+    reordered: Family,
     blocked: Family,
     waits: Family,
     absent: Family,
@@ -83,6 +84,10 @@ impl Ports {
             unlearned: Family::counter(
                 "ringway_switch_port_unlearned_packets_total",
                 "Packets whose source was not learned, for a limit or a static address",
+            ),
+            reordered: Family::counter(
+                "ringway_switch_port_reordered_packets_total",
+                "Packets from a port that may have overtaken earlier ones, past a worker that did not keep up",
             ),
             blocked: Family::gauge(
                 "ringway_switch_port_blocked",
@@ -126,6 +131,7 @@ impl Ports {
         self.addresses.put(&of, &[], totals.known);
         self.moved.put(&of, &[], totals.moved);
         self.unlearned.put(&of, &[], totals.unlearned);
+        self.reordered.put(&of, &[], totals.reordered);
         self.blocked.put(&of, &[], loops_with.is_some());
         self.waits.put(&of, &[], waits_for.is_some());
     }
@@ -139,12 +145,16 @@ impl Ports {
             addresses,
             moved,
             unlearned,
+            reordered,
             blocked,
             waits,
             absent,
         } = self;
-        [info, packets, bytes, drops, addresses, moved, unlearned, blocked, waits, absent]
-            .into_iter()
+        [
+            info, packets, bytes, drops, addresses, moved, unlearned, reordered, blocked, waits,
+            absent,
+        ]
+        .into_iter()
     }
 }
 
@@ -164,6 +174,7 @@ mod tests {
             "known",
             "moved",
             "unlearned",
+            "reordered",
         ];
         let mut totals: serde_json::Map<_, _> =
             counts.into_iter().map(|name| (name.to_owned(), json!(0))).collect();

@@ -52,6 +52,8 @@ struct PortLine<'a> {
     moved: u64,
     /// Packets whose source was not learned: the port has too many addresses, or it is static behind another.
     unlearned: u64,
+    /// Packets that may have overtaken earlier ones of the port, past a worker that did not keep up.
+    reordered: u64,
     /// The lossless port that what it has sent waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     waits_for: Option<&'a str>,
@@ -191,6 +193,7 @@ fn port_lines<'a>(
             known: totals.known,
             moved: totals.moved,
             unlearned: totals.unlearned,
+            reordered: totals.reordered,
             waits_for: port.waits_for.as_deref(),
             loops_with: port.loops_with.as_deref(),
             state: choose::state(port),
@@ -219,7 +222,10 @@ fn table(lines: &[PortLine], with_totals: bool, with_rates: bool) -> String {
         }
         table.row(row);
     }
-    table.with_last("state", lines.iter().map(|line| line.state.clone()).collect()).to_string()
+    let reordered = |line: &PortLine| (line.reordered > 0).then(|| line.reordered.to_string());
+    let reordered = lines.iter().filter(|_| with_totals).map(reordered).collect();
+    let states = lines.iter().map(|line| line.state.clone()).collect();
+    table.with_last("perhaps reordered", reordered).with_last("state", states).to_string()
 }
 
 impl Rates {
@@ -305,6 +311,7 @@ mod tests {
             known: 0,
             moved: 0,
             unlearned: 0,
+            reordered: 5,
             waits_for: None,
             loops_with: None,
             state: None,
@@ -320,6 +327,8 @@ mod tests {
         assert!(!text(false, true).contains("150000"));
         assert!(text(true, true).contains("150000") && text(true, true).contains("1.500 k"));
         assert!(!text(true, false).contains("/s"));
+        assert!(text(true, false).contains("perhaps reordered") && json["reordered"] == 5);
+        assert!(!text(false, true).contains("perhaps reordered"));
         let first = PortLine { rates: None, ..line };
         let json = serde_json::to_value(&first).unwrap();
         assert!(json.get("interval_s").is_none() && json["sent_bytes"] == 150_000);
