@@ -3,7 +3,9 @@
 use super::idle::{Away, Idle};
 use super::link::{Awaited, End, Link, is_readable};
 use super::socket::Socket;
+use crate::drops::{Losses, occurred};
 use crate::error::{Error, Result};
+use crate::flush::pending;
 use crate::lasting::{Lasting, outlive};
 use crate::output::{Opened, note};
 use crate::report::{Counters, Reporter};
@@ -60,6 +62,43 @@ impl fmt::Display for Event<'_> {
         };
         write!(f, "{}: {state}", self.port)?;
         self.features.iter().chain(&self.reason).try_for_each(|more| write!(f, ": {more}"))
+    }
+}
+
+/// What was dropped between the port and the machine in the whole run.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "machine_drops")]
+struct MachineLosses<'a> {
+    port: &'a str,
+    /// Longer than IP's longest packet, or than all buffers that the machine has offered.
+    too_long: u64,
+    /// Without an Ethernet header, or without the header in front of it.
+    too_short: u64,
+    /// Its header asks for what cannot be done.
+    bad_offload: u64,
+    /// The machine had no buffers left.
+    no_buffers: u64,
+    /// Of a queue that the machine has disabled.
+    disabled: u64,
+}
+
+impl MachineLosses<'_> {
+    fn of<'a>(port: &'a str, moved: &Moved) -> MachineLosses<'a> {
+        let &Moved { too_long, too_short, bad_offload, no_buffers, disabled, .. } = moved;
+        MachineLosses { port, too_long, too_short, bad_offload, no_buffers, disabled }
+    }
+}
+
+impl fmt::Display for MachineLosses<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let drops = occurred(&[
+            ("too long", self.too_long),
+            ("too short", self.too_short),
+            ("bad offload", self.bad_offload),
+            ("no buffers", self.no_buffers),
+            ("queue disabled", self.disabled),
+        ]);
+        write!(f, "  drops at the machine: {drops}")
     }
 }
 
@@ -132,15 +171,25 @@ impl Card {
                 served => break served,
             }
         };
-        let drops = lasting.drops(&port);
+        self.summarize(&mut port, &mut lasting)?;
+        served
+    }
+
+    /// Tells how it went, and what was dropped at the port and at the machine.
+    fn summarize(&mut self, port: &mut Port, lasting: &mut Lasting) -> Result<()> {
+        let drops = lasting.drops(port);
         let output = self.run_loop.output;
+        let mut at_machine = Moved::default();
         for (flow, at_port) in [(&mut self.out, drops.sending), (&mut self.into, drops.receiving)] {
             let Moved { frames, bytes, .. } = flow.moved;
             let drops = flow.moved.dropped() + at_port;
             let counters = Counters { packets: frames, bytes, drops };
             output.write(&flow.reporter.finish(flow.last, counters))?;
+            at_machine += flow.moved;
         }
-        served
+        let left = if port.is_shut() { 0 } else { pending(port, 1) as u64 };
+        output.write(&Losses { port: port.name().into(), drops: drops.all, left })?;
+        output.write(&MachineLosses::of(port.name(), &at_machine))
     }
 
     /// Waits until the port is open again. False: the run is over before that.

@@ -140,6 +140,30 @@ fn machines_and_programs_on_a_switch() {
     home.is_left_clean();
 }
 
+/// At the end each drop is told where it was, with its reason.
+#[test]
+fn drops_are_told_by_reason() {
+    let home = Home::new();
+    let port = Port::open(&home, "alone");
+    let mut guest = port.boot(Setup::default());
+    // No frame; and one that has no other port to go to.
+    for bytes in [&[1; 5][..], &frame(1, 60)] {
+        assert!(guest.send(0, &[&HEADER, bytes].concat(), 1000));
+    }
+    let mut back = 0;
+    until("both are taken", || {
+        back += guest.reap(0);
+        (back == 2).then_some(()).ok_or(format!("{back}"))
+    });
+    port.proc.signal(Signal::INT);
+    let said = finish(port.proc);
+    let drops = |kind: &str, reason: &str| find(&said, kind)[reason].as_u64();
+    assert_eq!([drops("drops", "no_destination"), drops("drops", "left")], [Some(1), Some(0)]);
+    assert_eq!(find(&said, "drops")["port"], "vale0:alone");
+    assert_eq!(drops("machine_drops", "too_short"), Some(1));
+    assert_eq!(drops("machine_drops", "no_buffers"), Some(0));
+}
+
 /// The pid of a home's private daemon.
 fn daemon(home: &Home) -> i32 {
     let dir = home.dir.display().to_string();
