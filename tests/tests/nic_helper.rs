@@ -1,7 +1,10 @@
 //! The parts of a system daemon: a broker that may do nothing to interfaces, and a helper that may, sees no
 //! client, and can be killed at any moment.
 
-use std::{collections::BTreeMap, fs, os::unix::net::UnixDatagram, thread, time::Duration};
+use std::{
+    collections::BTreeMap, fs, os::unix::net::UnixDatagram, path::Path, process::Command, thread,
+    time::Duration,
+};
 
 use ringway::{Control, Error, Port, PortShape};
 use ringway_testkit::{Netns, NicState, Proc, Snapshot, VethPair, skip_without_root};
@@ -11,7 +14,10 @@ use ringway_tests::{
     resources::{descriptors, resources},
     until,
 };
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::{
+    fs::{CWD, Mode, mkfifoat},
+    process::{Pid, Signal, kill_process},
+};
 
 const LIMIT: Duration = Duration::from_secs(30);
 /// Longer than all rounds take.
@@ -462,4 +468,62 @@ fn is_unused(interface: &str) -> bool {
     let control = Control::connect().expect("the daemon answers");
     let ports = control.ports().expect("the daemon answers");
     ports.iter().all(|port| port.name != interface)
+}
+
+/// The daemon as the service manager starts it, whose journal is the socket in this folder.
+fn in_journal(folder: &Path, daemon: &Command) -> Command {
+    const SCRIPT: &str = "mount -t tmpfs none /run && mkdir -p /run/systemd/journal && \
+        mount --bind \"$1\" /run/systemd/journal && shift && \
+        JOURNAL_STREAM=$(stat -Lc %d:%i /proc/self/fd/2) exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", SCRIPT, "sh"]).arg(folder);
+    command.arg(daemon.get_program()).args(daemon.get_args());
+    for (name, value) in daemon.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+}
+
+/// What a process of the daemon's beside the broker logs has its fields in the journal, too: of one that reads the
+/// configuration, and whose broker has ended when it has.
+#[test]
+fn lines_of_other_processes_have_fields() {
+    if skip_without_root("lines_of_other_processes_have_fields") {
+        return;
+    }
+    isolated_with_system("lines_of_other_processes_have_fields", HANGS, |home| {
+        let folder = home.path().join("journal");
+        fs::create_dir(&folder).unwrap();
+        let journal = UnixDatagram::bind(folder.join("socket")).unwrap();
+        journal.set_read_timeout(Some(LIMIT)).unwrap();
+        let until_told = |text: &str| {
+            let mut bytes = [0; 4096];
+            loop {
+                let length = journal.recv(&mut bytes).expect("it is told");
+                let event = String::from_utf8_lossy(&bytes[..length]).into_owned();
+                if event.contains(text) {
+                    return event;
+                }
+            }
+        };
+        let daemon =
+            home.system_daemon_with(GROUP, 0o660, "", |daemon| in_journal(&folder, &daemon));
+        until_told("RINGWAY_KIND=daemon-start\n");
+        let config = home.path().join("ringwayd.toml");
+        fs::remove_file(&config).unwrap();
+        mkfifoat(CWD, &config, Mode::RUSR | Mode::WUSR).unwrap();
+        daemon.signal(Signal::HUP);
+        // It is open when the process reads it.
+        let fifo = fs::File::options().write(true).open(&config).unwrap();
+        daemon.signal(Signal::KILL);
+        assert!(ends(daemon.pid(), LIMIT));
+        drop(fifo);
+        let event = until_told("MESSAGE=Configuration: ");
+        for field in ["PRIORITY=3\n", "RINGWAY_KIND=process\n", "RINGWAY_CAUSE=System(32)\n"] {
+            assert!(event.contains(field), "{event}");
+        }
+    });
 }

@@ -197,10 +197,8 @@ pub fn run(socket: OwnedFd) -> io::Result<()> {
     drop(socket);
     for (plan, netns) in plans.into_values() {
         if let Err(e) = within(netns, || plan.undo().map_err(io::Error::other)) {
-            log(Entry::error(
-                EventKind::Process,
-                format_args!("cannot undo what was steered: {e}"),
-            ));
+            let text = format!("cannot undo what was steered: {e}");
+            log(Entry::error(EventKind::Process, text).at(plan.interface()).caused_by(&e));
         }
     }
     while !filters.is_empty() {
@@ -231,7 +229,7 @@ fn wait(socket: Option<&OwnedFd>, filters: &mut Vec<Kept>) -> io::Result<bool> {
             && e.raw_os_error() != Some(libc::ENODEV)
         {
             let text = format!("cannot remove a filter of a qdisc: {e}");
-            log(Entry::error(EventKind::Process, text));
+            log(Entry::error(EventKind::Process, text).caused_by(&e));
         }
     }
     Ok(spoken)

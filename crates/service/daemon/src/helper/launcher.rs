@@ -77,7 +77,7 @@ pub fn start(config: &Path) -> io::Result<Launcher> {
             Ok(()) => 0,
             Err(error) => {
                 let text = format!("its helper for network interfaces cannot be started: {error}");
-                log(Entry::error(EventKind::Process, text));
+                log(Entry::error(EventKind::Process, text).caused_by(&error));
                 1
             }
         });
@@ -127,7 +127,8 @@ fn launch(part: Part, own: &OwnedFd, config: &Path) -> io::Result<OwnedFd> {
         exit(match done {
             Ok(()) => 0,
             Err(error) => {
-                log(Entry::error(EventKind::Process, format_args!("{part:?}: {error}")));
+                let text = format!("{part:?}: {error}");
+                log(Entry::error(EventKind::Process, text).caused_by(&error));
                 1
             }
         });
@@ -135,13 +136,15 @@ fn launch(part: Part, own: &OwnedFd, config: &Path) -> io::Result<OwnedFd> {
     Ok(ours)
 }
 
-/// What a new process keeps of the one that it was forked from: this socket, and its error output.
+/// What a new process keeps of the one that it was forked from: this socket, its error output, and a connection
+/// to the journal.
 fn become_part(name: &str, socket: OwnedFd) -> io::Result<OwnedFd> {
     // They go to all processes of a unit, or a terminal; this one ends with the broker.
     sys::ignore(&[libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT]);
     let _ = rustix::process::setsid();
     let name = std::ffi::CString::new(name).unwrap_or_default();
     let _ = rustix::thread::set_name(&name);
-    log::forked();
-    sys::keep_only(socket)
+    let (socket, journal) = sys::keep_only(socket, log::forked())?;
+    log::keep_journal(journal);
+    Ok(socket)
 }

@@ -19,6 +19,18 @@ pub const SOCKET: &str = "/run/systemd/journal/socket";
 /// A connection to the journal.
 pub struct Journal(OwnedFd);
 
+impl From<Journal> for OwnedFd {
+    fn from(Journal(socket): Journal) -> OwnedFd {
+        socket
+    }
+}
+
+impl From<OwnedFd> for Journal {
+    fn from(socket: OwnedFd) -> Journal {
+        Journal(socket)
+    }
+}
+
 impl Journal {
     /// The service manager keeps the socket when journald is started anew.
     pub fn open(path: &Path) -> io::Result<Journal> {

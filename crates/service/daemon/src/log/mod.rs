@@ -25,7 +25,7 @@ use std::{
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
-use ringway_proto::{Event, EventKind, EventPage, Level, printable};
+use ringway_proto::{Cause, Event, EventKind, EventPage, Level, printable};
 use rustix::{
     event::{EventfdFlags, eventfd},
     fd::OwnedFd,
@@ -130,6 +130,14 @@ impl Entry {
     pub fn cause(self, cause: impl Into<String>) -> Entry {
         Entry { cause: cause.into(), ..self }
     }
+
+    /// The same of an error of the operating system's.
+    pub fn caused_by(self, error: &io::Error) -> Entry {
+        match error.raw_os_error() {
+            Some(errno) => self.cause(format!("{:?}", Cause::System(errno))),
+            None => self,
+        }
+    }
 }
 
 fn state() -> MutexGuard<'static, Log> {
@@ -164,11 +172,17 @@ pub fn open(level: Level, place: Place<'_>) -> Option<io::Error> {
     state.outputs.open(place).err()
 }
 
-/// For a process that was forked from the daemon: its outputs are closed, but standard error.
-pub fn forked() {
+/// For a process that was forked from the daemon: its outputs are closed, but standard error, and a connection to
+/// the journal, which it may [keep](keep_journal).
+pub fn forked() -> Option<OwnedFd> {
     let mut state = state();
-    state.outputs.close();
     state.news = None;
+    state.outputs.close()
+}
+
+/// What the process that was forked logs has its fields in the journal, too.
+pub fn keep_journal(journal: Option<OwnedFd>) {
+    state().outputs.keep_journal(journal);
 }
 
 /// The level of what is logged.

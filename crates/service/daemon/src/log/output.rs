@@ -20,7 +20,7 @@ use rustix::{
 
 use super::{
     file::LogFile,
-    journal::{self, priority},
+    journal::{self, Journal, priority},
     sentence,
 };
 
@@ -39,7 +39,7 @@ pub enum Place<'a> {
 pub struct Outputs {
     /// Standard error is read by the journal.
     is_journal: bool,
-    journal: Option<journal::Journal>,
+    journal: Option<Journal>,
     stderr: Stderr,
     file: Option<LogFile>,
     /// There is a file for all else than what its user is to see.
@@ -79,10 +79,7 @@ impl Outputs {
     /// The rest.
     pub fn open(&mut self, place: Place<'_>) -> io::Result<()> {
         self.stderr = Stderr::open();
-        if self.is_journal {
-            // Without it there are the lines of standard error.
-            self.journal = journal::Journal::open(Path::new(journal::SOCKET)).ok();
-        }
+        self.journal = self.open_journal();
         if let Place::Private(file) = place {
             self.is_private = true;
             self.file = file.map(LogFile::open).transpose()?;
@@ -90,9 +87,19 @@ impl Outputs {
         Ok(())
     }
 
-    pub fn close(&mut self) {
-        (self.journal, self.file) = (None, None);
-        self.stderr = Stderr::Itself;
+    /// Without it there are the lines of standard error.
+    fn open_journal(&self) -> Option<Journal> {
+        self.is_journal.then(|| Journal::open(Path::new(journal::SOCKET)).ok()).flatten()
+    }
+
+    /// All but standard error. The connection to the journal, if there is one, or there can be: it goes on.
+    pub fn close(&mut self) -> Option<OwnedFd> {
+        (self.file, self.stderr) = (None, Stderr::Itself);
+        self.journal.take().or_else(|| self.open_journal()).map(OwnedFd::from)
+    }
+
+    pub fn keep_journal(&mut self, journal: Option<OwnedFd>) {
+        self.journal = journal.map(Journal::from);
     }
 
     pub fn write(&mut self, event: &Event) {

@@ -22,27 +22,32 @@ pub fn fork() -> io::Result<bool> {
     }
 }
 
-/// Closes all descriptors but the standard ones and this one.
+/// Closes all descriptors but the standard ones and these, which get other numbers.
 ///
-/// For a process that [`fork`] has made, which uses no value that owned one, and [exits](std::process::exit)
+/// For a process that [`fork`] has made, which uses no other value that owned one, and [exits](std::process::exit)
 /// without dropping it: such a value now names nothing, or what is opened next.
-pub fn keep_only(fd: OwnedFd) -> io::Result<OwnedFd> {
-    if fd.as_raw_fd() != FIRST {
+pub fn keep_only(fd: OwnedFd, other: Option<OwnedFd>) -> io::Result<(OwnedFd, Option<OwnedFd>)> {
+    // Out of the way first: one may have the number that another is to have.
+    let move_up = |fd: OwnedFd| rustix::io::fcntl_dupfd_cloexec(&fd, FIRST + 2);
+    let (fd, other) = (move_up(fd)?, other.map(move_up).transpose()?);
+    let place = |fd: OwnedFd, number: libc::c_int| {
         // SAFETY: numbers. What the descriptor was before is no one's any more, as the caller promises.
-        if unsafe { libc::dup3(fd.as_raw_fd(), FIRST, libc::O_CLOEXEC) } < 0 {
+        if unsafe { libc::dup3(fd.as_raw_fd(), number, libc::O_CLOEXEC) } < 0 {
             return Err(io::Error::last_os_error());
         }
         // It is closed below.
         std::mem::forget(fd);
-    } else {
-        std::mem::forget(fd);
-    }
+        // SAFETY: open, by the call above, and no other value owns it.
+        Ok(unsafe { OwnedFd::from_raw_fd(number) })
+    };
+    let fd = place(fd, FIRST)?;
+    let other = other.map(|other| place(other, FIRST + 1)).transpose()?;
+    let rest = FIRST + 1 + libc::c_int::from(other.is_some());
     // SAFETY: numbers; the descriptors are no one's any more, as above.
-    if unsafe { libc::syscall(libc::SYS_close_range, FIRST + 1, u32::MAX, 0) } < 0 {
+    if unsafe { libc::syscall(libc::SYS_close_range, rest, u32::MAX, 0) } < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: open, by the calls above, and the value that owned it was forgotten.
-    Ok(unsafe { OwnedFd::from_raw_fd(FIRST) })
+    Ok((fd, other))
 }
 
 /// A call with arguments that no kernel takes, or none at all.

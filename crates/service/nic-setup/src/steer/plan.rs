@@ -99,7 +99,7 @@ impl Plan {
     }
 
     /// The interface that it is about.
-    pub(crate) fn interface(&self) -> &str {
+    pub fn interface(&self) -> &str {
         &self.interface
     }
 
