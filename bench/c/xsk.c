@@ -119,6 +119,17 @@ nap(struct queue *queue, short events)
 	poll(&wait, 1, NAP_MS);
 }
 
+/* The end of a step that has moved so many frames. */
+static uint64_t
+end_step(uint32_t count, struct queue *queue, short events)
+{
+	if (count)
+		looks = 0;
+	else
+		nap(queue, events);
+	return count;
+}
+
 static uint32_t
 send_some(uint32_t most)
 {
@@ -170,27 +181,15 @@ receive_some(void)
 static uint64_t
 send_step(void *data)
 {
-	uint32_t sent = send_some(batch);
-
 	(void)data;
-	if (sent)
-		looks = 0;
-	else
-		nap(out, POLLOUT);
-	return sent;
+	return end_step(send_some(batch), out, POLLOUT);
 }
 
 static uint64_t
 receive_step(void *data)
 {
-	uint32_t count = receive_some();
-
 	(void)data;
-	if (count)
-		looks = 0;
-	else
-		nap(in, POLLIN);
-	return count;
+	return end_step(receive_some(), in, POLLIN);
 }
 
 static uint64_t
@@ -224,11 +223,7 @@ forward_step(void *data)
 	}
 	if (xsk_ring_prod__needs_wakeup(&in->fill))
 		recvfrom(xsk_socket__fd(in->xsk), NULL, 0, MSG_DONTWAIT, NULL, NULL);
-	if (count)
-		looks = 0;
-	else
-		nap(in, POLLIN);
-	return count;
+	return end_step(count, in, POLLIN);
 }
 
 static uint64_t

@@ -115,8 +115,8 @@ pub use ringway_proto::{
     DaemonInfo, Declared, DeviceCounter, Durations, Ebpf, Event, EventKind, EventPage, FilterInfo,
     Forwarding, KernelCounters, Level, Lossless, NameConflict, NicMode, Polling, PortDrops,
     PortInfo, PortKind, PortSettings, PortShape, RateLimit, RegionInfo, Registration, RingInfo,
-    RingSelection, SourceAddresses, Steered, Timestamps, Transport, Vlan, is_printable, parse_mac,
-    parse_vids, printable,
+    RingSelection, SourceAddresses, Steered, Timestamps, Transport, Vlan, is_printable, mac_text,
+    parse_mac, parse_vids, printable,
 };
 pub use ringway_region::{Recorded, Slot};
 pub use rx::{Forwarded, RxBatch, RxFrame, RxRing};

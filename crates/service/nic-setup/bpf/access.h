@@ -62,7 +62,7 @@ __attribute__((noinline)) int tagged_byte(struct __sk_buff *skb, __u32 at, __u32
 static inline __attribute__((always_inline)) int load(const struct machine *machine, __u64 at, __u32 size, __u32 *value)
 {
 	__u8 bytes[4] = { 0 };
-	__u32 sum = 0;
+	__u32 sum;
 
 	if (at + size > machine->length)
 		return -1;
@@ -73,15 +73,14 @@ static inline __attribute__((always_inline)) int load(const struct machine *mach
 
 			if (byte < 0)
 				return -1;
-			sum = sum << 8 | byte;
+			bytes[i] = byte;
 		}
-		*value = sum >> (32 - 8 * size);
-		return 0;
+	} else {
+		if (machine->has_tag && at >= 16)
+			at -= 4;
+		if (bpf_skb_load_bytes(machine->skb, at, bytes, size))
+			return -1;
 	}
-	if (machine->has_tag && at >= 16)
-		at -= 4;
-	if (bpf_skb_load_bytes(machine->skb, at, bytes, size))
-		return -1;
 	sum = (__u32)bytes[0] << 24 | bytes[1] << 16 | bytes[2] << 8 | bytes[3];
 	*value = sum >> (32 - 8 * size);
 	return 0;

@@ -48,7 +48,7 @@ pub use ringway_region::{Layout, PoolShape, Sizes, Span, Timestamps};
 pub use steering::Steered;
 pub use switch::{
     AddressInfo, Declared, Forwarding, Lossless, Mac, Polling, PortDrops, PortSettings, PortTotals,
-    RateLimit, SourceAddresses, SwitchPosition, Vlan, parse_mac, parse_vids,
+    RateLimit, SourceAddresses, SwitchPosition, Vlan, mac_text, parse_mac, parse_vids,
 };
 pub use transport::{Connector, Transport};
 pub use version::{NO_VERSION, Needed, OLDEST, Shown, VERSION, Versions, in_version};

@@ -1,6 +1,6 @@
 //! What a user may choose for a switch and its ports, and what the ports count.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt};
 
 use crate::filter::Filter;
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,14 @@ pub fn parse_mac(text: &str) -> Option<Mac> {
         *byte = u8::from_str_radix(part, 16).ok()?;
     }
     parts.next().is_none().then_some(mac)
+}
+
+/// An address as people read it, and [`parse_mac`] does.
+pub fn mac_text(mac: Mac) -> impl fmt::Display {
+    fmt::from_fn(move |f| {
+        let [a, b, c, d, e, g] = mac;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    })
 }
 
 /// Reads numbers of VLANs as people write them, `10,20-29`. An error says what is wrong.

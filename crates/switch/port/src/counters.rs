@@ -1,5 +1,7 @@
 //! What a port counts.
 
+use std::ops::AddAssign;
+
 use serde::{Deserialize, Serialize};
 
 /// What a port took in.
@@ -15,6 +17,14 @@ impl Delivered {
     pub fn add(&mut self, bytes: u32) {
         self.packets += 1;
         self.bytes += u64::from(bytes);
+    }
+}
+
+impl AddAssign for Delivered {
+    #[inline]
+    fn add_assign(&mut self, Delivered { packets, bytes }: Delivered) {
+        self.packets += packets;
+        self.bytes += bytes;
     }
 }
 

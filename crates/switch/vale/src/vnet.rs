@@ -63,10 +63,7 @@ impl Converter {
                 let first = keep_whole(frame, burst, to.config.max_frame, memory, &mut whole);
                 if let Some(bytes) = first {
                     budget.charge(Delivered { packets: 1, bytes }, 1);
-                    let Delivered { packets, bytes } =
-                        to.port.deliver(ring, &whole.frames, &whole, &mut to.totals.drops);
-                    delivered.packets += packets;
-                    delivered.bytes += bytes;
+                    delivered += to.port.deliver(ring, &whole.frames, &whole, &mut to.totals.drops);
                 }
                 self.spare = whole.recycle(source);
                 if first.is_some() {
@@ -91,10 +88,8 @@ impl Converter {
             budget.charge(Delivered { packets, bytes: u64::from(frame.len) + 2 * made }, 1);
             match outcome {
                 Ok(()) if to.fits(ring, &converted) => {
-                    let Delivered { packets, bytes } =
+                    delivered +=
                         to.port.deliver(ring, &converted.frames, &converted, &mut to.totals.drops);
-                    delivered.packets += packets;
-                    delivered.bytes += bytes;
                 }
                 Ok(()) => to.totals.drops.ring_full += 1,
                 Err(Error::NoRoom) => to.totals.drops.too_long += 1,

@@ -101,27 +101,14 @@ fn line(event: &Event, sentence: &str) -> String {
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    use ringway_proto::{EventKind, Level};
+    use ringway_proto::EventKind;
     use ringway_testkit::Folder;
 
     use super::*;
+    use crate::log::fixture;
 
     fn event() -> Event {
-        Event {
-            number: 1,
-            time: 0,
-            level: Level::Info,
-            kind: EventKind::Attach,
-            audit: true,
-            uid: None,
-            pid: None,
-            port: String::new(),
-            switch: String::new(),
-            mode: String::new(),
-            cause: String::new(),
-            left_out: 0,
-            text: String::new(),
-        }
+        Event { number: 1, kind: EventKind::Attach, audit: true, ..fixture::event() }
     }
 
     #[test]

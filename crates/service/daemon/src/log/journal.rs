@@ -99,6 +99,7 @@ mod tests {
     use rustix::net::{RecvFlags, bind, recv};
 
     use super::*;
+    use crate::log::fixture;
 
     #[test]
     fn an_event_is_a_datagram_of_fields() {
@@ -115,19 +116,16 @@ mod tests {
         bind(&journald, &SocketAddrUnix::new(&path).unwrap()).unwrap();
         let journal = Journal::open(&path).unwrap();
         let event = Event {
-            number: 1,
-            time: 2,
             level: Level::Warn,
             kind: EventKind::Refused,
             audit: true,
             uid: Some(1000),
             pid: Some(77),
             port: "eth0".into(),
-            switch: String::new(),
-            mode: String::new(),
             cause: "Denied".into(),
             left_out: 3,
             text: "no".into(),
+            ..fixture::event()
         };
         journal.write(&event, "no (3 more)").unwrap();
         let mut bytes = [0; 4096];

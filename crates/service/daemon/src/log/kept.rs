@@ -56,26 +56,13 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
-    use ringway_proto::{EventKind, Level, Reply};
+    use ringway_proto::Reply;
 
     use super::*;
+    use crate::log::fixture;
 
     fn event(uid: u32, text: &str) -> Event {
-        Event {
-            number: 0,
-            time: 0,
-            level: Level::Info,
-            kind: EventKind::PortOpen,
-            audit: false,
-            uid: Some(uid),
-            pid: None,
-            port: String::new(),
-            switch: String::new(),
-            mode: String::new(),
-            cause: String::new(),
-            left_out: 0,
-            text: text.into(),
-        }
+        Event { uid: Some(uid), text: text.into(), ..fixture::event() }
     }
 
     fn texts(page: &EventPage) -> Vec<&str> {

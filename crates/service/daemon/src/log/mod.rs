@@ -294,6 +294,33 @@ fn log_panic(info: &PanicHookInfo<'_>) {
 }
 
 #[cfg(test)]
+mod fixture {
+    use super::{Event, EventKind, Level};
+
+    /// An event of which nothing is told.
+    pub fn event() -> Event {
+        let [port, switch, mode, cause, text] = [const { String::new() }; 5];
+        let (level, kind, audit) = (Level::Info, EventKind::PortOpen, false);
+        let (number, time, uid, pid, left_out) = (0, 0, None, None, 0);
+        Event {
+            number,
+            time,
+            level,
+            kind,
+            audit,
+            uid,
+            pid,
+            port,
+            switch,
+            mode,
+            cause,
+            left_out,
+            text,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
