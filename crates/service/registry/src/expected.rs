@@ -1,4 +1,4 @@
-//! What a daemon before this one had, an interface that has gone, or one that is declared, and what is not there
+//! What a daemon before this one had, an interface that has gone, or a declared interface, and what is not there
 //! yet.
 //!
 //! Switches come back at once, with their settings, so that no port joins one without. Interfaces and

@@ -136,7 +136,7 @@ fn launch(part: Part, own: &OwnedFd, config: &Path) -> io::Result<OwnedFd> {
     Ok(ours)
 }
 
-/// What a new process keeps of the one that it was forked from: this socket, its error output, and a connection
+/// What a new process keeps of its parent: this socket, its error output, and a connection
 /// to the journal.
 fn become_part(name: &str, socket: OwnedFd) -> io::Result<OwnedFd> {
     // They go to all processes of a unit, or a terminal; this one ends with the broker.

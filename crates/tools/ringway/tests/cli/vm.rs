@@ -146,7 +146,7 @@ fn drops_are_told_by_reason() {
     let home = Home::new();
     let port = Port::open(&home, "alone");
     let mut guest = port.boot(Setup::default());
-    // No frame; and one that has no other port to go to.
+    // No frame; and a frame for which there is no other port.
     for bytes in [&[1; 5][..], &frame(1, 60)] {
         assert!(guest.send(0, &[&HEADER, bytes].concat(), 1000));
     }
