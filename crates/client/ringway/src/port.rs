@@ -95,6 +95,12 @@ impl Port {
         self.binding.rings(Dir::Rx).len()
     }
 
+    /// Index of an open transmit ring within the port; host rings come after the others. `None`
+    /// if there is no ring `ring`.
+    pub fn tx_index(&self, ring: usize) -> Option<u16> {
+        self.binding.rings(Dir::Tx).get(ring).map(BoundRing::index)
+    }
+
     /// Index of an open receive ring within the port; host rings come after the others. `None`
     /// if there is no ring `ring`.
     pub fn rx_index(&self, ring: usize) -> Option<u16> {

@@ -5,6 +5,7 @@ use crate::fragmenter::Fragmenter;
 use crate::metered::Metered;
 use crate::opening;
 use crate::output::note;
+use crate::port_notes;
 use crate::rate::Pacer;
 use crate::run_loop;
 use crate::traffic::{self, Source};
@@ -76,6 +77,7 @@ pub fn run(args: &Args) -> Result<()> {
         note(text);
     }
     let mut port = opening::open(&Port::options().tx_only(), &args.port, args.opening)?;
+    port_notes::sending(&port, &args.port);
     let (longest, room) = (source.longest(), port.max_frame());
     let fragmenter = Fragmenter::new(&mut port.tx(0), room);
     let (most, shortest) = (fragmenter.longest(), source.shortest());

@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::output::note;
 use crate::sys;
 use ringway::{Control, FileSpec, Port, PortKind, RingInfo};
+use ringway_abi::Dir;
 use std::path::Path;
 
 /// Says why a port may receive nothing, or not everything: its interface is down, or another program
@@ -16,15 +17,31 @@ pub fn receiving(port: &Port, name: &str) {
              the z out to have one of them"
         ));
     }
-    if port.kind() != PortKind::Nic || port.rx_rings() == 0 {
+    if port.rx_rings() == 0 {
         return;
     }
-    down(port.name());
-    if is_shared(port).unwrap_or(false) {
+    if port.kind() == PortKind::Nic {
+        down(port.name());
+    }
+    if is_shared(port, Dir::Rx).unwrap_or(false) {
         let plain = name.split(['-', '^', '*', '~', '/', '@']).next().unwrap_or(name);
         note(format_args!(
             "{name}: another program receives from this port, too, and each frame goes to one of \
              them; a monitor, `ringway recv {plain}/r`, gets copies of all"
+        ));
+    }
+}
+
+/// Says that another program may send by the same ring: none of the two notices.
+pub fn sending(port: &Port, name: &str) {
+    if is_shared(port, Dir::Tx).unwrap_or(false) {
+        let remedy = match port.kind() {
+            PortKind::Vale => "open a port of another name for each",
+            _ => "open another ring for each, as eth0-1",
+        };
+        note(format_args!(
+            "{name}: another program has the transmit ring of this port open, too; if both send at a time, \
+             frames of both are lost: {remedy}"
         ));
     }
 }
@@ -79,15 +96,27 @@ pub fn down(interface: &str) {
     }
 }
 
-/// Whether another handle has one of the receive rings that `port` has.
-fn is_shared(port: &Port) -> Result<bool, ringway::Error> {
+/// Whether another handle has one of the rings of that direction that `port` has.
+fn is_shared(port: &Port, dir: Dir) -> Result<bool, ringway::Error> {
+    if ![PortKind::Nic, PortKind::Vale].contains(&port.kind()) {
+        return Ok(false);
+    }
     let control = Control::connect()?;
     let Some(info) = control.ports()?.into_iter().find(|info| info.name == port.name()) else {
         return Ok(false);
     };
-    let own = port.binding().registration().rx_rings;
-    let ours: Vec<u16> = (0..port.rx_rings()).filter_map(|ring| port.rx_index(ring)).collect();
+    let registration = port.binding().registration();
+    let (own, ours) = match dir {
+        Dir::Tx => (
+            registration.tx_rings,
+            (0..port.tx_rings()).map(|at| port.tx_index(at)).collect::<Vec<_>>(),
+        ),
+        Dir::Rx => {
+            (registration.rx_rings, (0..port.rx_rings()).map(|at| port.rx_index(at)).collect())
+        }
+    };
     let index = |ring: &RingInfo| if ring.host { own + ring.index } else { ring.index };
-    let rings = control.rings(&info)?;
-    Ok(rings.iter().any(|ring| ring.receives && ring.users > 1 && ours.contains(&index(ring))))
+    let is_ours =
+        |ring: &RingInfo| ring.receives == (dir == Dir::Rx) && ours.contains(&Some(index(ring)));
+    Ok(control.rings(&info)?.iter().any(|ring| ring.users > 1 && is_ours(ring)))
 }

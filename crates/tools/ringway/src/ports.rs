@@ -31,6 +31,11 @@ other. The program that opens an interface first decides.
 `ringway filter show`. `buffers` is the size of a buffer in bytes, headroom included;
 netmap:eth0@buffers=4096, or RINGWAY_NIC_BUFFERS=4096, asks for another size.
 
+`users` are the programs that have the port open, with --rings the ring. Programs that open one port
+share its rings, as with netmap: of two that receive by one ring each frame goes to one, and two that
+send by one ring at a time lose frames of both. A port of another name on the switch, or another ring
+of an interface (netmap:eth0-1), is a program's own.
+
 `dropped` counts the losses of the rings of an interface's port, including those in the kernel.
 `device` is the growth, since the port was opened or attached, of the interface's own counters of
 losses (`ip -s -s link`) and its driver's (`ethtool -S`), under their names, and what its queueing

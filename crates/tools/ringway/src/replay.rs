@@ -8,6 +8,7 @@ pub mod sender;
 use crate::error::{Error, Result};
 use crate::metered::Metered;
 use crate::opening;
+use crate::port_notes;
 use crate::run_loop::{self, RunLoop};
 use crate::units::{Rate, parse_count, parse_duration};
 use file::FileArg;
@@ -99,6 +100,7 @@ impl Args {
 pub fn run(args: &Args) -> Result<()> {
     let playlist = Playlist::open(&args.files, args.order, args.r#loop)?;
     let port = opening::open(&Port::options().tx_only(), &args.port, args.opening)?;
+    port_notes::sending(&port, &args.port);
     let run = Metered::begin(port, &args.run_loop)?;
     let files = Files {
         playlist,

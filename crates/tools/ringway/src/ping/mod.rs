@@ -12,6 +12,7 @@ use crate::lasting::{Lasting, outlive};
 use crate::opening;
 use crate::output::Opened;
 use crate::payload::Pattern;
+use crate::port_notes;
 use crate::rate::Pacer;
 use crate::report::INTERVAL;
 use crate::run_loop::{self, RunLoop};
@@ -124,6 +125,7 @@ pub fn run(args: &Args) -> Result<()> {
     let (longest, mac) = (spec.sizes.longest(), spec.src_mac);
     let builder = Builder::new(spec)?;
     let port = opening::open(&Port::options(), &args.port, args.opening)?;
+    port_notes::receiving(&port, &args.port);
     let room = port.max_frame();
     if longest > room {
         return Err(Error::Value(format!(

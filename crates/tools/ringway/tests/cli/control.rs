@@ -192,6 +192,35 @@ fn a_program_that_cannot_be_run_is_told_by_the_status() {
     assert_eq!(home.run(&["run", "--", "sh", "-c", "exit 3"]).status.code(), Some(3));
 }
 
+/// Programs that open one port of a switch share its rings: each is told, and the listing shows it.
+#[test]
+fn a_port_of_a_switch_that_is_shared_is_said_to_be() {
+    let home = Home::new();
+    let said = |args: &[&str]| {
+        let output = home.command(args).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let first = home.open(&["pong", "vale0:a"]);
+    assert_eq!(said(&["gen", "vale0:b", "-n", "1"]), "");
+    let sending = said(&["gen", "vale0:a", "-n", "1"]);
+    assert!(sending.contains("vale0:a: another program has the transmit ring"), "{sending}");
+    let receiving = said(&["recv", "vale0:a", "-d", "50ms"]);
+    assert!(receiving.contains("another program receives from this port"), "{receiving}");
+    let second = home.open(&["pong", "vale0:a"]);
+    let rings = home.json(&["ports", "--rings"]);
+    let users = |receives: bool| {
+        let ring = rings.iter().find(|ring| ring["receives"] == receives).unwrap();
+        ring["users"].as_u64()
+    };
+    assert_eq!([users(true), users(false)], [Some(2); 2]);
+    for program in [first, second] {
+        program.signal(Signal::INT);
+        finish(program);
+    }
+    home.is_left_clean();
+}
+
 /// Nothing can be loaded into it, and nothing would tell that it does without.
 #[test]
 fn a_program_that_loads_no_libraries_is_refused() {
