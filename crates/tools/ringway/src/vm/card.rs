@@ -187,7 +187,13 @@ impl Card {
             output.write(&flow.reporter.finish(flow.last, counters))?;
             at_machine += flow.moved;
         }
-        let left = if port.is_shut() { 0 } else { pending(port, 1) as u64 };
+        let left = match port.is_shut() {
+            true => 0,
+            false => {
+                port.tx(0).sync();
+                pending(port, 1) as u64
+            }
+        };
         output.write(&Losses { port: port.name().into(), drops: drops.all, left })?;
         output.write(&MachineLosses::of(port.name(), &at_machine))
     }
