@@ -74,12 +74,12 @@ impl Bench {
         self.cpus[process % self.cpus.len()]
     }
 
-    /// The CPUs of a switch's sender and receiver. With two CPUs they share one, so that the switch, which does most
-    /// of the work, can have the other: with a program on each it would have to wait for one of them.
-    fn on_switch(&self) -> [usize; 2] {
+    /// The seats of a switch's sender and receiver. With two CPUs the kernel sees to it where they run beside the
+    /// switch, which does most of the work.
+    fn on_switch(&self) -> [Seat<'static>; 2] {
         match self.cpus.len() {
-            3.. => [self.cpu(0), self.cpu(1)],
-            _ => [self.cpu(0); 2],
+            3.. => [Seat::on(self.cpu(0)), Seat::on(self.cpu(1))],
+            _ => [Seat::default(); 2],
         }
     }
 }
@@ -159,18 +159,21 @@ impl Experiment {
             Way::Dpdk(_) | Way::Pipe | Way::CPipe(_) => {
                 format!("sender {zero}, receiver {one}{shared}")
             }
-            Way::Vale => {
-                let [sender, receiver] = bench.on_switch();
-                let more = if sender == receiver { " share it" } else { "" };
-                let several = if self.subject.receivers.unwrap_or(1) > 1 { "s" } else { "" };
-                format!(
-                    "sender {sender}, receiver{several} {receiver}{more}; the switch's worker any"
-                )
+            Way::Vale | Way::CVale(_) | Way::Pcap if self.subject.experiment != Road::PcapPipe => {
+                match bench.on_switch().map(|seat| seat.cpu) {
+                    [Some(sender), Some(receiver)] => {
+                        let several = self.subject.receivers.unwrap_or(1) > 1;
+                        let several = if several { "s" } else { "" };
+                        format!(
+                            "sender {sender}, receiver{several} {receiver}; the switch's worker any"
+                        )
+                    }
+                    _ => "any".into(),
+                }
             }
-            Way::Pcap if self.subject.experiment == Road::PcapPipe => {
+            Way::Vale | Way::CVale(_) | Way::Pcap => {
                 format!("sender {zero}, receiver {one}{shared}")
             }
-            Way::Pcap => format!("sender and receiver share {zero}; the switch's worker any"),
             Way::Null(_) | Way::ForeignPoll(_) => format!("the program {zero}"),
             Way::Pfring | Way::Tpacket4 | Way::Usdpaa => {
                 "the sender has one, the program any".to_owned()
@@ -179,7 +182,7 @@ impl Experiment {
                 format!("pinger {zero}, its answerer {one}{shared}; the switch's worker any")
             }
             Way::Opening { .. } | Way::GracePeriods | Way::OpenMany | Way::Idle => "any".into(),
-            Way::CVale(_) | Way::Latency | Way::Containers => "any".into(),
+            Way::Latency | Way::Containers => "any".into(),
         }
     }
 
@@ -199,9 +202,9 @@ impl Experiment {
                 );
             }
             Way::CVale(through) => {
-                // They sleep where they have nothing to do, and the kernel sees where there is room.
+                let [sends, receives] = bench.on_switch();
                 let ports = ["valebench:crx", "valebench:ctx"];
-                return self.c_once(bench, *through, ports, [Seat::default(); 2]);
+                return self.c_once(bench, *through, ports, [receives, sends]);
             }
             Way::ForeignPoll(through) => self.foreign_poll_once(bench, *through),
             Way::Pcap => self.pcap_once(bench),
@@ -272,9 +275,9 @@ impl Experiment {
         let receivers = self.subject.receivers.unwrap_or(1);
         let [sends, receives] = bench.on_switch();
         let shared = self.shared(bench)?;
-        let start = |cpu, arguments: &[&str]| {
+        let start = |seat, arguments: &[&str]| {
             let common: Vec<&str> = common.iter().map(String::as_str).collect();
-            start_in(Seat::on(cpu), bench, &shared, &[arguments, &common].concat())
+            start_in(seat, bench, &shared, &[arguments, &common].concat())
         };
         let mut processes = Vec::new();
         for receiver in 0..receivers {
@@ -319,13 +322,15 @@ impl Experiment {
         Ok(1e9 / counts[0].rate())
     }
 
-    /// A program of libpcap counts what a pipe or a switch brings it. As with a switch's other programs, sender and
-    /// receiver share a CPU there.
+    /// A program of libpcap counts what a pipe or a switch brings it.
     fn pcap_once(&self, bench: &Bench) -> io::Result<f64> {
         let common = self.traffic();
         let (device, sender, seats) = match self.subject.experiment {
-            Road::PcapPipe => (traffic::pipe_end(), ["pipe-tx", "--udp=1"], [1, 0]),
-            _ => (traffic::receiver_port(0), ["vale-tx", "--receivers=1"], [0, 0]),
+            Road::PcapPipe => {
+                let seats = [Seat::on(bench.cpu(0)), Seat::on(bench.cpu(1))];
+                (traffic::pipe_end(), ["pipe-tx", "--udp=1"], seats)
+            }
+            _ => (traffic::receiver_port(0), ["vale-tx", "--receivers=1"], bench.on_switch()),
         };
         let mut counter = Library::Ringway.arguments(&device);
         let mut sender = sender.to_vec();
@@ -335,10 +340,9 @@ impl Experiment {
         }
         let counter: Vec<&str> = counter.iter().map(String::as_str).collect();
         sender.extend(common.iter().map(String::as_str));
-        let start = |process, arguments: &[&str]| {
-            Role::start(Seat::on(bench.cpu(process)), &bench.daemon, arguments)
-        };
-        let processes = vec![start(seats[0], &counter)?, start(seats[1], &sender)?];
+        let [sends, receives] = seats;
+        let start = |seat, arguments: &[&str]| Role::start(seat, &bench.daemon, arguments);
+        let processes = vec![start(receives, &counter)?, start(sends, &sender)?];
         let counts = roles::run(processes, bench.warm_up, bench.counting)?;
         Ok(counts[0].mpps())
     }

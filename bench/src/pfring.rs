@@ -28,7 +28,7 @@ pub fn once(bench: &Bench, road: Road, common: &[String]) -> io::Result<f64> {
         Road::PfringPipe | Road::PfringPipeParsed => (pipe(), vec!["pipe-tx", "--udp=1"]),
         // So many flows that each member has as many. There are more threads than CPUs: nobody keeps one
         // without need.
-        Road::PfringPipeCluster => (pipe(), vec!["pipe-tx", "--udp=64", "--sleeps"]),
+        Road::PfringPipeCluster => (pipe(), vec!["pipe-tx", "--udp=64"]),
         _ => (traffic::short_port(), vec!["vale-tx", "--receivers=1", "--udp=1"]),
     };
     role.extend(common.iter().map(String::as_str));

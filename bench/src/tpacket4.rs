@@ -24,7 +24,6 @@ pub fn once(bench: &Bench, road: Road, common: &[String]) -> io::Result<f64> {
         Road::Tpacket4ValeRx => ("rxdrop", traffic::short_port(), vec!["vale-tx", "--receivers=1"]),
         _ => ("txpush", traffic::short_port(), vec!["vale-rx", "--index=0"]),
     };
-    role.push("--sleeps");
     role.extend(common.iter().map(String::as_str));
     let program = c_program::build(&bench.scratch.folder("tpacket4")?, PROGRAM)?;
     let seconds = bench.warm_up.as_secs_f64() + bench.counting.as_secs_f64() + BESIDE;

@@ -8,7 +8,7 @@ use ringway::{Error, Interest, Port, RxFrame, TxSlot};
 
 use crate::cpu;
 use crate::nic;
-use crate::turn::{LOOKS, NAP, turn};
+use crate::turn::{NAP, turn};
 
 /// Both ends of the pipe.
 pub const PIPE: [&str; 2] = ["bench{1", "bench}1"];
@@ -44,15 +44,6 @@ pub struct Traffic {
     /// Send UDP to port 9, for programs with filters, in so many flows
     #[arg(long, value_name = "FLOWS", value_parser = clap::value_parser!(u16).range(1..))]
     udp: Option<u16>,
-    /// Sleep as soon as there is nothing to do
-    #[arg(long)]
-    sleeps: bool,
-}
-
-impl Traffic {
-    fn looks(&self) -> u32 {
-        if self.sleeps { 0 } else { LOOKS }
-    }
 }
 
 /// The device of the pipe's end that receives.
@@ -167,7 +158,7 @@ fn send(port: Port, traffic: &Traffic, to: [u8; 6]) -> io::Result<()> {
         ring.sync();
         packets as u64
     };
-    turn(port, traffic.looks(), batch, wait(Interest::Tx))
+    turn(port, 0, batch, wait(Interest::Tx))
 }
 
 fn receive(port: Port, traffic: &Traffic) -> io::Result<()> {
@@ -190,10 +181,10 @@ fn receive(port: Port, traffic: &Traffic) -> io::Result<()> {
         ring.sync();
         received
     };
-    turn(port, traffic.looks(), batch, wait(Interest::Rx))
+    turn(port, 0, batch, wait(Interest::Rx))
 }
 
-/// Sleeps until the port has something to do.
+/// Waits until the port has something to do, as programs do: it looks for a moment, where that pays, and sleeps.
 fn wait(interest: Interest) -> impl FnMut(&mut Port) -> io::Result<()> {
     move |port| port.wait(interest, Some(NAP)).map(drop).map_err(io::Error::other)
 }

@@ -1,8 +1,7 @@
 //! The loop of a role that moves packets.
 //!
-//! A role that finds nothing to do lets others have its CPU, looks again, and sleeps when it has
-//! looked often enough, like every program that is not alone on its machine. Beside a program that
-//! looks all the time it sleeps at once: whom a yield lets pass would keep the CPU for a time slice.
+//! A role that finds nothing to do waits. On network interfaces, where the peers' waits are calls of the kernel's,
+//! each lets others have its CPU and looks again, and waits when it has looked often enough.
 
 use std::os::fd::AsFd;
 use std::time::Duration;

@@ -16,7 +16,7 @@ const PROJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// The rate at which packets are sent back, in millions a second.
 pub fn once(bench: &Bench, common: &[String]) -> io::Result<f64> {
     let port = traffic::short_port();
-    let mut role = vec!["vale-tx", "--receivers=1", "--udp=1", "--sleeps"];
+    let mut role = vec!["vale-tx", "--receivers=1", "--udp=1"];
     role.extend(common.iter().map(String::as_str));
     let headers = format!("-I{PROJECT}/include/usdpaa");
     let flags = [&headers, "-include", "usdpaa/little_endian.h", "-lusdpaa", "-lpthread"];
