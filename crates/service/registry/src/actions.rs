@@ -6,8 +6,8 @@ use ringway_action::{MAX_TARGETS, Program};
 use ringway_proto::{Action, ActionInfo, Error, Result};
 
 use crate::{
+    caller::Caller,
     interfaces::{allowed, granted, look_up, nic_error, nic_key},
-    registry::Caller,
     rx_redirect::MAX_TEXT,
     shared_nic::NicKey,
 };

@@ -4,11 +4,7 @@ use ringway_abi::Dir;
 use ringway_proto::{Error, FdIndex, Grant, Reply, Result, RingGrant};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use crate::{
-    handles::Handle,
-    kinds::RingAt,
-    registry::{Caller, Registry},
-};
+use crate::{caller::Caller, handles::Handle, kinds::RingAt, registry::Registry};
 
 /// Descriptors of a reply; index 0 is the memfd's.
 #[derive(Default)]

@@ -18,7 +18,7 @@ use crate::{
     declared::DeclaredSwitch,
     fast_switch::FastSwitch,
     lasting::{LastingAddress, LastingSettings},
-    registry::Settings,
+    settings::Settings,
 };
 
 mod addresses;

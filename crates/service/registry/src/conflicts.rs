@@ -5,12 +5,7 @@ use std::time::Instant;
 
 use ringway_proto::{NameConflict, Request};
 
-use crate::{
-    accounts::Accounts,
-    clock,
-    registry::{Caller, Registry},
-    reserved::reserved,
-};
+use crate::{accounts::Accounts, caller::Caller, clock, registry::Registry, reserved::reserved};
 
 /// Conflicts that are kept, and of those that one account has caused.
 const KEPT: usize = 64;

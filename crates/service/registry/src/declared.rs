@@ -12,12 +12,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     bridges::{MAX_ACTIVE, MAX_STATICS, check_address},
+    caller::Caller,
     lasting::{
         Lasting, LastingAddress, LastingAttachment, LastingNetns, LastingSettings, LastingSwitch,
     },
     name::check_name,
     netns::Netns,
-    registry::{Caller, Registry},
+    registry::Registry,
     switch_ports,
     switches::{check_bridge_name, check_forwarding, check_settings},
 };

@@ -22,13 +22,14 @@ use rustix::fd::OwnedFd;
 
 use crate::{
     actions::InstalledAction,
+    caller::Caller,
     handles::Handle,
     lookups::{Found, LookUp, LookedUp},
     made::{Made, Untaken},
     port::{PortId, Ring, free_ring},
     ports::Ports,
     regions::{RegionKey, Regions},
-    registry::{Caller, Registry},
+    registry::Registry,
     rx_redirect::Installed,
     shared_nic::Ending,
     subject::Subject,

@@ -4,10 +4,11 @@ use ringway_nic_setup::{Interface, LossCounter, growth, losses};
 use ringway_proto::{Cause, DeviceCounter, Error, Result};
 
 use crate::{
+    caller::Caller,
     interfaces::{OpenNetns, nic_error},
     page::page,
     port::PortId,
-    registry::{Caller, Registry},
+    registry::Registry,
     subject::Subject,
 };
 

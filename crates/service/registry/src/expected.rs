@@ -17,9 +17,10 @@ use ringway_proto::{Error, EventKind, Level, Request, Result};
 
 use crate::{
     bridges::Bridges,
+    caller::Caller,
     lasting::{LastingAttachment, LastingDevice, LastingNetns, LastingPort},
     notices::Notice,
-    registry::{Caller, Registry},
+    registry::Registry,
 };
 
 mod restore;

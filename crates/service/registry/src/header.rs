@@ -4,13 +4,13 @@ use ringway_proto::{Cause, Error, Result};
 
 use crate::{
     bridges::Bridges,
+    caller::Caller,
     interfaces,
     kinds::{persistent::Persistent, pipe::pipe_keys},
     name::{PortName, plain_key},
     port::PortId,
     ports::Ports,
     regions::Regions,
-    registry::Caller,
 };
 
 const LENGTHS: [u32; 3] = [0, 10, 12];

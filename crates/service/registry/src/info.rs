@@ -11,13 +11,15 @@ use ringway_region::Region;
 
 use crate::{
     bridges::AboutPort,
+    caller::Caller,
     handles::Handle,
     kinds::{KindInfo, OpenRequest, attached::Attached},
     lasting::{LastingAttachment, lasting_attachment},
     page::{page, port_bytes, shorten_texts},
     port::{Port, PortId, Shape},
     regions::Regions,
-    registry::{Caller, Registry, Settings},
+    registry::Registry,
+    settings::Settings,
 };
 
 fn pools_of(memory: &Region) -> Pools {

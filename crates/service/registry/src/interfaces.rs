@@ -6,7 +6,7 @@ use ringway_nic_setup::{Interface, in_netns};
 use ringway_proto::{Cause, Error, Options, Result};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use crate::{netns::Netns, nic_mode::ModeRequest, registry::Caller, shared_nic::NicKey};
+use crate::{caller::Caller, netns::Netns, nic_mode::ModeRequest, shared_nic::NicKey};
 
 /// A network namespace, for work that is done later; `None`: this process's.
 #[derive(Clone)]
@@ -196,7 +196,7 @@ mod tests {
     use ringway_proto::{Registration, Request};
 
     use super::*;
-    use crate::registry::{Registry, Settings};
+    use crate::{registry::Registry, settings::Settings};
 
     /// No refusal tells a user to ask for what the user has, or denies it.
     #[test]

@@ -5,10 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use ringway_proto::{Connector, Reply, Request, Result, Transport};
 use rustix::fd::OwnedFd;
 
-use crate::{
-    handles::Handle,
-    registry::{Caller, Registry, Settings},
-};
+use crate::{caller::Caller, handles::Handle, registry::Registry, settings::Settings};
 
 /// A registry that this process shares with its clients.
 #[derive(Clone)]

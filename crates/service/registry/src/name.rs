@@ -2,7 +2,7 @@
 
 use ringway_proto::{Cause, Error, Result, is_printable};
 
-use crate::registry::Caller;
+use crate::caller::Caller;
 
 /// What a name, without `netmap:` and ring suffixes, stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]

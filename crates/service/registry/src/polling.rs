@@ -7,7 +7,7 @@ use ringway_proto::{Cause, Error, Polling, Result};
 use ringway_nic_setup::LinkState;
 
 use crate::{
-    bridges::Bridges, kinds::attached::Attached, name::PortName, ports::Ports, registry::Caller,
+    bridges::Bridges, caller::Caller, kinds::attached::Attached, name::PortName, ports::Ports,
 };
 
 /// Turns polling of an attached interface on or off.

@@ -18,8 +18,8 @@ use crate::{
     host::HostRings,
     kinds::{PortBackend, persistent::Persistent},
     regions::{RegionBook, RegionKey, Regions},
-    registry::Settings,
     selection::Selection,
+    settings::Settings,
 };
 
 /// Names a port in the registry's book.

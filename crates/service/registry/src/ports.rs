@@ -9,11 +9,11 @@ use ringway_proto::{Error, Result};
 use ringway_vale::PortConfig;
 
 use crate::{
+    caller::Caller,
     host::HostRings,
     kinds::PortBackend,
     port::{Port, PortId},
     regions::RegionKey,
-    registry::Caller,
 };
 
 /// All ports. Ids are never used again.

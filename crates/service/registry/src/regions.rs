@@ -7,7 +7,7 @@ use ringway_proto::{Cause, Error, Extmem, RegionInfo, RegionPosition, Result};
 use ringway_region::{Layout, LayoutError, MAX_BUFS, Region, Sizes};
 
 use crate::{
-    accounts::Accounts, charge::Charges, options::sizes, page::page, port::Ring, registry::Caller,
+    accounts::Accounts, caller::Caller, charge::Charges, options::sizes, page::page, port::Ring,
     retired::Retired,
 };
 

@@ -6,6 +6,7 @@ use ringway_region::{Region, Span};
 
 use crate::{
     actions::WantedAction,
+    caller::Caller,
     handles::{Binding, Handle},
     host,
     interfaces::{self, mode_request},
@@ -19,7 +20,7 @@ use crate::{
     netif::make_netif,
     nic_mode::ModeRequest,
     port::{Port, PortId},
-    registry::{Caller, Registry},
+    registry::Registry,
     selection::{Selection, select},
 };
 

@@ -1,14 +1,13 @@
 //! The registry itself: handles, and the one call through which everything goes.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, time::Duration};
 
 use ringway_proto::{Error, Reply, Request, Result};
-use ringway_region::{Layout, LayoutError, Sizes};
 use rustix::fd::OwnedFd;
 
 use crate::{
-    accounts::Accounts,
     bridges::Bridges,
+    caller::Caller,
     conflicts::NameConflicts,
     deferred::{Deferred, Progress, Step},
     draining::Leftovers,
@@ -17,105 +16,15 @@ use crate::{
     kept_sockets::KeptSockets,
     kinds::PortBackend,
     link_events::Watches,
-    lookups::Lookups,
-    netns::Netns,
     notices::{Notice, Notices},
     port::{Port, PortId},
     ports::Ports,
     regions::{RegionKey, Regions},
-    reserved::Reserved,
+    settings::Settings,
     shared_nic::{NicKey, SharedNic},
     steering::Steerings,
     subject::Subject,
 };
-
-/// What an operator may choose.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Bridges at most; each is a thread.
-    pub max_bridges: usize,
-    /// Bridges that each user may have; root has no such limit.
-    pub switches_per_user: usize,
-    /// Ports that each user may have on a bridge, but for the user who made it to stay, and for root.
-    pub switch_ports_per_user: usize,
-    /// Users whose ports may be lossless, besides root; without it, all.
-    pub lossless_users: Option<Vec<u32>>,
-    /// Who shares what each user may have.
-    pub accounts: Arc<Accounts>,
-    /// Whether receive rings are stamped with the time at every sync (S-SYNC-10).
-    pub timestamps: bool,
-    /// Slots of the rings of NICs.
-    pub nic_slots: u32,
-    /// The global region of each user (S-MEM-7).
-    pub global_region: Sizes,
-    /// Bytes of rings and buffers that one user may ask for, in all of his regions together. The regions
-    /// may have four times as many.
-    pub memory_per_user: u64,
-    /// Descriptors of this process that one user takes up at most.
-    pub descriptors_per_user: usize,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings {
-            max_bridges: 64,
-            switches_per_user: usize::MAX,
-            switch_ports_per_user: usize::MAX,
-            lossless_users: None,
-            accounts: Arc::default(),
-            timestamps: true,
-            nic_slots: 1024,
-            global_region: Sizes::GLOBAL,
-            memory_per_user: 4 << 30,
-            descriptors_per_user: usize::MAX,
-        }
-    }
-}
-
-impl Settings {
-    /// Whether there can be such a global region.
-    pub fn check(&self) -> Result<(), LayoutError> {
-        Layout::new(&self.global_region, ringway_xdp::RX_HEADROOM).map(drop)
-    }
-}
-
-/// Who asks: as told by the socket, never by the request.
-#[derive(Debug)]
-pub struct Caller {
-    pub uid: u32,
-    /// The network namespace in which interface names are meant.
-    pub netns: Netns,
-    /// Whether policy grants the caller network interfaces.
-    pub may_use_nics: bool,
-    /// Interfaces of this process's network namespace that policy grants the caller by name,
-    /// wherever the caller is.
-    pub granted: Vec<String>,
-    /// Names of switches and ports that policy reserves; the first that stands for a name decides.
-    pub reservations: Arc<[Reserved]>,
-    /// Of the request that is being answered.
-    pub(crate) lookups: Arc<Lookups>,
-}
-
-impl Caller {
-    /// A user who may have no interfaces yet.
-    pub fn new(uid: u32, netns: Netns) -> Caller {
-        let (granted, lookups) = (Vec::new(), Arc::default());
-        let reservations = Arc::new([]);
-        Caller { uid, netns, may_use_nics: false, granted, reservations, lookups }
-    }
-
-    /// The registry's own process.
-    pub fn myself() -> Caller {
-        let mut caller = Caller::new(rustix::process::getuid().as_raw(), Netns::Own);
-        caller.may_use_nics = true;
-        caller
-    }
-
-    /// What tells the namespace from others; `None`: it is this process's.
-    pub(crate) fn netns_id(&self) -> Option<u64> {
-        self.netns.id()
-    }
-}
 
 /// See the crate's description.
 pub struct Registry {

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     bridges::Bridges,
+    caller::Caller,
     name::{IFNAMSIZ, PortName},
-    registry::Caller,
 };
 
 /// Names of switches, `vale_prod*`, or of their ports, `vale0:db*`. A `*` stands for any

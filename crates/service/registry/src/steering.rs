@@ -7,10 +7,11 @@ use ringway_proto::{Cause, Error, Flow, Result, Steered};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{
+    caller::Caller,
     deferred::Deferred,
     handles::Handle,
     interfaces::{allowed_all, enter, look_up},
-    registry::{Caller, Registry},
+    registry::Registry,
     subject::Subject,
 };
 

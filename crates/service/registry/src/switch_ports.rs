@@ -7,11 +7,12 @@ use ringway_proto::{Cause, Error, NicMode, Result};
 
 use crate::{
     bridges::Bridges,
+    caller::Caller,
     kinds::{attached::Attached, persistent::Persistent},
     name::{PortName, plain_key},
     port::PortId,
     ports::Ports,
-    registry::{Caller, Registry},
+    registry::Registry,
 };
 
 /// How an interface or a persistent port is to join a switch; see [`Request::SwitchAttach`].

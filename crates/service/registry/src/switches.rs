@@ -16,10 +16,11 @@ use ringway_switch_port::PortIndex;
 
 use crate::{
     bridges::Bridges,
+    caller::Caller,
     kinds::{attached::Attached, persistent::Persistent},
     name::PortName,
     ports::Ports,
-    registry::{Caller, Registry},
+    registry::Registry,
     switch_config::{apply, filter_of, shown_lossless, shown_rate},
 };
 

@@ -5,7 +5,7 @@ use ringway_proto::{AddressInfo, Cause, Error, Forwarding, Result};
 use ringway_vale::LearnedAddress;
 
 use super::{BridgeEntry, Bridges, forwarding::full_name, no_bridge};
-use crate::{deferred::Deferred, registry::Caller, subject::Subject};
+use crate::{caller::Caller, deferred::Deferred, subject::Subject};
 
 /// Addresses of a page, about: a message has room for more, and the worker is through with them in
 /// microseconds.

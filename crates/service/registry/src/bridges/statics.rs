@@ -9,9 +9,9 @@ use ringway_vale::{ABSENT, AddressFilter, StaticAddress, Vlan};
 
 use super::{BridgeEntry, Bridges, forwarding::full_name, no_bridge};
 use crate::{
+    caller::Caller,
     lasting::LastingAddress,
     ports::Ports,
-    registry::Caller,
     switches::{VIDS, check_bridge_name},
 };
 

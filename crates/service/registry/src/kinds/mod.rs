@@ -15,13 +15,15 @@ use ringway_proto::{
 use crate::{
     bind_reply::Fds,
     bridges::BridgePortRef,
+    caller::Caller,
     device_losses::DeviceLosses,
     name::PortName,
     nic_mode::ModeRequest,
     port::{Port, PortId, Shape},
     queues::Socket,
-    registry::{Caller, Registry, Settings},
+    registry::Registry,
     selection::Selection,
+    settings::Settings,
     subject::Subject,
 };
 

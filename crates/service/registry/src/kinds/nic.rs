@@ -9,6 +9,7 @@ use ringway_proto::{Cause, Error, Offsets, PortKind, Registration, Result, RingB
 
 use crate::{
     bind_reply::Fds,
+    caller::Caller,
     descriptors::{BOUND, EGRESS_REDIRECT, HOST_END, PROGRAM, WATCH, tc_filters},
     device_losses::DeviceLosses,
     host::MAX_HOST_RINGS,
@@ -22,8 +23,9 @@ use crate::{
     port::{Port, PortId, Ring, Shape, make_all_rings, make_empty_ring},
     ports::Ports,
     queues::{LinkedRing, Socket},
-    registry::{Caller, Registry, Settings},
+    registry::Registry,
     selection::Selection,
+    settings::Settings,
     shared_nic::{NicKey, SharedNic},
     subject::Subject,
 };

@@ -9,6 +9,7 @@ use ringway_proto::{Cause, Error, Filter, Result, RxSelector};
 
 use crate::{
     actions::{InstalledAction, WantedAction},
+    caller::Caller,
     deferred::Deferred,
     handles::Handle,
     interfaces::nic_error,
@@ -16,7 +17,7 @@ use crate::{
     port::{Port, PortId},
     ports::Ports,
     queues::RxAttachment,
-    registry::{Caller, Registry},
+    registry::Registry,
     rx_redirect::{Installed, RxRule, Wanted},
     shared_nic::{NicKey, SharedNic},
     subject::Subject,

@@ -6,13 +6,15 @@ use ringway_region::Sizes;
 
 use crate::{
     bind_reply::Fds,
+    caller::Caller,
     kinds::{
         OpenRequest, PortBackend, RingAt,
         vale::{DEFAULT_SLOTS, MAX_SLOTS, ROOM_FOR_PIPES},
     },
     name::{PortName, plain_key},
     port::{Port, PortId, Shape},
-    registry::{Caller, Registry, Settings},
+    registry::Registry,
+    settings::Settings,
 };
 
 pub(crate) struct Parent;

@@ -23,6 +23,7 @@ use ringway_xdp::NicPort;
 use crate::{
     bind_reply::Fds,
     bridges::{BridgePortRef, HIDDEN_PREFIX},
+    caller::Caller,
     charge::Charge,
     descriptors::{BRIDGE, BRIDGED, PAIR, WATCH},
     interfaces::{self, OpenNetns, nic_error},
@@ -37,8 +38,9 @@ use crate::{
     nic_mode::ModeRequest,
     port::{Port, PortId, Shape, make_rings},
     ports::Ports,
-    registry::{Caller, Registry, Settings},
+    registry::Registry,
     selection::Selection,
+    settings::Settings,
     subject::Subject,
 };
 

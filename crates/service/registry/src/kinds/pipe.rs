@@ -5,6 +5,7 @@ use ringway_proto::{Cause, Error, PortKind, Registration, Result, RingBackend, R
 
 use crate::{
     bind_reply::Fds,
+    caller::Caller,
     interfaces,
     kinds::{
         OpenRequest, PortBackend, RingAt,
@@ -18,8 +19,9 @@ use crate::{
     nic_mode::ModeRequest,
     port::{Port, PortId, Ring, Shape, free_ring, make_ring},
     regions::RegionBook,
-    registry::{Caller, Registry, Settings},
+    registry::Registry,
     selection::{Selection, pipe_by_number},
+    settings::Settings,
 };
 
 const MAX_PIPES: u32 = 64;

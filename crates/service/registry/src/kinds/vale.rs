@@ -14,14 +14,16 @@ use ringway_vale::{RingPort, RxSide, TxSide};
 use crate::{
     bind_reply::Fds,
     bridges::BridgePortRef,
+    caller::Caller,
     interfaces,
     kinds::{OpenRequest, PortBackend, RingAt, monitor::Monitor},
     name::PortName,
     nic_mode::ModeRequest,
     port::{Port, PortId, Ring, Shape, make_rings},
     regions::RegionKey,
-    registry::{Caller, Registry, Settings},
+    registry::Registry,
     selection::Selection,
+    settings::Settings,
 };
 
 /// Pipes that the region of a VALE port has room for (S-MEM-8).

@@ -1,0 +1,43 @@
+//! The program that asks, as the registry sees it.
+
+use std::sync::Arc;
+
+use crate::{lookups::Lookups, netns::Netns, reserved::Reserved};
+
+/// Who asks: as told by the socket, never by the request.
+#[derive(Debug)]
+pub struct Caller {
+    pub uid: u32,
+    /// The network namespace in which interface names are meant.
+    pub netns: Netns,
+    /// Whether policy grants the caller network interfaces.
+    pub may_use_nics: bool,
+    /// Interfaces of this process's network namespace that policy grants the caller by name,
+    /// wherever the caller is.
+    pub granted: Vec<String>,
+    /// Names of switches and ports that policy reserves; the first that stands for a name decides.
+    pub reservations: Arc<[Reserved]>,
+    /// Of the request that is being answered.
+    pub(crate) lookups: Arc<Lookups>,
+}
+
+impl Caller {
+    /// A user who may have no interfaces yet.
+    pub fn new(uid: u32, netns: Netns) -> Caller {
+        let (granted, lookups) = (Vec::new(), Arc::default());
+        let reservations = Arc::new([]);
+        Caller { uid, netns, may_use_nics: false, granted, reservations, lookups }
+    }
+
+    /// The registry's own process.
+    pub fn myself() -> Caller {
+        let mut caller = Caller::new(rustix::process::getuid().as_raw(), Netns::Own);
+        caller.may_use_nics = true;
+        caller
+    }
+
+    /// What tells the namespace from others; `None`: it is this process's.
+    pub(crate) fn netns_id(&self) -> Option<u64> {
+        self.netns.id()
+    }
+}
