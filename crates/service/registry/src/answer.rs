@@ -109,7 +109,7 @@ impl Registry {
             }
             Request::SwitchAttach { name, stack, all_rings, mem_id, mode } => {
                 let how = Attach { stack, all_rings, mem_id, mode };
-                plain(Reply::Index(switch_ports::attach(self, caller, &name, &how)?))
+                plain(switch_ports::attach(self, caller, &name, &how)?)
             }
             Request::SwitchDetach { name } => {
                 plain(Reply::Index(switch_ports::detach(self, caller, &name)?))

@@ -24,10 +24,12 @@ use crate::{
 mod addresses;
 mod declared;
 mod forwarding;
+mod held;
 mod info;
 mod lasting;
 mod statics;
 
+pub(crate) use held::HeldPlaces;
 pub(crate) use info::AboutPort;
 pub(crate) use statics::{Flush, MAX_STATICS, check_address};
 
@@ -136,6 +138,8 @@ pub(crate) struct Bridges {
     doorbell: Option<Arc<Doorbell>>,
     /// By the name of the switch, with the network namespace of the interfaces.
     fast: BTreeMap<String, (u64, Weak<FastSwitch>)>,
+    /// Places that requests hold.
+    held: Vec<HeldPlaces>,
 }
 
 impl Bridges {
@@ -150,6 +154,7 @@ impl Bridges {
             lasting_changed: false,
             doorbell: None,
             fast: BTreeMap::new(),
+            held: Vec::new(),
         }
     }
 
@@ -240,7 +245,7 @@ impl Bridges {
     /// ENOMEM if there are as many bridges as there can be, or as user `uid` may have.
     fn check_share(&self, bridge: &str, uid: u32) -> Result<()> {
         let visible = || self.entries.iter().flatten().filter(|e| e.is_visible());
-        if visible().count() >= self.max {
+        if visible().count() + self.held_anew(bridge, |_| true) >= self.max {
             let problem =
                 format!("there are {} switches already, the most that this daemon runs", self.max);
             return Err(Error::no_memory(problem)
@@ -248,8 +253,9 @@ impl Bridges {
                 .remedy("delete one or raise max_bridges in its configuration"));
         }
         let account = self.accounts.of(uid);
-        let theirs = |e: &&BridgeEntry| e.user().is_some_and(|u| self.accounts.of(u) == account);
-        if uid != 0 && visible().filter(theirs).count() >= self.share {
+        let is_theirs = |user| self.accounts.of(user) == account;
+        let theirs = visible().filter(|entry| entry.user().is_some_and(is_theirs)).count();
+        if uid != 0 && theirs + self.held_anew(bridge, is_theirs) >= self.share {
             let whose = self.accounts.name(uid);
             let problem =
                 format!("{whose} has {} switches already, the most that each may have", self.share);
@@ -263,10 +269,12 @@ impl Bridges {
     /// ENOMEM if user `uid` may not have so many ports more on a bridge, or there is no room for them: to be
     /// asked before anything is opened for them.
     pub fn check_room(&self, bridge: &str, uid: u32, ports: usize) -> Result<()> {
-        let there = self.entries.iter().flatten().find(|entry| entry.name == bridge);
-        match there {
+        let held = self.held_on(bridge, |_| true);
+        match self.entry(bridge) {
             None if !bridge.starts_with(HIDDEN_PREFIX) => self.check_share(bridge, uid)?,
-            Some(entry) if entry.ports.len() + ports > MAX_ACTIVE => return Err(no_place(bridge)),
+            Some(entry) if entry.ports.len() + held + ports > MAX_ACTIVE => {
+                return Err(no_place(bridge));
+            }
             _ => {}
         }
         self.check_ports_share(bridge, uid, ports)
@@ -275,18 +283,19 @@ impl Bridges {
     /// ENOMEM if user `uid` has as many ports on a bridge as each may have, or would with so many more.
     fn check_ports_share(&self, bridge: &str, uid: u32, ports: usize) -> Result<()> {
         let (accounts, share) = (&self.accounts, self.ports_share);
-        let there = self.entries.iter().flatten().find(|entry| entry.name == bridge);
-        let Some(entry) = there else {
-            return if uid == 0 || ports <= share.max(1) || bridge.starts_with(HIDDEN_PREFIX) {
+        let account = accounts.of(uid);
+        let held = self.held_on(bridge, |user| accounts.of(user) == account);
+        let Some(entry) = self.entry(bridge) else {
+            return if uid == 0 || held + ports <= share.max(1) || bridge.starts_with(HIDDEN_PREFIX)
+            {
                 Ok(())
             } else {
                 Err(self.no_share(bridge, uid))
             };
         };
-        let account = accounts.of(uid);
         let theirs = entry.ports.iter().filter(|port| accounts.of(port.uid) == account).count();
         let is_keeper = entry.keeper.is_some_and(|keeper| accounts.of(keeper) == account);
-        if uid == 0 || is_keeper || !entry.is_visible() || theirs + ports <= share {
+        if uid == 0 || is_keeper || !entry.is_visible() || theirs + held + ports <= share {
             return Ok(());
         }
         Err(self.no_share(bridge, uid))
@@ -299,6 +308,10 @@ impl Bridges {
             "close some, make a switch of your own with `ringway switch new`, or raise \
              switch_ports_per_user in the daemon's configuration",
         )
+    }
+
+    fn entry(&self, bridge: &str) -> Option<&BridgeEntry> {
+        self.entries.iter().flatten().find(|entry| entry.name == bridge)
     }
 
     fn find(&mut self, bridge: &str) -> Option<&mut BridgeEntry> {
@@ -358,19 +371,19 @@ impl Bridges {
     }
 
     /// What source addresses a program's port may send with that joins the bridge.
-    pub fn sources_of_new(&mut self, bridge: &str) -> SourceAddresses {
-        self.find(bridge).map_or(SourceAddresses::Any, |entry| entry.default_sources())
+    pub fn sources_of_new(&self, bridge: &str) -> SourceAddresses {
+        self.entry(bridge).map_or(SourceAddresses::Any, |entry| entry.default_sources())
     }
 
     /// The user who made the bridge to stay, if one did. Fails if there is no such bridge.
-    pub fn keeper(&mut self, bridge: &str) -> Result<Option<u32>> {
-        Ok(self.find(bridge).ok_or_else(|| no_bridge(bridge))?.keeper)
+    pub fn keeper(&self, bridge: &str) -> Result<Option<u32>> {
+        Ok(self.entry(bridge).ok_or_else(|| no_bridge(bridge))?.keeper)
     }
 
     /// The user whose the bridge is: the one who made it to stay, or who has the first of its
     /// ports.
     pub fn owner(&self, bridge: &str) -> Option<u32> {
-        let entry = self.entries.iter().flatten().find(|entry| entry.name == bridge)?;
+        let entry = self.entry(bridge)?;
         entry.is_visible().then(|| entry.user())?
     }
 
@@ -383,8 +396,8 @@ impl Bridges {
     }
 
     /// The user who has configured the bridge, if no user keeps it.
-    pub fn configured_by(&mut self, bridge: &str) -> Option<u32> {
-        self.find(bridge).filter(|e| e.keeper.is_none())?.configured_by
+    pub fn configured_by(&self, bridge: &str) -> Option<u32> {
+        self.entry(bridge).filter(|e| e.keeper.is_none())?.configured_by
     }
 
     /// Has a function of a test's decide where frames go.
@@ -414,7 +427,8 @@ impl Bridges {
         self.entries.iter().flatten().filter(|entry| entry.keeper.is_some_and(&users)).count()
     }
 
-    /// Attaches a port of user `uid`, called `name`, to `bridge`, which comes into being if need be.
+    /// Attaches a port of user `uid`, called `name`, to `bridge`, which comes into being if need be. A port that is
+    /// refused is closed here: so it is one of rings alone.
     pub fn attach(
         &mut self,
         uid: u32,
@@ -423,38 +437,38 @@ impl Bridges {
         port: Box<dyn BridgePort>,
         config: PortConfig,
     ) -> Result<BridgePortRef> {
-        self.attach_sharing(uid, bridge, name, port, config, None)
+        let attached = self.attach_interface(uid, bridge, name, port, config, None);
+        attached.map_err(|(error, _)| error)
     }
 
-    /// The same for an interface; `table`: of the program in the kernel that forwards for it.
-    pub fn attach_sharing(
+    /// The same for an interface, or the stack behind it, which takes the kernel its time to close: an error comes
+    /// with it. `table`: of the program in the kernel that forwards for it.
+    pub fn attach_interface(
         &mut self,
         uid: u32,
         bridge: &str,
         name: &str,
         port: Box<dyn BridgePort>,
-        mut config: PortConfig,
+        config: PortConfig,
         table: Option<Arc<FastPath>>,
-    ) -> Result<BridgePortRef> {
+    ) -> Result<BridgePortRef, (Error, Option<Box<dyn BridgePort>>)> {
         crate::fault::step();
-        self.check_ports_share(bridge, uid, 1)?;
-        let may_be_lossless = self.may_be_lossless(uid);
-        let entry = self.find_or_start(bridge, uid)?;
-        entry.share(table);
-        if let Err(error) = entry.settle(name, uid, &mut config) {
-            self.reap();
-            return Err(error.at(name));
-        }
-        config.lossless = config.lossless.filter(|_| may_be_lossless);
-        let counters = Arc::new(PortCounters::default());
-        let attached = if entry.ports.len() >= MAX_ACTIVE {
-            None
-        } else {
-            entry.worker.attach(port, config.clone(), counters.clone())
+        let config = match self.ready(uid, bridge, name, config, table) {
+            Ok(config) => config,
+            Err(error) => {
+                self.reap();
+                return Err((error, Some(port)));
+            }
         };
-        let Some(index) = attached else {
+        let counters = Arc::new(PortCounters::default());
+        let entry = self.find(bridge);
+        let attached = entry.and_then(|entry| {
+            let index = entry.worker.attach(port, config.clone(), counters.clone())?;
+            Some((entry, index))
+        });
+        let Some((entry, index)) = attached else {
             self.reap();
-            return Err(no_place(bridge));
+            return Err((no_place(bridge), None));
         };
         entry.ports.push(PortEntry {
             index,
@@ -468,6 +482,28 @@ impl Bridges {
         entry.forget_settings(name, uid);
         entry.ports_changed(name);
         Ok(BridgePortRef { bridge: bridge.into(), index })
+    }
+
+    /// A bridge with room for a port, which comes into being if need be. Returns how the port takes part.
+    fn ready(
+        &mut self,
+        uid: u32,
+        bridge: &str,
+        name: &str,
+        mut config: PortConfig,
+        table: Option<Arc<FastPath>>,
+    ) -> Result<PortConfig> {
+        self.check_ports_share(bridge, uid, 1)?;
+        let may_be_lossless = self.may_be_lossless(uid);
+        let held = self.held_on(bridge, |_| true);
+        let entry = self.find_or_start(bridge, uid)?;
+        entry.share(table);
+        entry.settle(name, uid, &mut config).map_err(|e| e.at(name))?;
+        config.lossless = config.lossless.filter(|_| may_be_lossless);
+        match entry.ports.len() + held >= MAX_ACTIVE {
+            true => Err(no_place(bridge)),
+            false => Ok(config),
+        }
     }
 
     /// Changes the settings of a port.
@@ -590,8 +626,8 @@ impl Bridges {
     }
 
     /// Full names of the ports of a bridge.
-    pub fn port_names(&mut self, bridge: &str) -> Result<Vec<String>> {
-        let entry = self.find(bridge).ok_or_else(|| no_bridge(bridge))?;
+    pub fn port_names(&self, bridge: &str) -> Result<Vec<String>> {
+        let entry = self.entry(bridge).ok_or_else(|| no_bridge(bridge))?;
         Ok(entry.ports.iter().map(|m| m.name.clone()).collect())
     }
 
@@ -618,27 +654,27 @@ impl Bridges {
     }
 
     /// Whether a port is a network interface.
-    pub fn is_interface(&mut self, bridge: &str, index: PortIndex) -> bool {
-        let port = self.find(bridge).and_then(|entry| entry.port(index));
+    pub fn is_interface(&self, bridge: &str, index: PortIndex) -> bool {
+        let port = self.entry(bridge).and_then(|entry| entry.port(index));
         port.is_some_and(|port| port.config.is_interface)
     }
 
     /// Whether a bridge forwards by the addresses that it learns.
-    pub fn learns(&mut self, bridge: &str) -> bool {
-        self.find(bridge).is_some_and(|entry| entry.learns())
+    pub fn learns(&self, bridge: &str) -> bool {
+        self.entry(bridge).is_some_and(|entry| entry.learns())
     }
 
     /// A port of a bridge that has a limit of addresses, and whether it is there, or is to have it when it is back.
-    pub fn limited_port(&mut self, bridge: &str) -> Option<(String, bool)> {
-        let entry = self.find(bridge)?;
+    pub fn limited_port(&self, bridge: &str) -> Option<(String, bool)> {
+        let entry = self.entry(bridge)?;
         let there = entry.ports.iter().find(|port| port.config.max_addresses.is_some());
         let kept = || entry.settings.iter().find(|settings| settings.max_addresses.is_some());
         there.map(|port| (port.name.clone(), true)).or_else(|| Some((kept()?.name.clone(), false)))
     }
 
     /// How a port takes part.
-    pub fn config(&mut self, bridge: &str, index: PortIndex) -> Option<&PortConfig> {
-        self.find(bridge).and_then(|entry| entry.port(index)).map(|port| &port.config)
+    pub fn config(&self, bridge: &str, index: PortIndex) -> Option<&PortConfig> {
+        self.entry(bridge).and_then(|entry| entry.port(index)).map(|port| &port.config)
     }
 
     /// Whether ports of user `uid` may have others wait.
@@ -649,8 +685,8 @@ impl Bridges {
 
     /// EPERM if a port must not be lossless, by the operator's configuration: for it is a user's who may not
     /// have others wait, or such a user asks for it.
-    pub fn check_lossless(&mut self, caller: u32, bridge: &str, index: PortIndex) -> Result<()> {
-        let owner = self.find(bridge).and_then(|entry| entry.port(index)).map(|port| port.uid);
+    pub fn check_lossless(&self, caller: u32, bridge: &str, index: PortIndex) -> Result<()> {
+        let owner = self.entry(bridge).and_then(|entry| entry.port(index)).map(|port| port.uid);
         let users = [Some(caller), owner];
         match users.into_iter().flatten().find(|uid| !self.may_be_lossless(*uid)) {
             None => Ok(()),

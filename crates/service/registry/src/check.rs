@@ -32,6 +32,11 @@ impl Registry {
                 Some(_) => {}
             }
         }
+        for (name, subject) in self.ports.holders() {
+            if !self.deferred.is_busy(subject) {
+                all.push(format!("{name:?} is held, and nothing is done about {subject:?}"));
+            }
+        }
     }
 
     /// Users of ports and rings are those that bindings name.

@@ -33,10 +33,11 @@ use crate::{
     rx_redirect::Installed,
     shared_nic::Ending,
     subject::Subject,
+    transaction::Acting,
     waiting::{Place, Waiting},
 };
 
-type Outcome = Box<dyn Any + Send>;
+pub(crate) type Outcome = Box<dyn Any + Send>;
 
 /// Something that may take long. It needs nothing of the registry.
 pub struct Work {
@@ -45,6 +46,13 @@ pub struct Work {
 }
 
 impl Work {
+    pub(crate) fn new<T: Send + 'static>(
+        subject: Subject,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Work {
+        Work { subject, run: Box::new(|| Box::new(work())) }
+    }
+
     /// Does it, on any thread.
     pub fn run(self) -> Done {
         Done { subject: self.subject, outcome: (self.run)() }
@@ -81,6 +89,10 @@ pub enum Step {
     Wait(Subject),
 }
 
+/// How often a request is begun again at most because of what others hold, or free: work about a subject, which
+/// requests have in the order in which they came, is not counted.
+pub(crate) const MOST_WAITS: usize = 100;
+
 /// What is kept of a request from one beginning to the next.
 #[derive(Default)]
 pub struct Progress {
@@ -95,8 +107,12 @@ pub struct Progress {
     pub(crate) filter: Option<std::sync::Arc<Installed>>,
     /// The same of its action program.
     pub(crate) action: Option<std::sync::Arc<InstalledAction>>,
+    /// Its step is being done.
+    pub(crate) acting: Option<Acting>,
     /// The interfaces that it names.
     found: Found,
+    /// How often it has waited for what others hold, or free.
+    waits: usize,
     wanted: Option<Wanted>,
     /// Among the requests that wait for the same.
     place: Option<Place>,
@@ -194,10 +210,30 @@ impl Deferred {
                 Err(outcome) => self.drop_outcome(Done { subject: about, outcome }),
             }
         }
-        Err(self.wait_for(match self.may_begin(&subject) {
-            true => Wanted::Work(Work { subject, run: Box::new(move || Box::new(work())) }),
-            false => Wanted::Others(subject),
-        }))
+        self.await_turn(&subject)?;
+        Err(self.wait_for_work(Work::new(subject, work)))
+    }
+
+    /// Fails until the request at hand may have work done about this.
+    pub(crate) fn await_turn(&mut self, subject: &Subject) -> Result<()> {
+        match self.may_begin(subject) {
+            true => Ok(()),
+            false => Err(self.wait_for(Wanted::Others(subject.clone()))),
+        }
+    }
+
+    /// Fails: the request goes on when this is done.
+    pub(crate) fn wait_for_work(&mut self, work: Work) -> Error {
+        self.wait_for(Wanted::Work(work))
+    }
+
+    /// Fails: the request is begun again when others have done their work about this.
+    pub(crate) fn wait_for_others(&mut self, subject: Subject) -> Error {
+        self.progress.waits += 1;
+        match self.progress.waits > MOST_WAITS {
+            true => Error::busy("other requests are always ahead").remedy("try again"),
+            false => self.wait_for(Wanted::Others(subject)),
+        }
     }
 
     /// Whether it is the turn of the request at hand to work on this.
@@ -226,14 +262,14 @@ impl Deferred {
     /// Fails: the request is begun again when some memory has been freed that an account's programs have
     /// closed.
     pub(crate) fn await_memory(&mut self, account: u32) -> Result<()> {
-        Err(self.wait_for(Wanted::Others(Subject::Memory(account))))
+        Err(self.wait_for_others(Subject::Memory(account)))
     }
 
     /// The request is begun again with what has been looked up.
     fn look_up(&mut self, account: u32, look_up: LookUp) {
         let subject = Subject::Names(account);
         self.progress.wanted = Some(match self.may_begin(&subject) {
-            true => Wanted::Work(Work { subject, run: Box::new(|| Box::new(look_up.run())) }),
+            true => Wanted::Work(Work::new(subject, || look_up.run())),
             false => Wanted::Others(subject),
         });
     }
@@ -251,6 +287,11 @@ impl Deferred {
     fn wait_for(&mut self, wanted: Wanted) -> Error {
         self.progress.wanted = Some(wanted);
         Error::new(Cause::System(libc::EINPROGRESS), "not done yet")
+    }
+
+    /// The result of what the request at hand has waited for.
+    pub(crate) fn take_result(&mut self) -> Outcome {
+        self.progress.at_hand.take().map_or_else(|| Box::new(()) as Outcome, |done| done.outcome)
     }
 
     /// Whether the result of work on this is at hand.
@@ -287,11 +328,7 @@ impl Deferred {
             return None;
         }
         self.begun(&subject);
-        let run = move || -> Outcome {
-            drop(what);
-            Box::new(())
-        };
-        Some(Work { subject, run: Box::new(run) })
+        Some(Work::new(subject, || drop(what)))
     }
 
     /// The same of what touches some rings until it is closed: then these are freed.
@@ -401,7 +438,11 @@ impl Registry {
         caller.lookups.begin(std::mem::take(&mut progress.found));
         self.deferred.progress = std::mem::take(progress);
         let was_freeing = self.leftovers.is_freeing(account, &self.regions);
-        let result = self.answer(handle, caller, request.clone());
+        let is_acting = self.deferred.progress.acting.is_some();
+        let result = match is_acting {
+            true => self.commit(),
+            false => self.answer(handle, caller, request.clone()),
+        };
         self.deferred.close_untaken();
         let (found, wanted) = caller.lookups.end();
         if let Some(look_up) = wanted.filter(|_| !self.deferred.progress.is_waiting()) {
@@ -418,8 +459,11 @@ impl Registry {
             (Some(Wanted::Others(subject)), Err(_)) => self.deferred.wait(progress, subject),
             // There may be enough when all has been freed that was closed before: by now, perhaps.
             (None, Err(Error { cause: Cause::NoRoom, .. }))
-                if was_freeing || self.leftovers.is_freeing(account, &self.regions) =>
+                if !is_acting
+                    && progress.waits < MOST_WAITS
+                    && (was_freeing || self.leftovers.is_freeing(account, &self.regions)) =>
             {
+                progress.waits += 1;
                 self.deferred.wait(progress, Subject::Memory(account))
             }
             (_, result) => {
@@ -441,6 +485,9 @@ impl Registry {
         }
         if let Some(id) = progress.port {
             self.let_go_of(id);
+        }
+        if let Some(acting) = &progress.acting {
+            self.let_go_of_held(acting);
         }
         if let Some(region) = progress.region {
             self.regions.drop_unused(region);

@@ -123,6 +123,7 @@ mod subject;
 mod switch_config;
 mod switch_ports;
 mod switches;
+mod transaction;
 mod waiting;
 
 pub use accounts::{Accounts, UidRange};

@@ -14,6 +14,7 @@ use crate::{
     kinds::PortBackend,
     port::{Port, PortId},
     regions::RegionKey,
+    subject::Subject,
 };
 
 /// All ports. Ids are never used again.
@@ -22,10 +23,38 @@ pub(crate) struct Ports {
     all: BTreeMap<PortId, Port>,
     /// Of those that can be found by name.
     names: HashMap<String, PortId>,
+    /// Names that requests hold, each with what is worked on until it is a port's.
+    held: HashMap<String, Subject>,
     last: PortId,
 }
 
 impl Ports {
+    /// The id of the next port.
+    pub fn next_id(&self) -> PortId {
+        self.last + 1
+    }
+
+    /// From now on a request holds the name, until work on the subject is done.
+    pub fn hold(&mut self, key: &str, subject: &Subject) {
+        self.held.insert(key.into(), subject.clone());
+    }
+
+    /// From now on no request does.
+    pub fn let_go(&mut self, key: &str) {
+        self.held.remove(key);
+    }
+
+    /// What a request works on that holds the name, if one does.
+    pub fn holder(&self, key: &str) -> Option<&Subject> {
+        self.held.get(key)
+    }
+
+    /// What requests work on that hold names.
+    #[cfg(feature = "faults")]
+    pub fn holders(&self) -> impl Iterator<Item = (&str, &Subject)> {
+        self.held.iter().map(|(key, subject)| (key.as_str(), subject))
+    }
+
     /// Enters a port in that region, to be found by `key`.
     pub fn add(
         &mut self,

@@ -77,9 +77,14 @@ impl Regions {
         if mem_id == GLOBAL_ID {
             return self.global(uid);
         }
-        let key = RegionKey::Private { mem_id };
-        match self.books.get(&key) {
-            Some(book) if book.uid == uid => Ok(key),
+        self.check_id(mem_id, uid).map(|()| RegionKey::Private { mem_id })
+    }
+
+    /// EINVAL if a user has no region of that id.
+    pub fn check_id(&self, mem_id: u16, uid: u32) -> Result<()> {
+        match self.books.get(&RegionKey::Private { mem_id }) {
+            _ if mem_id == GLOBAL_ID => Ok(()),
+            Some(book) if book.uid == uid => Ok(()),
             _ => Err(Error::invalid(format!("there is no region {mem_id}"))
                 .remedy("`ringway ports` shows the ids in use")),
         }

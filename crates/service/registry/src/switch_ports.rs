@@ -3,12 +3,17 @@
 
 use std::collections::BTreeSet;
 
-use ringway_proto::{Cause, Error, NicMode, Result};
+use ringway_proto::{Cause, Error, NicMode, Reply, Result};
 
 use crate::{
     bridges::Bridges,
     caller::Caller,
-    kinds::{attached::Attached, persistent::Persistent},
+    kinds::{
+        attach_nic::{AttachNic, Facts},
+        attach_persistent::AttachPersistent,
+        attached::Attached,
+        persistent::Persistent,
+    },
     name::{PortName, plain_key},
     port::PortId,
     ports::Ports,
@@ -31,44 +36,38 @@ pub(crate) fn attach(
     caller: &Caller,
     name: &str,
     how: &Attach,
-) -> Result<u32> {
+) -> Result<Reply> {
     let PortName::Vale { bridge, port } = PortName::parse(name, Cause::NoRoom)? else {
         return Err(Error::invalid("attach to a port name vale<switch>:<interface>").at(name));
     };
-    if let Some(id) = registry.ports.named(name) {
+    if let Some(id) = registry.named(name)? {
         let returned = Attached::take_returned(&mut registry.ports, id, caller, how);
-        return returned.ok_or_else(|| Error::busy("attached already").at(name));
+        let returned = returned.ok_or_else(|| Error::busy("attached already").at(name));
+        return returned.map(Reply::Index);
     }
     registry.expected.check_not_expected(caller, name)?;
     if how.mem_id != 0 {
-        let region = registry.regions.by_id(how.mem_id, caller.uid)?;
-        registry.regions.drop_unused(region);
+        registry.regions.check_id(how.mem_id, caller.uid)?;
     }
     registry.bridges.check_may_join(caller, bridge)?;
-    let bridge_port = match registry.ports.named(&plain_key(port, caller)) {
+    let key = plain_key(port, caller);
+    match registry.named(&key)? {
         Some(id) => {
             registry.ports.managed(id, caller)?;
-            Persistent::attach(registry, id, bridge, name, how.stack)?
+            AttachPersistent::plan(registry, (id, key), bridge, name, how.stack)?
+                .carry_out(registry)
         }
         None if registry.expected.is_expected_port(caller, port) => {
-            return Err(Error::busy("the persistent port is to come back")
+            Err(Error::busy("the persistent port is to come back")
                 .at(port)
-                .remedy("try again, or give it up: delete it"));
+                .remedy("try again, or give it up: delete it"))
         }
-        None => Attached::attach(registry, caller, bridge, port, name, how)?,
-    };
-    let Registry { ports, bridges, expected, .. } = registry;
-    let by_itself = expected.comes_by_itself(name);
-    let cpus = expected.attached_again(bridge, name, bridges);
-    if let Some(id) = ports.find::<Attached>(name)
-        && let Some(nic) = ports.port_mut(id).get_mut::<Attached>()
-    {
-        nic.returned = by_itself;
-        if cpus.is_some() {
-            nic.set_polling(cpus, bridges);
+        None => {
+            let facts = Facts::of(caller, port)?;
+            let plan = AttachNic::plan(registry, caller, (bridge, port, name), how, facts)?;
+            registry.carry_out(plan)
         }
     }
-    Ok(bridge_port.index.into())
 }
 
 /// A persistent port or a NIC leaves a switch (S-VALE-14, S-VALE-17).

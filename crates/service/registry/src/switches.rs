@@ -167,7 +167,7 @@ impl Bridges {
     }
 
     /// Refuses to take learning from a switch some of whose ports have a limit for what is learned of them.
-    fn check_leaves_no_limits(&mut self, bridge: &str, forwarding: &Forwarding) -> Result<()> {
+    fn check_leaves_no_limits(&self, bridge: &str, forwarding: &Forwarding) -> Result<()> {
         let limited = match forwarding {
             Forwarding::Learning { .. } => None,
             _ => self.limited_port(bridge),
@@ -181,7 +181,7 @@ impl Bridges {
 
     /// Refuses what would make a lossless port of one with a rate, or the other way round.
     fn check_not_both(
-        &mut self,
+        &self,
         bridge: &str,
         index: PortIndex,
         settings: &PortSettings,
@@ -194,7 +194,7 @@ impl Bridges {
     }
 
     /// EBUSY if another user has configured the bridge for ports of its own.
-    pub fn check_may_join(&mut self, caller: &Caller, bridge: &str) -> Result<()> {
+    pub fn check_may_join(&self, caller: &Caller, bridge: &str) -> Result<()> {
         match self.configured_by(bridge) {
             Some(configured_by) if ![configured_by, 0].contains(&caller.uid) => {
                 let problem =
@@ -210,12 +210,7 @@ impl Bridges {
     }
 
     /// EBUSY if the bridge is others' too; ENOENT if there is none.
-    pub fn check_may_configure(
-        &mut self,
-        caller: &Caller,
-        bridge: &str,
-        ports: &Ports,
-    ) -> Result<()> {
+    pub fn check_may_configure(&self, caller: &Caller, bridge: &str, ports: &Ports) -> Result<()> {
         match self.keeper(bridge)? {
             Some(keeper) if keeper == caller.uid || caller.uid == 0 => Ok(()),
             Some(keeper) => {
@@ -229,6 +224,11 @@ impl Bridges {
                 .any(|(_, uid)| ![*uid, 0].contains(&caller.uid)) =>
             {
                 Err(Error::busy("another user's interface is to come back there")
+                    .at(bridge)
+                    .remedy("make one of your own: `ringway switch new`"))
+            }
+            None if self.is_held_for_others(bridge, caller.uid) && caller.uid != 0 => {
+                Err(Error::busy("another user's interface is being attached to it")
                     .at(bridge)
                     .remedy("make one of your own: `ringway switch new`"))
             }

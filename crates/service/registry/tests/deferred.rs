@@ -66,6 +66,18 @@ impl Asked {
         }
     }
 
+    /// The work that opens what the request is about, when its names are known.
+    fn opens(&mut self, world: &mut World) -> Work {
+        loop {
+            match self.begin(world) {
+                Step::Do(work) if !matches!(work.subject(), Subject::Names(_)) => return work,
+                Step::Do(work) => self.progress.put(work.run()),
+                Step::Wait(subject) => panic!("it waits for {subject:?}"),
+                Step::Answered(answer) => panic!("{:?}", answer.map(drop)),
+            }
+        }
+    }
+
     /// Goes on to the end.
     fn finish(&mut self, world: &mut World) -> Result<Reply, Error> {
         loop {
@@ -311,27 +323,18 @@ fn what_is_refused_late_is_undone_elsewhere() {
     let mut world = with_two_places();
     let root = std::mem::replace(&mut world.caller.uid, SOMEBODY);
     let before = links();
-    let fill = |world: &mut World| -> Vec<Handle> {
-        ["vale1:a", "vale1:b"].map(|name| world.register(name, all()).unwrap().0).into()
-    };
     for stack in [false, true] {
         let mut asked = Asked::new(&mut world, attach("vale1:n0", stack));
-        let work = loop {
-            match asked.begin(&mut world) {
-                Step::Do(work) if matches!(work.subject(), Subject::Interface(..)) => break work,
-                Step::Do(work) => asked.progress.put(work.run()),
-                _ => panic!("it is opened"),
-            }
-        };
+        let work = asked.opens(&mut world);
         let subject = work.subject().clone();
         asked.progress.put(work.run());
-        let held = fill(&mut world);
+        // The operator takes the switch away.
+        world.registry.change_limits(0, 2, None);
         let error = asked.finish(&mut world).unwrap_err();
         assert_eq!(error.cause, ringway_proto::Cause::NoRoom, "{error}");
         assert_eq!(close_all(&mut world), [subject]);
         assert_eq!(links(), before);
-        held.into_iter().for_each(|handle| world.registry.close(handle));
-        close_all(&mut world);
+        world.registry.change_limits(1, 2, None);
         world.registry.close(asked.handle);
     }
 
@@ -363,6 +366,87 @@ fn what_is_refused_late_is_undone_elsewhere() {
     world.registry.close(asked.handle);
     close_all(&mut world);
     world.caller.uid = root;
+    world.assert_empty();
+}
+
+/// While an interface is opened for a switch, its places, its names and its memory are no other's.
+#[test]
+fn what_an_attachment_needs_is_held_for_it() {
+    if skip_without_root("what_an_attachment_needs_is_held_for_it") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let mut world = with_two_places();
+    let root = std::mem::replace(&mut world.caller.uid, SOMEBODY);
+    let before = links();
+    let no_room = |refused: Result<_, i32>| assert_eq!(refused.err(), Some(libc::ENOMEM));
+    for (stack, is_given_up) in [(false, false), (true, false), (false, true), (true, true)] {
+        let mut asked = Asked::new(&mut world, attach("vale1:n0", stack));
+        let work = asked.opens(&mut world);
+        let subject = work.subject().clone();
+        // The switch that is going to be is the one that the user may have.
+        no_room(world.register("vale2:a", all()).map(drop));
+        let mut held = Vec::new();
+        if !stack {
+            held.push(world.register("vale1:a", all()).unwrap().0);
+        }
+        no_room(world.register("vale1:b", all()).map(drop));
+        // Programs that want the names wait, and find the interface taken.
+        let mut others = ["n0", "vale1:n0", "n0{1"].map(|name| {
+            let mut other = Asked::new(&mut world, open(name, all()));
+            assert_eq!(other.waits_for(&mut world).as_ref(), Some(&subject), "{name}");
+            other
+        });
+        if is_given_up {
+            world.registry.end(std::mem::take(&mut asked.progress));
+            held.push(world.register("vale1:b", all()).unwrap().0);
+            world.registry.discard(work.run());
+            assert_eq!(close_all(&mut world), [subject]);
+        } else {
+            asked.progress.put(work.run());
+            asked.finish(&mut world).unwrap();
+            let busy = others[0].finish(&mut world).unwrap_err();
+            assert_eq!(busy.cause, ringway_proto::Cause::Busy, "{busy}");
+            world.detach("vale1:n0").unwrap();
+            close_all(&mut world);
+        }
+        for other in others {
+            world.registry.end(other.progress);
+            world.registry.close(other.handle);
+        }
+        held.into_iter().chain([asked.handle]).for_each(|handle| world.registry.close(handle));
+        close_all(&mut world);
+        assert_eq!(links(), before);
+    }
+    world.caller.uid = root;
+    world.assert_empty();
+}
+
+/// A request is not begun again for ever.
+#[test]
+fn waiting_for_what_others_hold_has_an_end() {
+    if skip_without_root("waiting_for_what_others_hold_has_an_end") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let mut world = world();
+    let mut asked = Asked::new(&mut world, attach("vale0:n0", false));
+    let work = asked.opens(&mut world);
+    let mut other = Asked::new(&mut world, open("vale0:n0", all()));
+    let mut begun = 0;
+    let error = loop {
+        match other.begin(&mut world) {
+            Step::Wait(subject) => assert_eq!(&subject, work.subject()),
+            Step::Answered(answer) => break answer.map(drop).unwrap_err(),
+            Step::Do(_) => panic!("the name is held"),
+        }
+        begun += 1;
+    };
+    assert_eq!((begun, error.cause), (100, ringway_proto::Cause::Busy), "{error}");
+    asked.progress.put(work.run());
+    asked.finish(&mut world).unwrap();
+    world.detach("vale0:n0").unwrap();
+    [asked.handle, other.handle].into_iter().for_each(|handle| world.registry.close(handle));
     world.assert_empty();
 }
 

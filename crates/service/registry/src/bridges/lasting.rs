@@ -174,7 +174,7 @@ impl Bridges {
     }
 
     /// What is to come back to a bridge, with whose it is.
-    pub fn expected_on(&mut self, bridge: &str) -> Vec<(String, u32)> {
-        self.find(bridge).map(|entry| entry.expected.clone()).unwrap_or_default()
+    pub fn expected_on(&self, bridge: &str) -> Vec<(String, u32)> {
+        self.entry(bridge).map(|entry| entry.expected.clone()).unwrap_or_default()
     }
 }

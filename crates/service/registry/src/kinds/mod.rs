@@ -27,6 +27,8 @@ use crate::{
     subject::Subject,
 };
 
+pub(crate) mod attach_nic;
+pub(crate) mod attach_persistent;
 pub(crate) mod attached;
 pub(crate) mod monitor;
 pub(crate) mod nic;

@@ -267,7 +267,7 @@ impl Nic {
         allowed(caller, name)?;
         let shared = nic_key(caller, &interface);
         let key = plain_key(&interface.name, caller);
-        let known = registry.ports.named(&key);
+        let known = registry.named(&key)?;
         // It may have been renamed since it was looked up.
         if let Some(id) = known.or_else(|| Nic::of_user(&registry.ports, shared, caller.uid)) {
             return registry.ports.owned(id, caller);

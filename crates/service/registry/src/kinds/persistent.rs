@@ -108,7 +108,8 @@ impl Device {
 impl Persistent {
     pub fn open(registry: &mut Registry, request: &OpenRequest<'_>) -> Result<Option<PortId>> {
         let PortName::Plain(name) = request.port_name()? else { return Ok(None) };
-        let found = registry.ports.find::<Persistent>(&plain_key(name, request.caller));
+        let found = registry.named(&plain_key(name, request.caller))?;
+        let found = found.filter(|&id| registry.port(id).is::<Persistent>());
         found.map(|id| registry.ports.owned(id, request.caller)).transpose()
     }
 }
@@ -282,14 +283,13 @@ impl Persistent {
             // One of that name is being made, or closed: whether it is there is known after that.
             registry.deferred.off_loop(subject.clone(), || ())?;
         }
-        if !made && interfaces::exists(name, caller)? || registry.ports.named(&key).is_some() {
+        if !made && interfaces::exists(name, caller)? || registry.named(&key)?.is_some() {
             return Err(Error::new(Cause::Exists, "there is such an interface")
                 .at(name)
                 .remedy("choose another name"));
         }
         if shape.mem_id != 0 {
-            let region = registry.regions.by_id(shape.mem_id, caller.uid)?;
-            registry.regions.drop_unused(region);
+            registry.regions.check_id(shape.mem_id, caller.uid)?;
         }
         interfaces::allowed_all(caller, name)?;
         Persistent::check_share(&registry.ports, &registry.settings, caller.uid, name)?;
@@ -397,7 +397,7 @@ impl Persistent {
 
     /// A persistent port is deleted (S-VALE-15).
     pub(crate) fn delete(registry: &mut Registry, caller: &Caller, name: &str) -> Result<()> {
-        let Some(id) = registry.ports.named(&plain_key(name, caller)) else {
+        let Some(id) = registry.named(&plain_key(name, caller))? else {
             if registry.expected.give_up_port(caller, name, &mut registry.bridges) {
                 return Ok(());
             }

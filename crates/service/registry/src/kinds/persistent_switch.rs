@@ -1,4 +1,4 @@
-//! Persistent ports join switches and leave them (S-VALE-13, S-VALE-14).
+//! Persistent ports move from switch to switch, and leave them (S-VALE-13, S-VALE-14).
 
 use ringway_abi::Dir;
 use ringway_proto::{Error, Result};
@@ -9,7 +9,7 @@ use crate::{
     bridges::BridgePortRef,
     kinds::{
         monitor::Monitor,
-        persistent::{Persistent, Stack, StackPort, hidden_bridge, no_device, stack_name},
+        persistent::{Persistent, Stack, hidden_bridge, no_device},
         vale::{SwitchSide, served_side, vacant_side},
     },
     port::PortId,
@@ -18,58 +18,6 @@ use crate::{
 };
 
 impl Persistent {
-    pub(crate) fn attach(
-        registry: &mut Registry,
-        id: PortId,
-        bridge: &str,
-        full: &str,
-        with_stack: bool,
-    ) -> Result<BridgePortRef> {
-        let port = registry.port(id);
-        let busy = |why: &str, remedy: &str| Error::busy(why).at(&port.name).remedy(remedy);
-        let bound = !port.is_unused();
-        let Some(Persistent {
-            key, side: SwitchSide { bridge_port: Some(now), .. }, device, ..
-        }) = port.get()
-        else {
-            return Err(busy("open, or attached to a switch already", "close or detach it first"));
-        };
-        if bound {
-            return Err(busy("open", "close it first"));
-        }
-        if device.is_joined() {
-            return Err(busy("attached to two switches already", "detach it from one"));
-        }
-        if with_stack && !matches!(device.stack, Stack::Nobody) {
-            return Err(busy("its host stack is attached already", "attach it without"));
-        }
-        let now = now.clone();
-        let (key, pair, uid) = (key.clone(), device.pair.clone(), port.uid);
-        // Before the stack's port is opened; and once more before that is taken, which is undone elsewhere then.
-        registry.bridges.check_room(bridge, uid, 1 + usize::from(with_stack))?;
-        let subject = Subject::Device(key.clone());
-        let open = || Persistent::open_stack(registry, key, pair, uid);
-        let stack = with_stack.then(open).transpose()?;
-        let joined = match now.is_hidden() {
-            true => Persistent::move_to(registry, id, &now, bridge, full),
-            false => Persistent::join_second_bridge(registry, id, bridge, full),
-        };
-        let bridge_port = match joined {
-            Ok(bridge_port) => bridge_port,
-            Err(error) => {
-                registry.deferred.close_off_loop(subject, stack);
-                return Err(error);
-            }
-        };
-        if let Some(stack) = stack
-            && let Err(error) = Persistent::attach_stack(registry, id, bridge, full, stack)
-        {
-            Persistent::detach(registry, id, bridge, full)?;
-            return Err(error);
-        }
-        Ok(bridge_port)
-    }
-
     /// Makes a second bridge the program of a port that is on one (S-VALE-14).
     pub(crate) fn join_second_bridge(
         registry: &mut Registry,
@@ -94,28 +42,6 @@ impl Persistent {
         Persistent::device_mut(registry, id)?.second = Some(bridge_port.clone());
         registry.port(id).update_receives();
         Ok(bridge_port)
-    }
-
-    /// Makes the stack behind a device a port of a bridge, beside the port itself.
-    pub(crate) fn attach_stack(
-        registry: &mut Registry,
-        id: PortId,
-        bridge: &str,
-        full: &str,
-        stack: StackPort,
-    ) -> Result<()> {
-        let StackPort { port: stack, charge } = stack;
-        let uid = registry.port(id).uid;
-        let bridge_port = registry.bridges.attach(
-            uid,
-            bridge,
-            &stack_name(full),
-            Box::new(stack),
-            PortConfig { leads_on: true, ..PortConfig::default() },
-        )?;
-        Persistent::device_mut(registry, id)?.stack =
-            Stack::Bridge { at: bridge_port, _charge: charge };
-        Ok(())
     }
 
     /// EBUSY if a persistent port cannot leave that bridge, because another is its program.

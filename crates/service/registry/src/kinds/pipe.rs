@@ -246,7 +246,7 @@ impl Pipe {
                 Err(Error::invalid("a pipe cannot be the parent of pipes").at(name))
             }
             PortName::Plain(_) => {
-                if let Some(id) = registry.ports.named(&plain_key(name, caller)) {
+                if let Some(id) = registry.named(&plain_key(name, caller))? {
                     return registry.ports.owned(id, caller);
                 }
                 match interfaces::exists(name, caller)? {

@@ -190,7 +190,7 @@ impl Vale {
         name: &str,
         reg: &Registration,
     ) -> Result<PortId> {
-        if let Some(id) = registry.ports.named(name) {
+        if let Some(id) = registry.named(name)? {
             return registry.ports.owned(id, caller);
         }
         let PortName::Vale { bridge, port } = PortName::parse(name, Cause::NoRoom)? else {

@@ -79,6 +79,12 @@ impl Regions {
         Ok(self.charges.add(self.accounts.of(uid), bytes))
     }
 
+    /// The same of what was charged before it was known how much it takes.
+    pub fn recharge(&mut self, uid: u32, before: Charge, bytes: u64) -> Result<Charge> {
+        drop(before);
+        self.charge(uid, bytes)
+    }
+
     /// The same, of a region.
     pub fn check_asked_of(&self, key: RegionKey, more: u64) -> Result<()> {
         let owner = self.books.get(&key).map(|book| book.uid);

@@ -1,0 +1,317 @@
+//! A NIC joins a bridge (S-VALE-16), as a [transaction](crate::transaction).
+
+use std::sync::Arc;
+
+use ringway_nic_setup::{
+    EgressRedirect, HostEnd, Interface, Link, LinkState, LinkWatch, LossCounter, losses,
+    open_nic_port,
+};
+use ringway_proto::{Cause, Error, NicMode, Reply, Result};
+use ringway_switch_port::Port as BridgePort;
+use ringway_vale::PortConfig;
+
+use crate::{
+    bridged_nic::{BridgedNic, memory_of},
+    bridges::{BridgePortRef, HeldPlaces},
+    caller::Caller,
+    charge::Charge,
+    device_losses::DeviceLosses,
+    fast_switch::FastSwitch,
+    interfaces::{OpenNetns, allowed_attach, look_up, nic_error, nic_key},
+    kinds::{
+        attached::{Attached, Attachment, Egress},
+        persistent::stack_name,
+    },
+    lasting::LastingNetns,
+    link_events::watch,
+    name::plain_key,
+    nic_mode::ModeRequest,
+    port::PortId,
+    regions::RegionKey,
+    registry::Registry,
+    shared_nic::NicKey,
+    subject::Subject,
+    switch_ports::Attach,
+    transaction::{Failed, Needs, Plan},
+};
+
+/// What is known of the interface.
+pub(crate) struct Facts {
+    interface: Interface,
+    netns: OpenNetns,
+}
+
+/// What is going to be attached, and where.
+pub(crate) struct AttachNic {
+    uid: u32,
+    bridge: String,
+    /// By which the port is found: its name on the bridge, and its interface's.
+    full: String,
+    key: String,
+    nic: NicKey,
+    interface: Interface,
+    netns: OpenNetns,
+    lasting_netns: LastingNetns,
+    /// Whether the stack behind it comes along, as a second port.
+    stack: bool,
+    /// This and no other, or the best there is.
+    mode: Option<NicMode>,
+}
+
+/// The NIC, and the stack behind it, as ports of a bridge.
+pub(crate) struct Opened {
+    watch: LinkWatch,
+    losses: Option<Vec<LossCounter>>,
+    nic: BridgedNic,
+    egress: Egress,
+    stack_port: Option<Box<dyn BridgePort>>,
+}
+
+/// The NIC has its places, and is watched for the port that is about to be made.
+struct Joined {
+    id: PortId,
+    region: RegionKey,
+    bridge_port: BridgePortRef,
+    losses: Option<Vec<LossCounter>>,
+    attachment: Attachment,
+}
+
+impl Facts {
+    /// As long as the interface has not been looked up, the request fails, without a lasting change.
+    pub fn of(caller: &Caller, ifname: &str) -> Result<Facts> {
+        let interface =
+            look_up(ifname, caller).map_err(|e| Error { cause: Cause::Invalid, ..e })?;
+        allowed_attach(caller, ifname)?;
+        Ok(Facts { interface, netns: OpenNetns::of(&caller.netns)? })
+    }
+}
+
+impl AttachNic {
+    /// An interface, as the caller calls it, joins a bridge by the name `full`.
+    pub fn plan(
+        registry: &Registry,
+        caller: &Caller,
+        (bridge, ifname, full): (&str, &str, &str),
+        how: &Attach,
+        facts: Facts,
+    ) -> Result<AttachNic> {
+        let Facts { interface, netns } = facts;
+        if !interface.ethernet {
+            // A loopback would give back what it is sent, to be sent round for ever.
+            return Err(Error::invalid("no Ethernet interface, so it cannot be on a switch")
+                .at(ifname)
+                .remedy("attach one that `ip link` shows as link/ether"));
+        }
+        if !how.all_rings {
+            return Err(Error::invalid("a NIC is attached with all its rings").at(full));
+        }
+        let plan = AttachNic {
+            uid: caller.uid,
+            bridge: bridge.into(),
+            full: full.into(),
+            key: plain_key(&interface.name, caller),
+            nic: nic_key(caller, &interface),
+            interface,
+            netns,
+            lasting_netns: LastingNetns::of(&caller.netns),
+            stack: how.stack,
+            mode: how.mode,
+        };
+        plan.check_names(registry).map_err(|e| e.at(ifname))?;
+        let Needs { places, memory, .. } = plan.needs();
+        registry.bridges.check_room(bridge, places.uid, places.ports)?;
+        registry.regions.check_asked(places.uid, memory).map_err(|e| e.at(full))?;
+        Ok(plan)
+    }
+
+    fn check_names(&self, registry: &Registry) -> Result<()> {
+        match [&self.key, &self.full].into_iter().any(|name| registry.ports.named(name).is_some()) {
+            true => Err(Error::busy("open, or attached to a switch already")
+                .at(&self.interface.name)
+                .remedy("close or detach it first")),
+            false => Ok(()),
+        }
+    }
+
+    /// Its sockets stay in this process.
+    fn request(&self) -> ModeRequest {
+        ModeRequest { mode: self.mode, ..ModeRequest::ANY }
+    }
+
+    /// Does what may fail, and takes no time.
+    fn join(
+        &self,
+        registry: &mut Registry,
+        opened: Opened,
+        memory: Charge,
+    ) -> Result<Joined, Failed> {
+        let AttachNic { uid, full, .. } = self;
+        let bytes = opened.nic.held.memory + opened.egress.memory();
+        let charged = self.check_names(registry).and_then(|()| {
+            let memory = registry.regions.recharge(*uid, memory, bytes);
+            memory.map_err(|e| e.at(full))
+        });
+        let charged = charged.and_then(|charge| Ok((charge, registry.regions.global(*uid)?)));
+        let (charge, region) = match charged {
+            Ok(charged) => charged,
+            Err(error) => return Err(Failed::new(error, opened)),
+        };
+        let Opened { watch, losses, nic, egress, stack_port } = opened;
+        let BridgedNic { port, held, fast, .. } = nic;
+        let table = fast.map(|fast| fast.table.clone());
+        let mut attachment = Attachment::new(egress, held, charge);
+        let joined = self.take_places(registry, &mut attachment, (port, table), stack_port);
+        let id = registry.ports.next_id();
+        let watched = joined.and_then(|bridge_port| {
+            let watched = registry.watches.add(id, full, watch);
+            watched.map(|()| bridge_port.clone()).map_err(|error| {
+                let places = attachment.places(&bridge_port);
+                let closed: Vec<_> =
+                    places.filter_map(|place| registry.bridges.detach(place)).collect();
+                Failed::new(error, closed)
+            })
+        });
+        match watched {
+            Ok(bridge_port) => Ok(Joined { id, region, bridge_port, losses, attachment }),
+            Err(failed) => {
+                registry.regions.drop_unused(region);
+                Err(failed.and(attachment))
+            }
+        }
+    }
+
+    /// The NIC's place on the bridge, and one for the stack behind it: both or none.
+    fn take_places(
+        &self,
+        registry: &mut Registry,
+        attachment: &mut Attachment,
+        (port, table): (Box<dyn BridgePort>, Option<Arc<ringway_fastpath::FastPath>>),
+        stack_port: Option<Box<dyn BridgePort>>,
+    ) -> Result<BridgePortRef, Failed> {
+        let AttachNic { uid, bridge, full, interface, .. } = self;
+        let bridges = &mut registry.bridges;
+        // Who sends longer frames with headers has them cut to what fits the interface.
+        let config = PortConfig { max_frame: interface.longest_frame(), ..PortConfig::default() };
+        let of_nic = PortConfig { is_interface: true, ..config.clone() };
+        let place = match bridges.attach_interface(*uid, bridge, full, port, of_nic, table) {
+            Ok(place) => place,
+            Err((error, port)) => return Err(Failed::new(error, (port, stack_port))),
+        };
+        attachment.has_place(&place);
+        let Some(port) = stack_port else { return Ok(place) };
+        let of_stack = PortConfig { leads_on: true, ..config };
+        let stack = match attachment.begin_egress() {
+            Ok(()) => {
+                let name = stack_name(full);
+                bridges.attach_interface(*uid, bridge, &name, port, of_stack, None)
+            }
+            Err(error) => Err((error, Some(port))),
+        };
+        match stack {
+            Ok(stack) => {
+                attachment.stack_has_place(stack);
+                Ok(place)
+            }
+            Err((error, port)) => Err(Failed::new(error, (port, bridges.detach(&place)))),
+        }
+    }
+
+    /// Enters the port. Nothing of it fails.
+    fn enter(self, registry: &mut Registry, joined: Joined) -> Reply {
+        let Joined { id, region, bridge_port, losses, attachment } = joined;
+        let AttachNic { uid, bridge, full, key, interface, netns, .. } = self;
+        let by_itself = registry.expected.comes_by_itself(&full);
+        let index = bridge_port.index.into();
+        let backend = Attached {
+            bridge_port,
+            key: self.nic,
+            polling: None,
+            link: Link { state: LinkState::Up, mtu: interface.mtu },
+            rings: interface.queues(),
+            netns: self.lasting_netns,
+            losses: DeviceLosses::new(netns, interface, losses),
+            asked_mode: self.mode,
+            returned: by_itself,
+            attachment,
+        };
+        let added = registry.add_port(&full, Some(key), uid, region, backend);
+        debug_assert_eq!(added, id, "it is watched by that id");
+        registry.ports.name(&full, id);
+        let Registry { ports, bridges, expected, .. } = registry;
+        if let Some(cpus) = expected.attached_again(&bridge, &full, bridges)
+            && let Some(nic) = ports.port_mut(id).get_mut::<Attached>()
+        {
+            nic.set_polling(Some(cpus), bridges);
+        }
+        Reply::Index(index)
+    }
+}
+
+impl Plan for AttachNic {
+    type Made = Opened;
+
+    fn subject(&self) -> Subject {
+        self.nic.into()
+    }
+
+    fn needs(&self) -> Needs {
+        let ports = 1 + usize::from(self.stack);
+        Needs {
+            names: vec![self.full.clone(), self.key.clone()],
+            places: HeldPlaces { bridge: self.bridge.clone(), uid: self.uid, ports },
+            memory: memory_of(&self.interface, self.request(), self.stack),
+        }
+    }
+
+    fn step(&self, registry: &mut Registry) -> impl FnOnce() -> Result<Opened> + Send + use<> {
+        let (netns, interface) = (self.netns.clone(), self.interface.clone());
+        let (request, stack) = (self.request(), self.stack);
+        let fast = registry.bridges.fast_switch(&self.bridge, self.nic.0);
+        move || {
+            let fast = fast.as_ref().map_err(|why| *why);
+            netns.inside(|| open(&interface, request, stack, fast)).flatten()
+        }
+    }
+
+    fn commit(
+        self,
+        registry: &mut Registry,
+        opened: Opened,
+        memory: Charge,
+    ) -> Result<Reply, Failed> {
+        let joined = self.join(registry, opened, memory)?;
+        Ok(self.enter(registry, joined))
+    }
+}
+
+/// Opens them for the calling thread's network namespace.
+fn open(
+    interface: &Interface,
+    request: ModeRequest,
+    with_stack: bool,
+    fast: std::result::Result<&Arc<FastSwitch>, &str>,
+) -> Result<Opened> {
+    let (watch, losses) = (watch(interface)?, losses(interface).ok());
+    let nic = BridgedNic::open(interface, request, with_stack, fast)?;
+    let (egress, stack_port) = open_egress(interface, &nic, with_stack).map_err(nic_error)?;
+    Ok(Opened { watch, losses, nic, egress, stack_port })
+}
+
+fn open_egress(
+    interface: &Interface,
+    nic: &BridgedNic,
+    with_stack: bool,
+) -> std::result::Result<(Egress, Option<Box<dyn BridgePort>>), ringway_nic_setup::Error> {
+    if let (true, Some(fast)) = (with_stack, &nic.fast) {
+        let (stack, port) = fast.program.attach_stack(interface)?;
+        return Ok((Egress::Switched(stack), Some(Box::new(port))));
+    }
+    let redirect = EgressRedirect::begin(interface)?;
+    if !with_stack {
+        return Ok((Egress::Redirect(redirect, None), None));
+    }
+    let mut end = HostEnd::new(interface, 1)?;
+    end.set_inject_mark(nic.inject_mark);
+    let port = end.inside(open_nic_port)?;
+    Ok((Egress::Redirect(redirect, Some(end)), Some(Box::new(port))))
+}
