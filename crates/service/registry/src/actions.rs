@@ -7,9 +7,10 @@ use ringway_proto::{Action, ActionInfo, Error, Result};
 
 use crate::{
     caller::Caller,
-    interfaces::{allowed, granted, look_up, nic_error, nic_key},
+    interfaces::{allowed, granted, look_up, nic_key},
     rx_redirect::MAX_TEXT,
-    shared_nic::NicKey,
+    setup_error::nic_error,
+    subject::NicKey,
 };
 
 /// An action program that is asked for.

@@ -11,14 +11,12 @@ use crate::{
     descriptors::takes_some,
     handles::Handle,
     header, host, info, interfaces,
-    kinds::{monitor::Monitor, nic::Nic, persistent::Persistent},
+    kinds::{attached::Attach, monitor::Monitor, nic::Nic, persistent::Persistent},
     lasting::LastingAddress,
     name::check_name,
     polling,
     registry::Registry,
-    reserved,
-    switch_ports::{self, Attach},
-    switches,
+    switch_ports, switches, taken_names,
 };
 
 impl Registry {
@@ -37,7 +35,7 @@ impl Registry {
             self.kept_sockets.refresh();
         }
         check_name(request.name())?;
-        reserved::check(&self.bridges, caller, &request)?;
+        taken_names::check(&self.bridges, caller, &request)?;
         let granted = interfaces::granted(caller, request.name())?;
         // What else a request names is not granted with it.
         let asker = caller;

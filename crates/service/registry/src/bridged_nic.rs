@@ -13,10 +13,10 @@ use ringway_switch_port::{Port as BridgePort, PortIndex};
 
 use crate::{
     fast_switch::{Fast, FastSwitch},
-    interfaces::nic_error,
     mode_select::AttachFailure,
     nic_mode,
     nic_mode::{ModeRequest, describe},
+    setup_error::nic_error,
 };
 
 /// What the bridge gets of an interface, and what is held beside it.

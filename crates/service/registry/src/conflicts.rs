@@ -3,9 +3,9 @@
 
 use std::time::Instant;
 
-use ringway_proto::{NameConflict, Request};
+use ringway_proto::NameConflict;
 
-use crate::{accounts::Accounts, caller::Caller, clock, registry::Registry, reserved::reserved};
+use crate::{accounts::Accounts, clock};
 
 /// Conflicts that are kept, and of those that one account has caused.
 const KEPT: usize = 64;
@@ -102,30 +102,6 @@ impl NameConflicts {
             }
         };
         new.map(line).collect()
-    }
-}
-
-impl Registry {
-    /// A request was refused: notes whether for a name that others have.
-    pub(crate) fn note_conflict(&mut self, caller: &Caller, request: &Request) {
-        let taken = match reserved(&self.bridges, caller, request) {
-            Some(pattern) => Some(Taken::Reserved(pattern.to_string())),
-            None => self.user_of(request).filter(|user| *user != caller.uid).map(Taken::InUse),
-        };
-        if let Some(taken) = taken {
-            self.conflicts.add(request.name(), caller.uid, taken, &self.settings.accounts);
-        }
-    }
-
-    /// The user who has the name of a switch, or of a port of one, that a request would take.
-    fn user_of(&mut self, request: &Request) -> Option<u32> {
-        match request {
-            Request::Register { name, registration, .. } if !registration.monitor.is_asked() => {
-                self.ports.named(name).and_then(|id| self.ports.get(id)).map(|port| port.uid)
-            }
-            Request::SwitchNew { bridge, .. } => self.bridges.owner(bridge),
-            _ => None,
-        }
     }
 }
 

@@ -4,12 +4,8 @@ use ringway_nic_setup::{Interface, LossCounter, growth, losses};
 use ringway_proto::{Cause, DeviceCounter, Error, Result};
 
 use crate::{
-    caller::Caller,
-    interfaces::{OpenNetns, nic_error},
-    page::page,
-    port::PortId,
-    registry::Registry,
-    subject::Subject,
+    caller::Caller, netns::OpenNetns, page::page, port::PortId, registry::Registry,
+    setup_error::nic_error, subject::Subject,
 };
 
 /// Bytes of a counter in a list, at most: its name, which may not be UTF-8, and numbers.

@@ -6,15 +6,12 @@
 use std::{io, sync::Arc};
 
 use ringway_kring::Doorbell;
-use ringway_proto::Result;
 use ringway_vale::Draining;
 use rustix::{event::epoll, fd::OwnedFd};
 
 use crate::{
-    kinds::{monitor::Monitor, vale::served_side},
     port::{Port, PortId, Ring},
     regions::{RegionKey, Regions},
-    registry::Registry,
 };
 
 /// In the epoll of a registry's events, the doorbell that workers ring; ports are known by their ids.
@@ -141,44 +138,4 @@ fn free(drained: Vec<Leftover>, regions: &mut Regions) -> Drained {
         (port, region)
     };
     drained.into_iter().map(free).collect()
-}
-
-impl Registry {
-    /// Has ports that have stayed served again, with rings made anew if no program uses their region.
-    pub(crate) fn drained(&mut self, drained: Drained) {
-        drained.iter().for_each(|(_, region)| self.reclaim_region(*region));
-        for (id, _) in drained {
-            if !self.leftovers.any_of(id) {
-                self.serve_again(id);
-            }
-        }
-    }
-
-    fn serve_again(&mut self, id: PortId) {
-        let Some(port) = self.ports.get(id).filter(|port| port.all_rings().next().is_some()) else {
-            return;
-        };
-        let Some(side) = port.backend.switch_side() else { return };
-        if let (Some(bridge_port), Some(served)) = (side.bridge_port.clone(), served_side(port)) {
-            self.bridges.replace(&bridge_port, Box::new(served));
-            Monitor::update_mirrors_if_any(self, id);
-        }
-    }
-
-    /// Fails as long as what the last program of a port has sent is being forwarded.
-    pub(crate) fn await_drained(&mut self, id: PortId) -> Result<()> {
-        if !self.leftovers.any_of(id) {
-            return Ok(());
-        }
-        let account = self.regions.account_of(self.port(id).region);
-        self.deferred.await_memory(account)
-    }
-
-    /// Requests that [wait](crate::Step::Wait) for memory and may be begun again: some has been freed, or
-    /// nothing is left to wait for.
-    pub fn has_freed(&mut self, accounts: &[u32]) -> Vec<u32> {
-        let any = self.regions.take_freed();
-        let is_ready = |&account: &u32| any || !self.leftovers.is_freeing(account, &self.regions);
-        accounts.iter().copied().filter(is_ready).collect()
-    }
 }

@@ -20,7 +20,6 @@ use crate::{
     caller::Caller,
     lasting::{LastingAttachment, LastingDevice, LastingNetns, LastingPort},
     notices::Notice,
-    registry::Registry,
 };
 
 mod restore;
@@ -401,34 +400,6 @@ impl Expected {
         let is_it = |item: &&Item| item.what.on_switch().is_some() && item.what.name() == full;
         let Item { what, why, .. } = self.items.iter().find(is_it)?;
         Some(format!("{}: {why}", what.absence()))
-    }
-}
-
-impl Registry {
-    /// What is not there yet.
-    pub fn expected(&mut self) -> &mut Expected {
-        &mut self.expected
-    }
-
-    /// What has come of something that was due. Returns what the operator is to know.
-    pub fn tried_again(&mut self, due: &Due, outcome: Result<()>, now: Instant) -> Option<Notice> {
-        if outcome.is_ok() {
-            let name = due.request.name();
-            let is = if due.comes_back { "is back" } else { "is there" };
-            let text = format!("{name} of user {} {is}", due.uid);
-            let notice = Notice::new(Level::Info, EventKind::LinkBack, text);
-            return Some(notice.at(name).of_user(due.uid));
-        }
-        let notice = self.expected.tried(due, outcome, now);
-        let bridges = &self.bridges;
-        let given_up = self.expected.given_up(due, now, |full| bridges.is_declared(full));
-        let Some((bridge, full)) = given_up else { return notice };
-        self.bridges.expect_no_more(&bridge, &full);
-        let minutes = PATIENCE.as_secs() / 60;
-        let text = format!(
-            "{full} has not come back for {minutes} minutes, and is not waited for any more"
-        );
-        Some(Notice::new(Level::Warn, EventKind::NotBack, text).at(full).of_user(due.uid))
     }
 }
 

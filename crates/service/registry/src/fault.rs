@@ -36,23 +36,3 @@ pub fn panic_after(steps: u32) {
 pub fn no_panic() -> bool {
     STEPS.with(Cell::take).is_some()
 }
-
-/// Panics over each frame, whichever port it is of.
-#[cfg(feature = "faults")]
-struct Panics;
-
-#[cfg(feature = "faults")]
-impl ringway_vale::Forward for Panics {
-    fn decide(&mut self, _packet: &ringway_vale::Packet<'_>) -> ringway_vale::Verdict {
-        assert!(FAULT.is_empty(), "{FAULT}");
-        ringway_vale::Verdict::Drop
-    }
-}
-
-#[cfg(feature = "faults")]
-impl crate::Registry {
-    /// From now on the worker of a switch panics over each frame.
-    pub fn panic_over_frames(&mut self, bridge: &str) {
-        self.bridges.set_function(bridge, Box::new(Panics));
-    }
-}

@@ -1,39 +1,9 @@
 //! Network interfaces as a caller names them: where they are looked up, and which of them policy grants.
 
-use std::sync::Arc;
-
-use ringway_nic_setup::{Interface, in_netns};
+use ringway_nic_setup::Interface;
 use ringway_proto::{Cause, Error, Options, Result};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use crate::{caller::Caller, netns::Netns, nic_mode::ModeRequest, shared_nic::NicKey};
-
-/// A network namespace, for work that is done later; `None`: this process's.
-#[derive(Clone)]
-pub(crate) struct OpenNetns(Option<Arc<OwnedFd>>);
-
-impl OpenNetns {
-    /// A caller's, which is [found](Netns::known) first.
-    pub fn of(netns: &Netns) -> Result<OpenNetns> {
-        if let Netns::Unknown(why) = netns.known() {
-            let problem = format!("no names of network interfaces are known here: {why}");
-            return Err(Error::new(Cause::Denied, problem));
-        }
-        let netns = netns.other_fd().map(|ns| ns.try_clone_to_owned()).transpose();
-        let netns = netns.map_err(|e| Error::io("cannot keep the network namespace", e))?;
-        Ok(OpenNetns(netns.map(Arc::new)))
-    }
-
-    /// Descriptors that it takes up.
-    pub fn descriptors(&self) -> usize {
-        usize::from(self.0.is_some())
-    }
-
-    /// Runs `f` there.
-    pub fn inside<T: Send>(&self, f: impl FnOnce() -> T + Send) -> Result<T> {
-        enter(self.0.as_ref().map(|ns| ns.as_fd()), f)
-    }
-}
+use crate::{caller::Caller, netns::Netns, nic_mode::ModeRequest, subject::NicKey};
 
 /// What tells an interface of the caller's network namespace from all others.
 pub(crate) fn nic_key(caller: &Caller, interface: &Interface) -> NicKey {
@@ -70,43 +40,6 @@ pub(crate) fn look_up(name: &str, caller: &Caller) -> Result<Interface> {
         return Err(Error::absent("no network interface can have this name").at(name));
     }
     caller.lookups.interface(&caller.netns, name)
-}
-
-/// Runs `f` in that network namespace; `None`: this process's.
-pub(crate) fn enter<T: Send>(
-    netns: Option<BorrowedFd<'_>>,
-    f: impl FnOnce() -> T + Send,
-) -> Result<T> {
-    match netns {
-        None => Ok(f()),
-        Some(ns) => in_netns(ns, f).map_err(|e| match e.raw_os_error() {
-            Some(errno @ libc::EAGAIN) => {
-                Error::new(Cause::System(errno), format!("ringwayd gets no further thread: {e}"))
-                    .remedy("raise its limit of processes (TasksMax= of its unit, RLIMIT_NPROC)")
-            }
-            _ => {
-                let problem = format!("cannot enter the caller's network namespace: {e}");
-                Error::new(Cause::Denied, problem)
-                    .remedy("run ringwayd there, or with CAP_SYS_ADMIN")
-            }
-        }),
-    }
-}
-
-pub(crate) fn nic_error(error: ringway_nic_setup::Error) -> Error {
-    use ringway_nic_setup::Error as Setup;
-    let cause = match &error {
-        Setup::NoInterface { .. } => Cause::NoPort,
-        Setup::NoQueue { .. } => Cause::Invalid,
-        Setup::QueueBusy { .. } | Setup::Occupied { .. } => Cause::Busy,
-        Setup::Privileges { .. } => Cause::Denied,
-        Setup::Attach { .. } => Cause::Unsupported,
-        Setup::Netns { cause, .. } if cause.raw_os_error() != Some(libc::EAGAIN) => Cause::Denied,
-        Setup::Netns { cause, .. } => Cause::of(cause),
-        Setup::Helper { .. } => Cause::System(libc::EIO),
-        Setup::Refused { cause, .. } => Cause::of(cause),
-    };
-    Error::new(cause, error.problem()).at(error.interface()).remedy(error.remedy())
 }
 
 /// What a caller wants of the interface `name`, by the options of a registration.

@@ -23,7 +23,7 @@ use rustix::{
     fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
 };
 
-use crate::{clock, port::PortId, shared_nic::NicKey};
+use crate::{clock, port::PortId, subject::NicKey};
 
 /// How long a program may take that closes its copy a moment after its port.
 const GRACE: Duration = Duration::from_millis(200);

@@ -20,13 +20,13 @@ use rustix::{
 
 use crate::{
     clock,
-    interfaces::nic_error,
     kinds::{monitor::Monitor, nic::Nic},
     lost_ports,
     notices::{Notice, Notices},
     port::PortId,
     ports::Ports,
     registry::Registry,
+    setup_error::nic_error,
 };
 
 /// Interfaces looked at together.

@@ -10,8 +10,8 @@ use ringway_nic_setup::Interface;
 use ringway_proto::{Cause, Error, Result};
 
 use crate::{
-    interfaces::{OpenNetns, nic_error},
-    netns::Netns,
+    netns::{Netns, OpenNetns},
+    setup_error::nic_error,
 };
 
 /// A name, and the namespace that it is meant in.

@@ -5,8 +5,8 @@ use ringway_proto::{Cause, Error, NicMode, Refusal, Refusals, Result};
 use ringway_region::Timestamps;
 
 use crate::{
-    interfaces::nic_error,
     nic_mode::{ModeRequest, refusal, xdp},
+    setup_error::nic_error,
 };
 
 /// Why a mode was not to be had.

@@ -2,8 +2,6 @@
 
 use ringway_proto::{Cause, Error, Result, is_printable};
 
-use crate::caller::Caller;
-
 /// What a name, without `netmap:` and ring suffixes, stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PortName<'a> {
@@ -33,20 +31,6 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
         return Err(Error::invalid(problem).at(name).remedy("leave it out"));
     }
     Ok(())
-}
-
-/// The key of a port that is known by the name of an interface: it belongs to a user, and to a
-/// network namespace.
-pub(crate) fn plain_key(name: &str, caller: &Caller) -> String {
-    key_of(name, caller.uid, caller)
-}
-
-/// The same for a port of user `uid`, where the caller is.
-pub(crate) fn key_of(name: &str, uid: u32, caller: &Caller) -> String {
-    match caller.netns_id() {
-        None => format!("{name}\0{uid}"),
-        Some(ns) => format!("{name}\0{uid}\0{ns}"),
-    }
 }
 
 impl<'a> PortName<'a> {

@@ -7,6 +7,7 @@ use std::{
 };
 
 use ringway_nic_setup::{Interface, in_netns, netns_cookie};
+use ringway_proto::{Cause, Error, Result};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 /// Where the names of interfaces in a request are meant. To be told by who knows, never by the request.
@@ -137,6 +138,54 @@ impl Netns {
             }
             Netns::Unknown(_) => None,
         }
+    }
+}
+
+/// A network namespace, for work that is done later; `None`: this process's.
+#[derive(Clone)]
+pub(crate) struct OpenNetns(Option<Arc<OwnedFd>>);
+
+impl OpenNetns {
+    /// A caller's, which is [found](Netns::known) first.
+    pub fn of(netns: &Netns) -> Result<OpenNetns> {
+        if let Netns::Unknown(why) = netns.known() {
+            let problem = format!("no names of network interfaces are known here: {why}");
+            return Err(Error::new(Cause::Denied, problem));
+        }
+        let netns = netns.other_fd().map(|ns| ns.try_clone_to_owned()).transpose();
+        let netns = netns.map_err(|e| Error::io("cannot keep the network namespace", e))?;
+        Ok(OpenNetns(netns.map(Arc::new)))
+    }
+
+    /// Descriptors that it takes up.
+    pub fn descriptors(&self) -> usize {
+        usize::from(self.0.is_some())
+    }
+
+    /// Runs `f` there.
+    pub fn inside<T: Send>(&self, f: impl FnOnce() -> T + Send) -> Result<T> {
+        enter(self.0.as_ref().map(|ns| ns.as_fd()), f)
+    }
+}
+
+/// Runs `f` in that network namespace; `None`: this process's.
+pub(crate) fn enter<T: Send>(
+    netns: Option<BorrowedFd<'_>>,
+    f: impl FnOnce() -> T + Send,
+) -> Result<T> {
+    match netns {
+        None => Ok(f()),
+        Some(ns) => in_netns(ns, f).map_err(|e| match e.raw_os_error() {
+            Some(errno @ libc::EAGAIN) => {
+                Error::new(Cause::System(errno), format!("ringwayd gets no further thread: {e}"))
+                    .remedy("raise its limit of processes (TasksMax= of its unit, RLIMIT_NPROC)")
+            }
+            _ => {
+                let problem = format!("cannot enter the caller's network namespace: {e}");
+                Error::new(Cause::Denied, problem)
+                    .remedy("run ringwayd there, or with CAP_SYS_ADMIN")
+            }
+        }),
     }
 }
 

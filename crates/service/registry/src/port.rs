@@ -15,8 +15,8 @@ use ringway_region::RingInit;
 use ringway_vale::PortConfig;
 
 use crate::{
-    host::HostRings,
-    kinds::{PortBackend, persistent::Persistent},
+    host_rings::HostRings,
+    kinds::PortBackend,
     regions::{RegionBook, RegionKey, Regions},
     selection::Selection,
     settings::Settings,
@@ -253,8 +253,7 @@ impl Port {
     /// Tells the bridge whether deliveries to this port make sense (S-VALE-10).
     pub fn update_receives(&self) {
         let bound = self.nic_rings(Dir::Rx).iter().any(|r| r.users > 0);
-        let joined = self.get::<Persistent>().is_some_and(|port| port.device.is_joined());
-        self.receives.store(bound || joined, Relaxed);
+        self.receives.store(bound || self.backend.is_joined(), Relaxed);
     }
 }
 

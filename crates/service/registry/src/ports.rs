@@ -10,7 +10,7 @@ use ringway_vale::PortConfig;
 
 use crate::{
     caller::Caller,
-    host::HostRings,
+    host_rings::HostRings,
     kinds::PortBackend,
     port::{Port, PortId},
     regions::RegionKey,

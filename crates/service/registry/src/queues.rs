@@ -18,8 +18,8 @@ use ringway_region::{Region, Timestamps};
 use ringway_xdp::{FrameMemory, RingSizes, XdpRx, can_be_mapped};
 
 use crate::{
-    bind_reply::Fds, interfaces::nic_error, mode_select::AttachFailure, nic_mode,
-    nic_mode::ModeRequest,
+    bind_reply::Fds, mode_select::AttachFailure, nic_mode, nic_mode::ModeRequest,
+    setup_error::nic_error,
 };
 
 /// What directs the frames of an interface to sockets. Held, here and by every client, for as long as

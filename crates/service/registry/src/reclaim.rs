@@ -4,13 +4,17 @@
 //! A region goes with its last port. But a persistent port stays without programs, and a NIC on a
 //! bridge keeps the global region of its user.
 
+use ringway_proto::Result;
 use ringway_vale::Draining;
 
 use crate::{
+    draining::Drained,
     kinds::{
         RingUse,
+        monitor::Monitor,
         vale::{served_side, vacant_side},
     },
+    port::PortId,
     regions::RegionKey,
     registry::Registry,
 };
@@ -56,5 +60,45 @@ impl Registry {
                 self.bridges.replace(bridge_port, Box::new(side));
             }
         }
+    }
+}
+
+impl Registry {
+    /// Has ports that have stayed served again, with rings made anew if no program uses their region.
+    pub(crate) fn drained(&mut self, drained: Drained) {
+        drained.iter().for_each(|(_, region)| self.reclaim_region(*region));
+        for (id, _) in drained {
+            if !self.leftovers.any_of(id) {
+                self.serve_again(id);
+            }
+        }
+    }
+
+    fn serve_again(&mut self, id: PortId) {
+        let Some(port) = self.ports.get(id).filter(|port| port.all_rings().next().is_some()) else {
+            return;
+        };
+        let Some(side) = port.backend.switch_side() else { return };
+        if let (Some(bridge_port), Some(served)) = (side.bridge_port.clone(), served_side(port)) {
+            self.bridges.replace(&bridge_port, Box::new(served));
+            Monitor::update_mirrors_if_any(self, id);
+        }
+    }
+
+    /// Fails as long as what the last program of a port has sent is being forwarded.
+    pub(crate) fn await_drained(&mut self, id: PortId) -> Result<()> {
+        if !self.leftovers.any_of(id) {
+            return Ok(());
+        }
+        let account = self.regions.account_of(self.port(id).region);
+        self.deferred.await_memory(account)
+    }
+
+    /// Requests that [wait](crate::Step::Wait) for memory and may be begun again: some has been freed, or
+    /// nothing is left to wait for.
+    pub fn has_freed(&mut self, accounts: &[u32]) -> Vec<u32> {
+        let any = self.regions.take_freed();
+        let is_ready = |&account: &u32| any || !self.leftovers.is_freeing(account, &self.regions);
+        accounts.iter().copied().filter(is_ready).collect()
     }
 }

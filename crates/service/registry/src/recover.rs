@@ -21,7 +21,7 @@ use crate::{
     ports::Ports,
     regions::Regions,
     registry::Registry,
-    shared_nic::NicKey,
+    subject::NicKey,
 };
 
 /// What the bindings of a port come to.

@@ -16,7 +16,6 @@ mod freeing;
 mod limits;
 
 pub(crate) use book::RegionBook;
-pub(crate) use freeing::free;
 
 /// Id of every user's global region (S-MEM-2).
 pub(crate) const GLOBAL_ID: u16 = 1;

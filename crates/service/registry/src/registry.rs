@@ -1,6 +1,6 @@
 //! The registry itself: handles, and the one call through which everything goes.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use ringway_proto::{Error, Reply, Request, Result};
 use rustix::fd::OwnedFd;
@@ -21,9 +21,9 @@ use crate::{
     ports::Ports,
     regions::{RegionKey, Regions},
     settings::Settings,
-    shared_nic::{NicKey, SharedNic},
-    steering::Steerings,
-    subject::Subject,
+    shared_nic::SharedNic,
+    steering::{Janitor, Steerings},
+    subject::{NicKey, Subject},
 };
 
 /// See the crate's description.
@@ -106,6 +106,11 @@ impl Registry {
             return Some(Duration::ZERO);
         }
         self.regions.look_from_time_to_time()
+    }
+
+    /// From now on `janitor` undoes what is left when this process ends.
+    pub fn set_janitor(&mut self, janitor: Arc<dyn Janitor>) {
+        self.steerings.janitor = Some(janitor);
     }
 
     /// What the operator should know of, if there is anything: call it now and then, for a log. It says

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ringway_proto::{Error, Result};
 use ringway_region::HolderProbe;
 
-use crate::{clock, regions::free};
+use crate::{clock, free_memory::free};
 
 /// Such regions of an account, at most: each is looked at with each request of its users.
 const MOST: usize = 1024;

@@ -10,8 +10,8 @@ use ringway_nic_setup::{Loader, QueueRule};
 use ringway_proto::{ActionInfo, Error, Filter, FilterInfo, Result};
 
 use crate::{
-    actions::InstalledAction, interfaces::nic_error, kinds::nic_sockets::Sockets,
-    queues::RxAttachment,
+    actions::InstalledAction, kinds::nic_sockets::Sockets, queues::RxAttachment,
+    setup_error::nic_error,
 };
 
 /// Bytes of the text of a filter, or of an action program, at most.

@@ -11,14 +11,12 @@ use ringway_proto::{Error, NicMode, Refusals, Result};
 use ringway_region::Timestamps;
 
 use crate::{
-    interfaces::nic_error,
     kinds::nic_stack::NicStack,
     nic_mode::ModeRequest,
     port::PortId,
     queues::{Entry, OpenedQueues, Opening, RxAttachment, Socket},
+    setup_error::nic_error,
 };
-
-pub(crate) use crate::subject::NicKey;
 
 /// What the ports of one interface share.
 #[derive(Default)]

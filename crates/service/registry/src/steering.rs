@@ -10,8 +10,8 @@ use crate::{
     caller::Caller,
     deferred::Deferred,
     handles::Handle,
-    interfaces::{allowed_all, enter, look_up},
-    registry::Registry,
+    interfaces::{allowed_all, look_up},
+    netns::enter,
     subject::Subject,
 };
 
@@ -62,7 +62,7 @@ pub(crate) struct Steerings {
     /// By number.
     all: BTreeMap<u64, Steering>,
     last: u64,
-    janitor: Option<Arc<dyn Janitor>>,
+    pub janitor: Option<Arc<dyn Janitor>>,
 }
 
 impl Steerings {
@@ -136,12 +136,5 @@ impl Steerings {
         let number = steering.number;
         self.all.insert(number, steering);
         Ok(Steered { moved, table, rules_turned_on, rules })
-    }
-}
-
-impl Registry {
-    /// From now on `janitor` undoes what is left when this process ends.
-    pub fn set_janitor(&mut self, janitor: Arc<dyn Janitor>) {
-        self.steerings.janitor = Some(janitor);
     }
 }

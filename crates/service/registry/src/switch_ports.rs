@@ -3,32 +3,23 @@
 
 use std::collections::BTreeSet;
 
-use ringway_proto::{Cause, Error, NicMode, Reply, Result};
+use ringway_proto::{Cause, Error, Reply, Result};
 
 use crate::{
     bridges::Bridges,
     caller::Caller,
+    keys::plain_key,
     kinds::{
         attach_nic::{AttachNic, Facts},
         attach_persistent::AttachPersistent,
-        attached::Attached,
+        attached::{Attach, Attached},
         persistent::Persistent,
     },
-    name::{PortName, plain_key},
+    name::PortName,
     port::PortId,
     ports::Ports,
     registry::Registry,
 };
-
-/// How an interface or a persistent port is to join a switch; see [`Request::SwitchAttach`].
-///
-/// [`Request::SwitchAttach`]: ringway_proto::Request::SwitchAttach
-pub(crate) struct Attach {
-    pub stack: bool,
-    pub all_rings: bool,
-    pub mem_id: u16,
-    pub mode: Option<NicMode>,
-}
 
 /// A persistent port or a NIC joins a switch (S-VALE-13, S-VALE-14, S-VALE-16).
 pub(crate) fn attach(

@@ -7,14 +7,16 @@ use std::{
 };
 
 use ringway_nic_setup::LinkWatch;
-use ringway_proto::{Cause, Error, Result};
+use ringway_proto::{Cause, Error, EventKind, Level, Result};
 
-use super::{Expected, Item, PATIENCE, WAITING, What};
+use super::{Due, Expected, Item, PATIENCE, WAITING, What};
 use crate::{
     bridges::{Bridges, MAX_ACTIVE, MAX_STATICS, check_address},
     kinds::attached::Attached,
-    lasting::{Lasting, LastingAttachment, LastingSwitch, lasting_attachment, lasting_port},
+    lasting::{Lasting, LastingAttachment, LastingSwitch},
+    lasting_state::{lasting_attachment, lasting_port},
     name::{PortName, check_name},
+    notices::Notice,
     port::PortId,
     ports::Ports,
     registry::Registry,
@@ -25,6 +27,32 @@ use crate::{
 const AFTER_PANIC: Duration = Duration::from_secs(2);
 
 impl Registry {
+    /// What is not there yet.
+    pub fn expected(&mut self) -> &mut Expected {
+        &mut self.expected
+    }
+
+    /// What has come of something that was due. Returns what the operator is to know.
+    pub fn tried_again(&mut self, due: &Due, outcome: Result<()>, now: Instant) -> Option<Notice> {
+        if outcome.is_ok() {
+            let name = due.request.name();
+            let is = if due.comes_back { "is back" } else { "is there" };
+            let text = format!("{name} of user {} {is}", due.uid);
+            let notice = Notice::new(Level::Info, EventKind::LinkBack, text);
+            return Some(notice.at(name).of_user(due.uid));
+        }
+        let notice = self.expected.tried(due, outcome, now);
+        let bridges = &self.bridges;
+        let given_up = self.expected.given_up(due, now, |full| bridges.is_declared(full));
+        let Some((bridge, full)) = given_up else { return notice };
+        self.bridges.expect_no_more(&bridge, &full);
+        let minutes = PATIENCE.as_secs() / 60;
+        let text = format!(
+            "{full} has not come back for {minutes} minutes, and is not waited for any more"
+        );
+        Some(Notice::new(Level::Warn, EventKind::NotBack, text).at(full).of_user(due.uid))
+    }
+
     /// Has all of it again that a registry before this one had: switches at once, what is on them as soon as
     /// it can be had. Returns what is wrong with the rest, which is left out.
     pub fn restore(&mut self, lasting: Lasting, now: Instant) -> Vec<String> {

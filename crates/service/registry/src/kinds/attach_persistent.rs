@@ -11,10 +11,10 @@ use ringway_xdp::NicPort;
 use crate::{
     bridges::{BridgePortRef, HeldPlaces},
     charge::Charge,
-    interfaces::nic_error,
     kinds::persistent::{Persistent, Stack, stack_name},
     port::PortId,
     registry::Registry,
+    setup_error::nic_error,
     subject::Subject,
     transaction::{Failed, Needs, Plan},
 };

@@ -14,17 +14,25 @@ use crate::{
     charge::Charge,
     descriptors::{BRIDGED, EGRESS_REDIRECT, HOST_END, SWITCHED_STACK, WATCH, tc_filters},
     device_losses::DeviceLosses,
-    interfaces::nic_error,
     kinds::{KindInfo, PortBackend, RingAt, RingUse, monitor::Monitor},
     lasting::LastingNetns,
     port::{Port, PortId, Shape},
     ports::Ports,
     registry::Registry,
     settings::Settings,
-    shared_nic::NicKey,
-    subject::Subject,
-    switch_ports::Attach,
+    setup_error::nic_error,
+    subject::{NicKey, Subject},
 };
+
+/// How an interface or a persistent port is to join a switch; see [`Request::SwitchAttach`].
+///
+/// [`Request::SwitchAttach`]: ringway_proto::Request::SwitchAttach
+pub(crate) struct Attach {
+    pub stack: bool,
+    pub all_rings: bool,
+    pub mem_id: u16,
+    pub mode: Option<NicMode>,
+}
 
 /// A NIC on a bridge.
 pub(crate) struct Attached {

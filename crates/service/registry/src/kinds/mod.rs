@@ -207,6 +207,11 @@ pub(crate) trait PortBackend: Acts + Any + Send {
         None
     }
 
+    /// Whether a switch is its program.
+    fn is_joined(&self) -> bool {
+        false
+    }
+
     /// Its places on switches.
     fn bridge_ports(&self) -> Vec<BridgePortRef> {
         self.switch_side().and_then(|side| side.bridge_port.clone()).into_iter().collect()

@@ -27,7 +27,7 @@ use rustix::fd::OwnedFd;
 use crate::{
     bind_reply::Fds,
     handles::Handle,
-    host::HostRings,
+    host_rings::HostRings,
     kinds::{
         OpenRequest, PortBackend, RingAt,
         vale::{MAX_EXTRA, MAX_SLOTS},

@@ -12,13 +12,15 @@ use crate::{
     caller::Caller,
     descriptors::{BOUND, EGRESS_REDIRECT, HOST_END, PROGRAM, WATCH, tc_filters},
     device_losses::DeviceLosses,
-    host::MAX_HOST_RINGS,
-    interfaces::{OpenNetns, allowed, look_up, nic_key},
+    host_rings::MAX_HOST_RINGS,
+    interfaces::{allowed, look_up, nic_key},
+    keys::plain_key,
     kinds::{
         KindInfo, OpenRequest, PortBackend, RingAt, nic_sockets::Sockets, nic_stack::NicStack,
     },
     link_events::watch,
-    name::{PortName, plain_key},
+    name::PortName,
+    netns::OpenNetns,
     nic_mode::ModeRequest,
     port::{Port, PortId, Ring, Shape, make_all_rings, make_empty_ring},
     ports::Ports,
@@ -26,8 +28,8 @@ use crate::{
     registry::Registry,
     selection::Selection,
     settings::Settings,
-    shared_nic::{NicKey, SharedNic},
-    subject::Subject,
+    shared_nic::SharedNic,
+    subject::{NicKey, Subject},
 };
 
 /// A NIC that ports are made of.

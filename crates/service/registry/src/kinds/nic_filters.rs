@@ -12,15 +12,15 @@ use crate::{
     caller::Caller,
     deferred::Deferred,
     handles::Handle,
-    interfaces::nic_error,
     kinds::{nic::Nic, nic_stack::NicStack},
     port::{Port, PortId},
     ports::Ports,
     queues::RxAttachment,
     registry::Registry,
     rx_redirect::{Installed, RxRule, Wanted},
-    shared_nic::{NicKey, SharedNic},
-    subject::Subject,
+    setup_error::nic_error,
+    shared_nic::SharedNic,
+    subject::{NicKey, Subject},
 };
 
 /// What the filters and action programs of one user may cost on one interface: those of all users are

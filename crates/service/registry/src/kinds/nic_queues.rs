@@ -8,14 +8,14 @@ use ringway_nic_setup::EgressRedirect;
 use ringway_proto::{Error, Result};
 
 use crate::{
-    interfaces::nic_error,
     kept_sockets::KeptQueue,
     kinds::{monitor::Monitor, nic::Nic, nic_sockets::Sockets},
     nic_mode::ModeRequest,
     port::{PortId, fill_ring, free_ring, make_empty_ring, split_host, state_mut},
     queues::{Opening, Socket},
     registry::Registry,
-    shared_nic::NicKey,
+    setup_error::nic_error,
+    subject::NicKey,
 };
 
 impl Nic {

@@ -9,7 +9,6 @@ use ringway_proto::{Error, FilterInfo, Result};
 use rustix::fd::BorrowedFd;
 
 use crate::{
-    interfaces::nic_error,
     kinds::{
         nic::Nic,
         nic_sockets::{Sockets, open_all},
@@ -18,6 +17,7 @@ use crate::{
     queues::{RxAttachment, Socket, check_buffers, lend},
     registry::Registry,
     rx_redirect::Installed,
+    setup_error::nic_error,
 };
 
 /// The host rings of a NIC at work: the program's end of its stack, and the sockets there.

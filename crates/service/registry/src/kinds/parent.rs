@@ -7,11 +7,12 @@ use ringway_region::Sizes;
 use crate::{
     bind_reply::Fds,
     caller::Caller,
+    keys::plain_key,
     kinds::{
         OpenRequest, PortBackend, RingAt,
         vale::{DEFAULT_SLOTS, MAX_SLOTS, ROOM_FOR_PIPES},
     },
-    name::{PortName, plain_key},
+    name::PortName,
     port::{Port, PortId, Shape},
     registry::Registry,
     settings::Settings,

@@ -26,7 +26,8 @@ use crate::{
     caller::Caller,
     charge::Charge,
     descriptors::{BRIDGE, BRIDGED, PAIR, WATCH},
-    interfaces::{self, OpenNetns, nic_error},
+    interfaces,
+    keys::plain_key,
     kinds::{
         OpenRequest, PortBackend, RingAt, RingUse,
         monitor::Monitor,
@@ -34,13 +35,15 @@ use crate::{
         vale::{SwitchSide, Vale, set_worker_mirrors, set_worker_offsets},
     },
     lasting::{LastingDevice, LastingNetns},
-    name::{IFNAMSIZ, PortName, plain_key},
+    name::{IFNAMSIZ, PortName},
+    netns::OpenNetns,
     nic_mode::ModeRequest,
     port::{Port, PortId, Shape, make_rings},
     ports::Ports,
     registry::Registry,
     selection::Selection,
     settings::Settings,
+    setup_error::nic_error,
     subject::Subject,
 };
 
@@ -162,6 +165,10 @@ impl PortBackend for Persistent {
 
     fn switch_side_mut(&mut self) -> Option<&mut SwitchSide> {
         Some(&mut self.side)
+    }
+
+    fn is_joined(&self) -> bool {
+        self.device.is_joined()
     }
 
     fn bridge_ports(&self) -> Vec<BridgePortRef> {

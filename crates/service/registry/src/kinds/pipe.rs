@@ -7,6 +7,7 @@ use crate::{
     bind_reply::Fds,
     caller::Caller,
     interfaces,
+    keys::plain_key,
     kinds::{
         OpenRequest, PortBackend, RingAt,
         attached::Attached,
@@ -15,7 +16,7 @@ use crate::{
         parent::Parent,
         vale::{MAX_SLOTS, Vale},
     },
-    name::{PortName, plain_key},
+    name::PortName,
     nic_mode::ModeRequest,
     port::{Port, PortId, Ring, Shape, free_ring, make_ring},
     regions::RegionBook,
