@@ -427,8 +427,8 @@ impl Bridges {
         self.entries.iter().flatten().filter(|entry| entry.keeper.is_some_and(&users)).count()
     }
 
-    /// Attaches a port of user `uid`, called `name`, to `bridge`, which comes into being if need be. A port that is
-    /// refused is closed here: so it is one of rings alone.
+    /// Attaches a port of user `uid`, called `name`, to `bridge`, which comes into being if need be. A
+    /// port that is refused is closed here: so it is one of rings alone.
     pub fn attach(
         &mut self,
         uid: u32,
@@ -441,8 +441,8 @@ impl Bridges {
         attached.map_err(|(error, _)| error)
     }
 
-    /// The same for an interface, or the stack behind it, which takes the kernel its time to close: an error comes
-    /// with it. `table`: of the program in the kernel that forwards for it.
+    /// The same for an interface, or the stack behind it, which takes the kernel its time to close: an
+    /// error comes with it. `table`: of the program in the kernel that forwards for it.
     pub fn attach_interface(
         &mut self,
         uid: u32,

@@ -3,7 +3,8 @@
 //! The registry answers one request at a time, so none may wait. One that needs such [`Work`] leaves it to
 //! its caller, to be done on any thread, and is begun again, from its beginning, when the work is
 //! [`Done`]: then the result is at hand where the work was asked for. What the request has set up by then
-//! stays, so that it gets further each time; ports that only it needs are kept for it.
+//! stays, so that it gets further each time; ports that only it needs are kept for it. A request
+//! that is a [transaction](crate::transaction) goes on with its commit instead.
 //!
 //! ```text
 //!  begin(request) --> Step::Do(work)     work.run() on another thread, others are answered
@@ -88,9 +89,9 @@ pub enum Step {
     Wait(Subject),
 }
 
-/// How often a request is begun again at most because of what others hold, or free: work about a subject, which
-/// requests have in the order in which they came, is not counted.
-pub(crate) const MOST_WAITS: usize = 100;
+/// How often a request is begun again at most because of what others hold, or free. Work about a
+/// subject is not counted: requests have their turns in the order in which they came.
+pub(crate) const MOST_WAITS: usize = 1000;
 
 /// What is kept of a request from one beginning to the next.
 #[derive(Default)]

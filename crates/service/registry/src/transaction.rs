@@ -8,16 +8,16 @@
 //! ```
 //!
 //! * *Facts* are plain data that were looked up for the request.
-//! * A [`Plan`] is made of facts and of the books as they are, which it does not change. Who is to be refused is
-//!   refused here.
-//! * What the plan [`Needs`] is held, all or nothing: no other request gets it meanwhile. A request that needs a name
-//!   which another holds waits for that one, and holds nothing itself.
+//! * A [`Plan`] is made of facts and of the books as they are, which it does not change. A request
+//!   that is not allowed is refused here.
+//! * What the plan [`Needs`] is held, all or nothing: no other request gets it meanwhile. A request
+//!   that needs a name which another holds waits for that one, and holds nothing itself.
 //! * The *step* is done off the loop, and needs nothing of the registry.
-//! * A *commit* enters what was made into the books. If it cannot, it has undone what it did, and what was made is
-//!   closed off the loop.
+//! * A *commit* enters what was made into the books. If it cannot, it has undone what it did, and
+//!   what was made is closed off the loop.
 //!
-//! Only facts and plan are begun again, and [not for ever](crate::deferred::MOST_WAITS). If the client goes, names and
-//! places are free at once, and memory when what the step has made is closed.
+//! Only facts and plan are begun again, and [not for ever](crate::deferred::MOST_WAITS). If the
+//! client goes, names and places are free at once, and memory when what the step has made is closed.
 
 use std::any::Any;
 
@@ -25,7 +25,7 @@ use ringway_proto::{Cause, Error, Reply, Result};
 use rustix::fd::OwnedFd;
 
 use crate::{
-    bridges::HeldPlaces,
+    bridges::{Bridges, HeldPlaces},
     charge::Charge,
     deferred::{Outcome, Work},
     port::PortId,
@@ -44,10 +44,8 @@ pub(crate) trait Plan: Send + Sized + 'static {
     fn needs(&self) -> Needs;
 
     /// What takes long.
-    fn step(
-        &self,
-        registry: &mut Registry,
-    ) -> impl FnOnce() -> Result<Self::Made> + Send + use<Self>;
+    fn step(&self, bridges: &mut Bridges)
+    -> impl FnOnce() -> Result<Self::Made> + Send + use<Self>;
 
     /// Enters what was made; `memory` is what was held for it. All or nothing.
     fn commit(
@@ -110,8 +108,8 @@ impl<P: Plan> Commit for P {
 }
 
 impl Registry {
-    /// The port that is found by `key`. A request that another one holds the name of fails, and is begun again after
-    /// that.
+    /// The port that is found by `key`. Where a request holds that name, the one at hand fails, and
+    /// is begun again when the name is free, or a port's.
     pub(crate) fn named(&mut self, key: &str) -> Result<Option<PortId>> {
         match self.ports.holder(key) {
             Some(subject) => Err(self.deferred.wait_for_others(subject.clone())),
@@ -119,8 +117,8 @@ impl Registry {
         }
     }
 
-    /// Holds what a plan needs, and has its step done: the request that is being answered fails until then, and goes
-    /// on with the commit.
+    /// Holds what a plan needs, and has its step done: the request that is being answered fails until
+    /// then, and goes on with the commit.
     pub(crate) fn carry_out<P: Plan>(&mut self, plan: P) -> Result<Reply> {
         let subject = plan.subject();
         self.deferred.await_turn(&subject)?;
@@ -128,7 +126,7 @@ impl Registry {
         for name in &names {
             self.named(name)?;
         }
-        let step = plan.step(self);
+        let step = plan.step(&mut self.bridges);
         let memory = self.regions.charge(places.uid, memory)?;
         self.bridges.hold(&places)?;
         names.iter().for_each(|name| self.ports.hold(name, &subject));

@@ -384,7 +384,7 @@ fn what_an_attachment_needs_is_held_for_it() {
         let mut asked = Asked::new(&mut world, attach("vale1:n0", stack));
         let work = asked.opens(&mut world);
         let subject = work.subject().clone();
-        // The switch that is going to be is the one that the user may have.
+        // The user may have a single switch, and it is going to be another.
         no_room(world.register("vale2:a", all()).map(drop));
         let mut held = Vec::new();
         if !stack {
@@ -442,7 +442,7 @@ fn waiting_for_what_others_hold_has_an_end() {
         }
         begun += 1;
     };
-    assert_eq!((begun, error.cause), (100, ringway_proto::Cause::Busy), "{error}");
+    assert_eq!((begun, error.cause), (1000, ringway_proto::Cause::Busy), "{error}");
     asked.progress.put(work.run());
     asked.finish(&mut world).unwrap();
     world.detach("vale0:n0").unwrap();

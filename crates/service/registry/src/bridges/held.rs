@@ -34,7 +34,7 @@ impl Bridges {
         there.map(|held| held.ports).sum()
     }
 
-    /// Bridges besides this one that are to come into being for some users.
+    /// Bridges with other names that are to come into being for some users.
     pub(super) fn held_anew(&self, but: &str, users: impl Fn(u32) -> bool) -> usize {
         let others = self.held.iter().filter(|held| held.bridge != but && users(held.uid));
         let new = others.filter(|held| self.entry(&held.bridge).is_none());

@@ -12,7 +12,7 @@ use ringway_vale::PortConfig;
 
 use crate::{
     bridged_nic::{BridgedNic, memory_of},
-    bridges::{BridgePortRef, HeldPlaces},
+    bridges::{BridgePortRef, Bridges, HeldPlaces},
     caller::Caller,
     charge::Charge,
     device_losses::DeviceLosses,
@@ -160,37 +160,33 @@ impl AttachNic {
         let BridgedNic { port, held, fast, .. } = nic;
         let table = fast.map(|fast| fast.table.clone());
         let mut attachment = Attachment::new(egress, held, charge);
-        let joined = self.take_places(registry, &mut attachment, (port, table), stack_port);
         let id = registry.ports.next_id();
-        let watched = joined.and_then(|bridge_port| {
-            let watched = registry.watches.add(id, full, watch);
-            watched.map(|()| bridge_port.clone()).map_err(|error| {
-                let places = attachment.places(&bridge_port);
-                let closed: Vec<_> =
-                    places.filter_map(|place| registry.bridges.detach(place)).collect();
-                Failed::new(error, closed)
-            })
-        });
-        match watched {
-            Ok(bridge_port) => Ok(Joined { id, region, bridge_port, losses, attachment }),
-            Err(failed) => {
-                registry.regions.drop_unused(region);
-                Err(failed.and(attachment))
-            }
-        }
+        let bridges = &mut registry.bridges;
+        let failed = match self.take_places(bridges, &mut attachment, (port, table), stack_port) {
+            Ok(bridge_port) => match registry.watches.add(id, full, watch) {
+                Ok(()) => return Ok(Joined { id, region, bridge_port, losses, attachment }),
+                Err(error) => {
+                    let places = attachment.places(&bridge_port);
+                    let closed: Vec<_> = places.filter_map(|place| bridges.detach(place)).collect();
+                    Failed::new(error, closed)
+                }
+            },
+            Err(failed) => failed.and(watch),
+        };
+        registry.regions.drop_unused(region);
+        Err(failed.and(attachment))
     }
 
     /// The NIC's place on the bridge, and one for the stack behind it: both or none.
     fn take_places(
         &self,
-        registry: &mut Registry,
+        bridges: &mut Bridges,
         attachment: &mut Attachment,
         (port, table): (Box<dyn BridgePort>, Option<Arc<ringway_fastpath::FastPath>>),
         stack_port: Option<Box<dyn BridgePort>>,
     ) -> Result<BridgePortRef, Failed> {
         let AttachNic { uid, bridge, full, interface, .. } = self;
-        let bridges = &mut registry.bridges;
-        // Who sends longer frames with headers has them cut to what fits the interface.
+        // Longer frames with headers are cut to what fits the interface.
         let config = PortConfig { max_frame: interface.longest_frame(), ..PortConfig::default() };
         let of_nic = PortConfig { is_interface: true, ..config.clone() };
         let place = match bridges.attach_interface(*uid, bridge, full, port, of_nic, table) {
@@ -263,10 +259,10 @@ impl Plan for AttachNic {
         }
     }
 
-    fn step(&self, registry: &mut Registry) -> impl FnOnce() -> Result<Opened> + Send + use<> {
+    fn step(&self, bridges: &mut Bridges) -> impl FnOnce() -> Result<Opened> + Send + use<> {
         let (netns, interface) = (self.netns.clone(), self.interface.clone());
         let (request, stack) = (self.request(), self.stack);
-        let fast = registry.bridges.fast_switch(&self.bridge, self.nic.0);
+        let fast = bridges.fast_switch(&self.bridge, self.nic.0);
         move || {
             let fast = fast.as_ref().map_err(|why| *why);
             netns.inside(|| open(&interface, request, stack, fast)).flatten()

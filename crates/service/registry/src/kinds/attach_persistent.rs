@@ -9,7 +9,7 @@ use ringway_vale::PortConfig;
 use ringway_xdp::NicPort;
 
 use crate::{
-    bridges::{BridgePortRef, HeldPlaces},
+    bridges::{BridgePortRef, Bridges, HeldPlaces},
     charge::Charge,
     kinds::persistent::{Persistent, Stack, stack_name},
     port::PortId,
@@ -48,8 +48,9 @@ impl AttachPersistent {
         let (uid, device, pair) =
             (registry.port(id).uid, port.key.clone(), port.device.pair.clone());
         registry.bridges.check_room(bridge, uid, 1 + usize::from(stack))?;
-        let memory = if stack { STACK_PORT_MEMORY } else { 0 };
-        registry.regions.check_asked(uid, memory)?;
+        if stack {
+            registry.regions.check_asked(uid, STACK_PORT_MEMORY)?;
+        }
         let (bridge, full) = (bridge.into(), full.into());
         Ok(AttachPersistent { id, key, device, bridge, full, stack, uid, pair })
     }
@@ -133,7 +134,7 @@ impl Plan for AttachPersistent {
         }
     }
 
-    fn step(&self, _registry: &mut Registry) -> impl FnOnce() -> Result<StackPort> + Send + use<> {
+    fn step(&self, _bridges: &mut Bridges) -> impl FnOnce() -> Result<StackPort> + Send + use<> {
         let pair = self.pair.clone();
         move || pair.inside(open_nic_port).map_err(nic_error)
     }
