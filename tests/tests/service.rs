@@ -142,6 +142,15 @@ impl Machine {
         let line = self.say("systemctl show --property MainPID --value ringwayd");
         line.trim().parse().expect("a number")
     }
+
+    /// Waits until the daemon is another one; its process.
+    fn wait_for_another(&self, than: u32) -> u32 {
+        until("another daemon is there", || match self.daemon() {
+            0 => Err(0.to_string()),
+            same if same == than => Err(same.to_string()),
+            other => Ok(other),
+        })
+    }
 }
 
 /// A test on a machine of its own, which has ended after it, and left nothing.
@@ -224,8 +233,7 @@ fn the_unit_serves_and_comes_back() {
 
         // Silent: the watchdog ends it. The client waits for the next daemon.
         machine.say(&format!("kill -STOP {second} && ringway switch new vale2"));
-        let third = machine.daemon();
-        assert_ne!(second, third);
+        let third = machine.wait_for_another(second);
 
         // Upgraded, with a port open: the program opens it again, and the port has its settings.
         machine.say(
@@ -317,34 +325,74 @@ ringway switch attach vale0 p1 p2
 const ARE_THERE: &str = "list=$(ringway switch list); echo \"$list\"; \
     echo \"$list\" | grep -q 'vale0:p1 (kernel' && echo \"$list\" | grep -q 'vale0:p2 (kernel'";
 
+/// How the daemon of the unit ends, and another comes.
+const KILL: &str = "kill -KILL $(systemctl show --property MainPID --value ringwayd)";
+const RESTART: &str = "systemctl restart ringwayd";
+
+const STOP: &str = "systemctl stop ringwayd.socket ringwayd.service";
+
+impl Machine {
+    /// A machine whose [containers](CONTAINERS) are on a switch.
+    fn attach_containers(&self) {
+        self.say("systemctl start ringwayd.socket");
+        self.say(CONTAINERS);
+        self.wait_for_containers();
+    }
+
+    fn wait_for_containers(&self) {
+        until("both interfaces are there", || match self.run(ARE_THERE) {
+            output if output.status.success() => Ok(()),
+            output => Err(text(&output)),
+        });
+    }
+
+    /// Ends the daemon, and waits for another.
+    fn replace_daemon(&self, end: &str) {
+        let daemon = self.daemon();
+        self.say(end);
+        self.wait_for_another(daemon);
+    }
+
+    /// How many descriptors the manager has for the next daemon.
+    fn stored(&self) -> String {
+        let said = self.say("systemctl show --property NFileDescriptorStore --value ringwayd");
+        said.trim().into()
+    }
+
+    /// How many hold the interfaces promiscuous.
+    fn promiscuity(&self) -> [String; 2] {
+        ["p1", "p2"].map(|name| {
+            let said = self.say(&format!("ip -d link show {name}"));
+            promiscuity(&said).unwrap_or_else(|| panic!("{said}")).into()
+        })
+    }
+
+    fn wait_for_promiscuity(&self, wanted: [&str; 2]) {
+        until("the interfaces are as promiscuous", || match self.promiscuity() {
+            counts if counts == wanted => Ok(()),
+            counts => Err(format!("{counts:?}, not {wanted:?}")),
+        });
+    }
+}
+
+/// The count in what `ip -d link` says.
+fn promiscuity(said: &str) -> Option<&str> {
+    said.split_once("promiscuity ")?.1.split_whitespace().next()
+}
+
 /// While the manager restarts the daemon, known addresses are forwarded between interfaces all the time; a unit that
 /// was stopped forwards nothing.
 #[test]
 fn traffic_goes_on_while_the_unit_is_restarted() {
     on_machine("traffic_goes_on_while_the_unit_is_restarted", |machine| {
-        machine.say("systemctl start ringwayd.socket");
-        machine.say(CONTAINERS);
-        let are_back = || {
-            until("both interfaces are back", || match machine.run(ARE_THERE) {
-                output if output.status.success() => Ok(()),
-                output => Err(text(&output)),
-            });
-        };
-        are_back();
+        machine.attach_containers();
         machine.say("ip netns exec c1 ping -q -c 3 -i 0.01 10.9.0.2");
-        let kill = "kill -KILL $(systemctl show --property MainPID --value ringwayd)";
-        for end in [kill, "systemctl restart ringwayd"] {
+        for end in [KILL, RESTART] {
             let ping = "ip netns exec c1 ping -q -i 0.002 10.9.0.2";
             machine.say(&format!("{ping} >/mnt/pings 2>&1 & echo $! >/mnt/pid"));
             for _ in 0..3 {
-                let daemon = machine.daemon();
-                machine.say(end);
-                until("another daemon is there", || match machine.daemon() {
-                    0 => Err(0.to_string()),
-                    same if same == daemon => Err(same.to_string()),
-                    _ => Ok(()),
-                });
-                are_back();
+                machine.replace_daemon(end);
+                machine.wait_for_containers();
             }
             machine.say("kill -INT $(cat /mnt/pid)");
             let said = until("the pings are over", || match machine.say("cat /mnt/pings") {
@@ -354,15 +402,84 @@ fn traffic_goes_on_while_the_unit_is_restarted() {
             assert!(said.contains(" 0% packet loss"), "{end}: {said}\n{}", machine.boot.output());
         }
         // The programs of all daemons but the last have gone.
-        let kept = machine.say("systemctl show --property NFileDescriptorStore --value ringwayd");
-        assert_eq!(kept.trim(), "2", "a link for each interface");
+        until("what the manager has is of one daemon", || match machine.stored() {
+            stored if stored == "4" => Ok(()),
+            stored => Err(format!("{stored}, not a link and a socket for each interface")),
+        });
 
         machine.say("ip netns exec c1 ping -q -c 1 -W 5 10.9.0.2");
-        machine.say("systemctl stop ringwayd.socket ringwayd.service");
-        let kept = machine.say("systemctl show --property NFileDescriptorStore --value ringwayd");
-        assert_eq!(kept.trim(), "0");
+        machine.say(STOP);
+        assert_eq!(machine.stored(), "0");
         let output = machine.run("ip netns exec c1 ping -q -c 1 -W 1 10.9.0.2");
         assert!(!output.status.success(), "a stopped unit forwards: {}", text(&output));
+    });
+}
+
+/// While the manager restarts the daemon, attached interfaces are promiscuous all the time, as network cards have to be
+/// that receive for all addresses. They are not any more when they were detached, when the next daemon does not attach
+/// them, or when the unit has stopped.
+#[test]
+fn interfaces_are_promiscuous_while_the_unit_is_restarted() {
+    on_machine("interfaces_are_promiscuous_while_the_unit_is_restarted", |machine| {
+        machine.attach_containers();
+        machine.wait_for_promiscuity(["1", "1"]);
+        // The kernel tells of each change.
+        machine.say("ip -o -d monitor link >/mnt/changes 2>&1 & echo $! >/mnt/pid");
+        until("changes are seen", || {
+            let output = machine.run("ip link set lo alias seen && grep -q seen /mnt/changes");
+            if output.status.success() { Ok(()) } else { Err(text(&output)) }
+        });
+        for end in [KILL, RESTART] {
+            machine.replace_daemon(end);
+            machine.wait_for_containers();
+            machine.wait_for_promiscuity(["1", "1"]);
+        }
+        let changes = machine.say("kill $(cat /mnt/pid); cat /mnt/changes");
+        for name in [": p1@", ": p2@"] {
+            let lines = changes.lines().filter(|line| line.contains(name));
+            let counts: Vec<_> = lines.filter_map(promiscuity).collect();
+            assert!(counts.contains(&"2"), "no change of {name} is seen: {changes}");
+            assert!(!counts.contains(&"0"), "{name}: {counts:?}");
+        }
+
+        machine.say("ringway switch detach vale0 p2");
+        assert_eq!(machine.promiscuity(), ["1", "0"]);
+        // The next daemon does not know of p1.
+        machine.say("rm /run/ringway/ringwayd.state");
+        machine.replace_daemon(KILL);
+        machine.wait_for_promiscuity(["0", "0"]);
+        until("the manager has nothing", || match machine.stored() {
+            stored if stored == "0" => Ok(()),
+            stored => Err(stored),
+        });
+
+        for end in ["true", KILL] {
+            machine.say("systemctl start ringwayd.socket; ringway switch attach vale0 p1 p2");
+            machine.wait_for_promiscuity(["1", "1"]);
+            machine.say(&format!("{end}; {STOP}"));
+            machine.wait_for_promiscuity(["0", "0"]);
+            machine.say("rm -f /run/ringway/ringwayd.state");
+        }
+    });
+}
+
+/// An interface for which the manager has no room is attached, and the log says what it lacks.
+#[test]
+fn a_full_store_is_told() {
+    on_machine("a_full_store_is_told", |machine| {
+        // systemd before 254 sets no FDSTORE.
+        machine.say(
+            "printf '[Service]\\nFileDescriptorStoreMax=3\\nEnvironment=FDSTORE=3\\n' \
+             > /run/units/ringwayd.service.d/few.conf && systemctl daemon-reload",
+        );
+        machine.attach_containers();
+        until("the manager has one interface's", || match machine.stored() {
+            stored if stored == "2" => Ok(()),
+            stored => Err(stored),
+        });
+        let log = machine.say("ringway log");
+        assert_eq!(log.matches("FileDescriptorStoreMax").count(), 1, "{log}");
+        machine.say(STOP);
     });
 }
 

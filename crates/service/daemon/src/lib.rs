@@ -159,7 +159,7 @@ fn run(args: Args) -> Result<(), Box<dyn Error>> {
     }
     ringway_registry::confine_workers(confine::worker);
     if args.private.is_none() {
-        service_manager::keep_links();
+        service_manager::keep_programs();
     }
     Server::new(listener, signals, policy, launcher)?.run(&ServiceManager::find())?;
     Ok(())

@@ -80,7 +80,7 @@ impl ServiceManager {
     }
 }
 
-/// How the daemon is doing, for people who ask the manager.
+/// How the daemon is doing, as the manager shows it (`systemctl status`).
 pub fn tell_status(status: &str) {
     tell(&[NotifyState::Status(status)]);
 }
@@ -101,24 +101,43 @@ fn told(sent: io::Result<()>) {
     }
 }
 
-/// Keeps the links of switches' programs in the manager's store of descriptors, while it restarts the daemon
-/// (`FileDescriptorStoreMax=`).
-struct Store(OsString);
+/// The manager's store of descriptors, which has what belongs to switches' programs while the daemon is restarted.
+struct Store {
+    socket: OsString,
+    /// `FileDescriptorStoreMax=`, which systemd 254 and newer tell.
+    limit: Option<usize>,
+}
 
 impl Keeper for Store {
-    fn keep(&self, name: &str, link: BorrowedFd<'_>) {
-        told(send_with(&self.0, &format!("FDSTORE=1\nFDNAME={name}\n"), &[link]));
+    fn keep(&self, name: &str, fds: &[BorrowedFd<'_>]) {
+        told(send_with(&self.socket, &format!("FDSTORE=1\nFDNAME={name}\n"), fds));
     }
 
     fn forget(&self, name: &str) {
-        told(send_with(&self.0, &format!("FDSTOREREMOVE=1\nFDNAME={name}\n"), &[]));
+        told(send_with(&self.socket, &format!("FDSTOREREMOVE=1\nFDNAME={name}\n"), &[]));
+    }
+
+    fn limit(&self) -> Option<usize> {
+        self.limit
+    }
+
+    fn is_full(&self, limit: usize) {
+        log(Entry::warn(
+            EventKind::Process,
+            format_args!(
+                "the service manager keeps {limit} descriptors for the next daemon, and no more: interfaces that are \
+                 attached from now on forward nothing while the daemon is restarted; raise \
+                 FileDescriptorStoreMax= of the unit"
+            ),
+        ));
     }
 }
 
-/// Has the manager keep links for the next daemon.
-pub fn keep_links() {
-    if let Some(name) = env::var_os("NOTIFY_SOCKET") {
-        kept::use_keeper(Arc::new(Store(name)));
+/// Has the manager keep for the next daemon what belongs to switches' programs.
+pub fn keep_programs() {
+    let limit = env::var("FDSTORE").ok().and_then(|limit| limit.parse().ok());
+    if let Some(socket) = env::var_os("NOTIFY_SOCKET") {
+        kept::use_keeper(Arc::new(Store { socket, limit }));
     }
 }
 
@@ -136,7 +155,8 @@ fn send_with(name: &OsStr, text: &str, fds: &[BorrowedFd<'_>]) -> io::Result<()>
     };
     let (kind, flags) = (SocketType::DGRAM, SocketFlags::CLOEXEC);
     let socket = socket_with(AddressFamily::UNIX, kind, flags, None)?;
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    // Those of an interface: a link, and a socket.
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut beside = SendAncillaryBuffer::new(&mut space);
     if !fds.is_empty() {
         beside.push(SendAncillaryMessage::ScmRights(fds));
@@ -170,14 +190,14 @@ pub fn sockets() -> io::Result<Sockets> {
     // Before they are asked for, which makes them look like descriptors of our own.
     let fds: Vec<_> = (LISTEN_FD..).take(count).map(sys::inherited).collect();
     let names = sd_notify::listen_fds_with_names()?.map(|(_, name)| name);
-    let (mut sockets, mut links) = (Vec::new(), Vec::new());
+    let (mut sockets, mut before) = (Vec::new(), Vec::new());
     for (fd, name) in fds.into_iter().zip(names) {
         match name.starts_with(kept::NAME) {
-            true => links.push((name, fd?)),
+            true => before.push((name, fd?)),
             false => sockets.push(fd?),
         }
     }
-    kept::take_over(links);
+    kept::take_over(before);
     match (sockets.pop(), sockets.len()) {
         (None, _) => Ok(Sockets::None),
         (Some(socket), 0) => Ok(Sockets::One(socket)),

@@ -21,7 +21,7 @@
 //! | a switch's program at an interface ([`SwitchedInterface`], [`SwitchedStack`]) | the last descriptor of its link is closed |
 //! | a filter and a qdisc `clsact` by which these are attached without tcx | likewise, by a [`Guard`] |
 //! | a queue is bound ([`Xsk`]) | the socket's descriptor **and** every mapping of its rings are closed, some 20 ms later |
-//! | promiscuous mode ([`Promiscuous`]) | its socket is closed |
+//! | promiscuous mode ([`Promiscuous`]) | the last descriptor of its socket is closed |
 //! | a veth pair and a namespace ([`PrivatePair`]) | it is dropped, or its namespace's last holder has gone |
 //! | RSS table and flow rules ([`steer::Plan`]) | [`steer::Plan::undo`] is called, by the janitor if the daemon cannot |
 //!
@@ -39,6 +39,7 @@
 //! | `tc/` | programs beside the traffic control, by tcx or `clsact`, and who removes their filters |
 //! | `xsk.rs`, `packet/` | sockets for queues, AF_XDP and AF_PACKET |
 //! | `port.rs`, `switch.rs` | an interface as a port of a switch; a switch's program in the kernel |
+//! | `kept.rs` | what of that program outlives the daemon, for the next one |
 //! | `promisc.rs`, `steer/` | settings of the interface |
 //! | `helper.rs`, `operation.rs`, `parcel.rs` | who does it: this process, or a helper with the privileges; the protocol between them |
 //! | `simulated.rs` | a kernel in the helper's place, for simulations |

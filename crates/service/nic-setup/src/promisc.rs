@@ -1,6 +1,6 @@
 //! Promiscuous mode that cannot be forgotten: it goes with its holder, however that ends.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ringway_packet::socket;
 use serde::{Deserialize, Serialize};
@@ -12,8 +12,9 @@ use crate::{Error, Interface, helper, parcel};
 /// own flag, the administrator's, is left alone.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Promiscuous {
+    interface: u32,
     #[serde(with = "parcel::fd")]
-    _socket: OwnedFd,
+    socket: OwnedFd,
 }
 
 impl Promiscuous {
@@ -23,8 +24,8 @@ impl Promiscuous {
     }
 
     #[cfg(feature = "simulated")]
-    pub(crate) fn of_socket(socket: OwnedFd) -> Promiscuous {
-        Promiscuous { _socket: socket }
+    pub(crate) fn of_socket(interface: u32, socket: OwnedFd) -> Promiscuous {
+        Promiscuous { interface, socket }
     }
 
     pub(crate) fn hold_here(interface: &Interface) -> Result<Promiscuous, Error> {
@@ -33,6 +34,18 @@ impl Promiscuous {
             "promiscuous mode cannot be set",
             "run with CAP_NET_RAW; the kernel needs CONFIG_PACKET",
         ))?;
-        Ok(Promiscuous { _socket: socket })
+        Ok(Promiscuous { interface: interface.index, socket })
+    }
+
+    /// It holds nothing from now on, even if other processes have the socket.
+    pub(crate) fn end(&self) {
+        // Refused when the interface has gone.
+        let _ = socket::leave_promiscuous(self.socket.as_fd(), self.interface);
+    }
+}
+
+impl AsFd for Promiscuous {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }

@@ -352,7 +352,7 @@ impl State {
             Operation::HoldPromiscuous(o) => pack(
                 &self
                     .attach("promiscuous", &o.interface, &[])
-                    .map(|Fd(socket)| Promiscuous::of_socket(socket)),
+                    .map(|Fd(socket)| Promiscuous::of_socket(o.interface.index, socket)),
             ),
             Operation::AttachSwitchProgram(o) => {
                 let (what, others) = match o.hook {

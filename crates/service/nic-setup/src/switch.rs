@@ -14,7 +14,6 @@
 //! last holder of their [attachment](crate::tc).
 
 use std::io;
-use std::num::NonZeroU64;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use aya::maps::Map;
@@ -28,8 +27,8 @@ use crate::pair::{OuterEnd, PairConfig};
 use crate::parcel::Fd;
 use crate::tc::{Attachment, Hook, Lease};
 use crate::{
-    Error, INJECTED, InjectMark, Interface, PrivatePair, Source, TxSocket, attached, helper, kept,
-    object,
+    Error, INJECTED, InjectMark, Interface, PrivatePair, Promiscuous, Source, TxSocket, attached,
+    helper, kept, object,
     packet::{listen, open_messages},
     sys,
 };
@@ -80,8 +79,10 @@ const MAPS: [&str; 8] =
 /// from the program to the worker.
 pub struct Switched<W> {
     attachment: Attachment,
-    /// By what number the attachment is [kept] for the next daemon, if it is.
-    kept: Option<NonZeroU64>,
+    /// Of an interface: a network card takes what is for other addresses.
+    promiscuous: Option<Promiscuous>,
+    /// Both for the next daemon.
+    _kept: Option<kept::Kept>,
     place: Place,
     _way: W,
 }
@@ -129,8 +130,8 @@ impl SwitchProgram {
         Ok((SwitchProgram { program, stack_program, places }, table))
     }
 
-    /// Attaches it to an interface of the calling thread's network namespace, whose stack gets nothing any
-    /// more. What the program does not forward comes by the port that is returned, and what is delivered
+    /// Attaches it to an interface of the calling thread's network namespace, which is promiscuous from now on,
+    /// and whose stack gets nothing any more. What the program does not forward comes by the port that is returned, and what is delivered
     /// to that is sent; all of it until the interface is [known](Switched::set_port) as a port.
     pub fn attach(&self, interface: &Interface) -> Result<(SwitchedInterface, PacketPort), Error> {
         let name = format!("rwport{}", interface.index);
@@ -141,8 +142,9 @@ impl SwitchProgram {
         let tx = TxSocket::open(&interface.name, interface.index)?;
         let port = port(interface, rx, tx, KernelWay::Interface(interface.index))?;
         let place = self.place(interface, interface.index, &pair)?;
+        let promiscuous = Promiscuous::hold(interface)?;
         let attachment = hook(interface, Hook::Ingress, &self.program)?;
-        Ok((Switched::new(attachment, place, pair), port))
+        Ok((Switched::new(attachment, Some(promiscuous), place, pair), port))
     }
 
     /// Attaches it to what the stack sends by such an interface. What is for the stack is received by the
@@ -159,7 +161,7 @@ impl SwitchProgram {
         let port = port(interface, rx, tx, KernelWay::Stack(interface.index))?;
         let place = self.place(interface, interface.index | OF_STACK, end.pair())?;
         let attachment = hook(interface, Hook::Egress, &self.stack_program)?;
-        Ok((Switched::new(attachment, place, end), port))
+        Ok((Switched::new(attachment, None, place, end), port))
     }
 
     fn place(&self, interface: &Interface, key: u32, pair: &PrivatePair) -> Result<Place, Error> {
@@ -203,9 +205,19 @@ fn hook(interface: &Interface, hook: Hook, program: &Fd) -> Result<Attachment, E
 }
 
 impl<W> Switched<W> {
-    fn new(attachment: Attachment, place: Place, way: W) -> Switched<W> {
-        let kept = attachment.kernel_link().and_then(kept::keep);
-        Switched { attachment, kept, place, _way: way }
+    fn new(
+        attachment: Attachment,
+        promiscuous: Option<Promiscuous>,
+        place: Place,
+        way: W,
+    ) -> Switched<W> {
+        let holds = promiscuous.iter().map(Promiscuous::as_fd);
+        // What has no link ends with the daemon, and then needs no frames.
+        let kept = attachment.kernel_link().and_then(|link| {
+            let fds: Vec<_> = [link].into_iter().chain(holds).collect();
+            kept::keep(&fds)
+        });
+        Switched { attachment, promiscuous, _kept: kept, place, _way: way }
     }
 
     /// It is this port of the switch.
@@ -218,7 +230,7 @@ impl<W> Switched<W> {
 impl<W> Drop for Switched<W> {
     fn drop(&mut self) {
         self.attachment.end();
-        self.kept.into_iter().for_each(kept::forget);
+        self.promiscuous.iter().for_each(Promiscuous::end);
     }
 }
 

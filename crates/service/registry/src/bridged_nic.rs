@@ -47,7 +47,7 @@ enum Apart {
     /// Where sockets only listen.
     Drop { _ingress: IngressDrop, _promiscuous: Promiscuous },
     /// The switch's program, which is there as long as an interface of the switch is.
-    Switched { interface: SwitchedInterface, _promiscuous: Promiscuous, _fast: Arc<FastSwitch> },
+    Switched { interface: Box<SwitchedInterface>, _fast: Arc<FastSwitch> },
 }
 
 impl Held {
@@ -127,10 +127,8 @@ fn by_program(
     fast: &Arc<FastSwitch>,
 ) -> Result<BridgedNic, ringway_nic_setup::Error> {
     let loaded = fast.get()?;
-    let promiscuous = Promiscuous::hold(interface)?;
     let (switched, port) = loaded.program.attach(interface)?;
-    let apart =
-        Apart::Switched { interface: switched, _promiscuous: promiscuous, _fast: fast.clone() };
+    let apart = Apart::Switched { interface: Box::new(switched), _fast: fast.clone() };
     let held =
         Held { mode: KERNEL.into(), descriptors: SWITCHED, memory: SWITCHED_PORT_MEMORY, apart };
     let (port, inject_mark) = (Box::new(port), InjectMark::IngressDrop);

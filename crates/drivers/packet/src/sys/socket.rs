@@ -97,13 +97,21 @@ pub fn bind(socket: BorrowedFd<'_>, ifindex: u32, protocol: u16) -> io::Result<(
 
 /// The interface is promiscuous as long as the socket is open.
 pub fn join_promiscuous(socket: BorrowedFd<'_>, ifindex: u32) -> io::Result<()> {
-    let member = libc::packet_mreq {
+    set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &promiscuous(ifindex))
+}
+
+/// The socket holds the interface no longer.
+pub fn leave_promiscuous(socket: BorrowedFd<'_>, ifindex: u32) -> io::Result<()> {
+    set_option(socket, libc::SOL_PACKET, libc::PACKET_DROP_MEMBERSHIP, &promiscuous(ifindex))
+}
+
+fn promiscuous(ifindex: u32) -> libc::packet_mreq {
+    libc::packet_mreq {
         mr_ifindex: ifindex as libc::c_int,
         mr_type: libc::PACKET_MR_PROMISC as libc::c_ushort,
         mr_alen: 0,
         mr_address: [0; 8],
-    };
-    set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &member)
+    }
 }
 
 /// `struct ethtool_drvinfo`: a command, and then texts of 32 bytes, the first of them the driver's name.
