@@ -131,8 +131,9 @@ impl SwitchProgram {
     }
 
     /// Attaches it to an interface of the calling thread's network namespace, which is promiscuous from now on,
-    /// and whose stack gets nothing any more. What the program does not forward comes by the port that is returned, and what is delivered
-    /// to that is sent; all of it until the interface is [known](Switched::set_port) as a port.
+    /// and whose stack gets nothing any more. What the program does not forward comes by the port that is
+    /// returned, and what is delivered to that is sent; all of it until the interface is
+    /// [known](Switched::set_port) as a port.
     pub fn attach(&self, interface: &Interface) -> Result<(SwitchedInterface, PacketPort), Error> {
         let name = format!("rwport{}", interface.index);
         let outer = OuterEnd::Whole;
