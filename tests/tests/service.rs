@@ -445,7 +445,10 @@ fn interfaces_are_promiscuous_while_the_unit_is_restarted() {
         machine.say("ringway switch detach vale0 p2");
         assert_eq!(machine.promiscuity(), ["1", "0"]);
         // The next daemon does not know of p1.
-        machine.say("rm /run/ringway/ringwayd.state");
+        machine.say(
+            "printf '[Service]\\nExecStartPre=/bin/rm -f /run/ringway/ringwayd.state\\n' \
+             > /run/units/ringwayd.service.d/forget.conf && systemctl daemon-reload",
+        );
         machine.replace_daemon(KILL);
         machine.wait_for_promiscuity(["0", "0"]);
         until("the manager has nothing", || match machine.stored() {
@@ -458,7 +461,6 @@ fn interfaces_are_promiscuous_while_the_unit_is_restarted() {
             machine.wait_for_promiscuity(["1", "1"]);
             machine.say(&format!("{end}; {STOP}"));
             machine.wait_for_promiscuity(["0", "0"]);
-            machine.say("rm -f /run/ringway/ringwayd.state");
         }
     });
 }
