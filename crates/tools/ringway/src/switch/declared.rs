@@ -29,7 +29,8 @@ impl State {
             let port = ports.iter().find(is_it).filter(|port| port.declared != Declared::No)?;
             self.tell(&port.name, "is declared", "attaches it again", "delete it")
         });
-        declared.last()
+        // Each is told of; all have one place.
+        declared.collect::<Vec<_>>().pop()
     }
 
     /// The switch is so now that it has changed.
