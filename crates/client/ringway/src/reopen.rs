@@ -108,13 +108,22 @@ impl Reopening {
                 false => self.opened.options.open(&self.opened.spec),
             };
         match result {
-            Err(error) if self.may_pass(&error) && self.end.is_none_or(|end| now < end) => {
+            Err(error)
+                if self.may_pass(&error)
+                    && (self.end.is_none_or(|end| now < end) || self.met_the_end(&error)) =>
+            {
                 self.due = Instant::now() + PAUSE;
                 self.refusal = Some(error);
                 Ok(None)
             }
             result => result.map(Some),
         }
+    }
+
+    /// Whether the first attempt has met a daemon that ends: its connections are closed before its socket. The next
+    /// one says whether there is another.
+    fn met_the_end(&self, error: &Error) -> bool {
+        self.refusal.is_none() && error.cause() == Cause::Gone
     }
 
     /// Why the last attempt has failed, if it was a daemon that refused the port.
