@@ -143,7 +143,7 @@ impl Study {
             Study::Forwarding => Description {
                 title: "Forwarding",
                 setup: "Frames of 64 bytes come in by one interface (or port) and leave by another; \
-                        what leaves is counted by the kernel, or by who receives it.",
+                        what leaves is counted by the kernel, or by the receiver.",
                 limits: "netmap's figure 8 is between two physical NICs. On a veth pair the kernel's \
                          work for each frame is the same for all, and most of the time.",
                 axis: Axis::Name,

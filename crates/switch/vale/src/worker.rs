@@ -256,9 +256,11 @@ impl Worker {
             if self.busy_rounds.is_multiple_of(COUNTER_ROUNDS) {
                 self.publish_counters();
             }
+            let mut no_room = false;
             for member in self.members.iter_mut().flatten() {
                 // Where nothing more came: a program does not wait because others are busy.
                 if member.dirty || member.notify_next_round {
+                    no_room |= member.has_had_no_room();
                     member.flush(!member.dirty);
                 }
             }
@@ -267,6 +269,10 @@ impl Worker {
                     member.complete(!member.dirty);
                     member.notify_next_round = std::mem::take(&mut member.dirty);
                 }
+            }
+            if no_room {
+                // Its program may be waiting for this processor.
+                std::thread::yield_now();
             }
         }
         self.worked = worked;
