@@ -26,8 +26,7 @@ pub fn once(bench: &Bench, road: Road, common: &[String]) -> io::Result<f64> {
     let pipe = || format!("netmap:{}", traffic::PIPE[1]);
     let (device, mut role) = match road {
         Road::PfringPipe | Road::PfringPipeParsed => (pipe(), vec!["pipe-tx", "--udp=1"]),
-        // So many flows that each member has as many. There are more threads than CPUs: nobody keeps one
-        // without need.
+        // So many flows that each member has as many.
         Road::PfringPipeCluster => (pipe(), vec!["pipe-tx", "--udp=64"]),
         _ => (traffic::short_port(), vec!["vale-tx", "--receivers=1", "--udp=1"]),
     };

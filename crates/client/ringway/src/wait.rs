@@ -132,9 +132,9 @@ impl Port {
     pub fn wait(&mut self, interest: Interest, timeout: Option<Duration>) -> Result<bool, Error> {
         let deadline = timeout.and_then(|t| Instant::now().checked_add(t));
         loop {
-            let mut waiter = self.waiter(interest);
-            waiter.busily = timeout != Some(Duration::ZERO);
-            let woken = match prepare(&mut waiter) {
+            let waiter = self.waiter(interest);
+            let at_once = timeout == Some(Duration::ZERO);
+            let woken = match prepare(&mut if at_once { waiter.at_once() } else { waiter }) {
                 Prepared::Ready => None,
                 Prepared::Armed(_) if deadline.is_some_and(|at| at <= Instant::now()) => {
                     Some(Woken::TimedOut)

@@ -169,10 +169,10 @@ fn sync(netmap: &NetmapFd, fd: RawFd, dir: Dir) -> Result<(), c_int> {
         // S-CSB-4.
         return Err(libc::EBUSY);
     }
-    // S-SYNC-1: all rings of the direction; a sync of a ring waits for nothing.
     if dir == Dir::Rx {
         stream::note_receiver(binding);
     }
+    // S-SYNC-1: all rings of the direction; a sync of a ring waits for nothing.
     let good = binding.sync(dir);
     worker::catch_up(netmap, fd, binding, dir);
     if !good && binding.is_gone(dir) {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::{lookups::Lookups, netns::Netns, reserved::Reserved};
 
-/// Who asks: as told by the socket, never by the request.
+/// The client that sends a request. The daemon knows all of it from the client's socket and from policy, and
+/// takes nothing of it from the request.
 #[derive(Debug)]
 pub struct Caller {
     pub uid: u32,

@@ -5,8 +5,8 @@ use std::thread;
 /// Bytes in memory beyond which freeing them holds up the thread that does it: for about a millisecond.
 const LARGE: u64 = 4 << 20;
 
-/// Drops what holds `bytes` bytes in memory. Pages are freed one by one: many have a thread to do it, so
-/// that nobody waits.
+/// Drops what holds `bytes` bytes in memory. The kernel frees pages one by one, so a thread of its own
+/// drops many of them: the daemon's loop does not wait.
 pub(crate) fn free<T: Send + 'static>(bytes: u64, memory: T) -> Option<thread::JoinHandle<()>> {
     if bytes < LARGE {
         return None;

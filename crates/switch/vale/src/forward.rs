@@ -277,9 +277,9 @@ impl BridgePort {
         self.port.count_lost(&mut self.totals.drops);
     }
 
-    /// Whether it had no room since its program was [told](Self::tell_lost).
+    /// Whether a program's port had no room since the program was [told](Self::tell_lost).
     pub fn has_had_no_room(&self) -> bool {
-        self.totals.drops.ring_full != self.told[0]
+        !self.config.is_interface && self.totals.drops.ring_full != self.told[0]
     }
 
     /// Tells the port's program what was lost on the way to it.

@@ -239,6 +239,10 @@ impl Worker {
             }
             if self.mailbox.has_mail() {
                 (worked, self.first) = (true, usize::from(index) + 1);
+                if all {
+                    // The rest of them are looked at in the next round.
+                    self.since_all = u64::MAX;
+                }
                 break;
             }
         }

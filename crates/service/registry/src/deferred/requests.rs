@@ -9,8 +9,8 @@ use crate::{
 };
 
 impl Registry {
-    /// Answers a request as far as that takes no time; see [`crate::Registry::call`]. Each time the
-    /// same request, caller and progress.
+    /// Begins a request, or goes on with it, up to the next work that takes long; see
+    /// [`crate::Registry::call`]. `request`, `caller` and `progress` are those of the first call.
     pub fn begin(
         &mut self,
         handle: Handle,
@@ -143,7 +143,7 @@ impl Registry {
         }
     }
 
-    /// The user who has the name of a switch, or of a port of one, that a request would take.
+    /// The user that owns the switch or port whose name a request asks for.
     fn user_of(&mut self, request: &Request) -> Option<u32> {
         match request {
             Request::Register { name, registration, .. } if !registration.monitor.is_asked() => {
