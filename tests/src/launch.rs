@@ -21,3 +21,10 @@ pub fn inside(netns: &Netns, command: Command) -> Command {
     let program = command.get_program().to_str().expect("a plain name");
     with_rest_of(netns.command(program), &command)
 }
+
+/// `command`, started by another with these arguments before it: `setpriv`, `unshare`.
+pub fn started_by(command: &Command, by: &[&str]) -> Command {
+    let mut launcher = Command::new(by[0]);
+    launcher.args(&by[1..]).arg(command.get_program());
+    with_rest_of(launcher, command)
+}

@@ -35,7 +35,7 @@ pub use connectivity::assert_connected;
 pub use home::{Home, connect};
 pub use isolated::{isolated, isolated_for, isolated_with_system};
 pub use kills::{kills, kills_limit};
-pub use launch::inside;
+pub use launch::{inside, started_by};
 pub use pair::Pair;
 pub use receive::receive;
 pub use serial::{beside_others, one_at_a_time};

@@ -75,6 +75,14 @@ impl World {
         home.system_daemon_with(GROUP, 0o660, more, |daemon| inside(&self.here, daemon))
     }
 
+    /// A daemon whose configuration declares the switches, which are there by now.
+    fn as_declared(&self, home: &Home) -> (Proc, Control) {
+        let daemon = self.daemon(home, DECLARED);
+        let control = Control::connect().unwrap();
+        attached(&control);
+        (daemon, control)
+    }
+
     /// A command beside the daemon: whether it succeeds, and what it says.
     fn run(&self, home: &Home, program: &str, args: &[&str]) -> (bool, String) {
         let mut command = home.system_command(home.bin().join(program));
@@ -205,17 +213,13 @@ fn what_is_declared_is_there() {
         }
 
         end(daemon, Signal::KILL);
-        let daemon = world.daemon(home, DECLARED);
-        let control = Control::connect().unwrap();
-        attached(&control);
+        let (daemon, _control) = world.as_declared(home);
         world.assert_as_declared();
 
         // As after a boot.
         end(daemon, Signal::TERM);
         fs::remove_file(home.system_socket().with_extension("state")).unwrap();
-        let daemon = world.daemon(home, DECLARED);
-        let control = Control::connect().unwrap();
-        attached(&control);
+        let (daemon, _control) = world.as_declared(home);
         world.assert_as_declared();
 
         // What is not declared any more while there is no daemon is not set up again.
@@ -235,9 +239,7 @@ fn another_reading_changes_what_differs() {
     }
     isolated_with_system("another_reading_changes_what_differs", HANGS, |home| {
         let world = World::new(home);
-        let daemon = world.daemon(home, DECLARED);
-        let control = Control::connect().unwrap();
-        attached(&control);
+        let (daemon, control) = world.as_declared(home);
         world.assert_as_declared();
         let places = |control: &Control| {
             let ports = switch(control, "vale0").unwrap().ports;
@@ -352,9 +354,7 @@ fn changes_of_what_is_declared_are_told() {
     }
     isolated_with_system("changes_of_what_is_declared_are_told", HANGS, |home| {
         let world = World::new(home);
-        let daemon = world.daemon(home, DECLARED);
-        let control = Control::connect().unwrap();
-        attached(&control);
+        let (daemon, control) = world.as_declared(home);
         let place = || {
             let text = fs::read_to_string(config(home)).unwrap();
             let line = 1 + text.lines().position(|line| line == "name = \"vale0\"").unwrap();

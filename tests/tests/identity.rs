@@ -5,7 +5,9 @@ use std::{io::IoSlice, mem::MaybeUninit, process::Command, thread, time::Duratio
 
 use ringway_proto::{Cause, Error, Registration, Reply, Request, VERSION};
 use ringway_testkit::{Netns, Proc, skip_without_root};
-use ringway_tests::{GROUP, Home, as_nobody, connect, ends, inside, one_at_a_time, until};
+use ringway_tests::{
+    GROUP, Home, as_nobody, connect, ends, inside, one_at_a_time, started_by, until,
+};
 use rustix::{
     fd::{AsFd, OwnedFd},
     io::read,
@@ -103,19 +105,6 @@ fn nobody_speaks_for_another_network_namespace() {
     daemon.kill();
 }
 
-/// User 0 without the machine's capabilities, or in a user namespace of its own.
-fn contained(command: Command, by: &[&str]) -> Command {
-    let mut contained = Command::new(by[0]);
-    contained.args(&by[1..]).arg(command.get_program()).args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => contained.env(name, value),
-            None => contained.env_remove(name),
-        };
-    }
-    contained
-}
-
 /// Root of a container is a user like any other.
 #[test]
 fn root_of_a_container_is_not_the_machines() {
@@ -143,9 +132,9 @@ fn root_of_a_container_is_not_the_machines() {
     let mine = Proc::spawn(inside(&a, traffic(&["hold", "vale0:mine", "netmap:a0"])));
     assert!(mine.wait_for("open", LIMIT).starts_with("open"), "{}", mine.output());
     for by in containers {
-        refused(contained(traffic(&["hold", "netmap:a0"]), by), "error 1:");
-        refused(contained(traffic(&["hold", "vale0:mine"]), by), "error 16:");
-        let theirs = Proc::spawn(inside(&a, contained(traffic(&["hold", "vale0:theirs"]), by)));
+        refused(started_by(&traffic(&["hold", "netmap:a0"]), by), "error 1:");
+        refused(started_by(&traffic(&["hold", "vale0:mine"]), by), "error 16:");
+        let theirs = Proc::spawn(inside(&a, started_by(&traffic(&["hold", "vale0:theirs"]), by)));
         theirs.wait_for("open", LIMIT);
         refused(traffic(&["hold", "vale0:theirs"]), "error 16:");
         theirs.kill();
@@ -157,7 +146,7 @@ fn root_of_a_container_is_not_the_machines() {
     let granted = "nic_users = ['root']\n";
     let daemon = home.system_daemon_with(GROUP, 0o666, granted, |daemon| inside(&a, daemon));
     for by in containers {
-        let theirs = Proc::spawn(inside(&a, contained(traffic(&["hold", "netmap:a0"]), by)));
+        let theirs = Proc::spawn(inside(&a, started_by(&traffic(&["hold", "netmap:a0"]), by)));
         assert!(theirs.wait_for("open", LIMIT).starts_with("open"), "{}", theirs.output());
         theirs.kill();
     }

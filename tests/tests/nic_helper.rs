@@ -12,7 +12,7 @@ use ringway_tests::{
     GROUP, Home, OnDrop, Pair, Random, as_nobody, ends, inside, isolated_with_system,
     one_at_a_time,
     resources::{descriptors, resources},
-    until,
+    started_by, until,
 };
 use rustix::{
     fs::{CWD, Mode, mkfifoat},
@@ -475,16 +475,8 @@ fn in_journal(folder: &Path, daemon: &Command) -> Command {
     const SCRIPT: &str = "mount -t tmpfs none /run && mkdir -p /run/systemd/journal && \
         mount --bind \"$1\" /run/systemd/journal && shift && \
         JOURNAL_STREAM=$(stat -Lc %d:%i /proc/self/fd/2) exec \"$@\"";
-    let mut command = Command::new("unshare");
-    command.args(["--mount", "sh", "-c", SCRIPT, "sh"]).arg(folder);
-    command.arg(daemon.get_program()).args(daemon.get_args());
-    for (name, value) in daemon.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    command
+    let folder = folder.to_str().expect("the folder's name is text");
+    started_by(daemon, &["unshare", "--mount", "sh", "-c", SCRIPT, "sh", folder])
 }
 
 /// What a process of the daemon's beside the broker logs has its fields in the journal, too: of one that reads the

@@ -176,22 +176,21 @@ impl LastingSettings {
         declared: &LastingSettings,
         unset: &LastingSettings,
     ) -> PortSettings {
-        let (now, declared, unset) = (self.wanted(), declared.wanted(), unset.wanted());
+        fn reset<T: PartialEq>(now: Option<T>, then: Option<T>, unset: Option<T>) -> Option<T> {
+            unset.filter(|_| now == then)
+        }
+        let (now, then, unset) = (self.wanted(), declared.wanted(), unset.wanted());
         PortSettings {
-            vlan: unset.vlan.filter(|_| now.vlan == declared.vlan),
-            sources: unset.sources.filter(|_| now.sources == declared.sources),
-            lossless: unset.lossless.filter(|_| now.lossless == declared.lossless),
-            group_forward: unset
-                .group_forward
-                .filter(|_| now.group_forward == declared.group_forward),
-            isolated: unset.isolated.filter(|_| now.isolated == declared.isolated),
-            filter_in: unset.filter_in.filter(|_| now.filter_in == declared.filter_in),
-            filter_out: unset.filter_out.filter(|_| now.filter_out == declared.filter_out),
-            max_addresses: unset
-                .max_addresses
-                .filter(|_| now.max_addresses == declared.max_addresses),
-            rate: unset.rate.filter(|_| now.rate == declared.rate),
-            storm: unset.storm.filter(|_| now.storm == declared.storm),
+            vlan: reset(now.vlan, then.vlan, unset.vlan),
+            sources: reset(now.sources, then.sources, unset.sources),
+            lossless: reset(now.lossless, then.lossless, unset.lossless),
+            group_forward: reset(now.group_forward, then.group_forward, unset.group_forward),
+            isolated: reset(now.isolated, then.isolated, unset.isolated),
+            filter_in: reset(now.filter_in, then.filter_in, unset.filter_in),
+            filter_out: reset(now.filter_out, then.filter_out, unset.filter_out),
+            max_addresses: reset(now.max_addresses, then.max_addresses, unset.max_addresses),
+            rate: reset(now.rate, then.rate, unset.rate),
+            storm: reset(now.storm, then.storm, unset.storm),
             unblock: false,
         }
     }
