@@ -32,7 +32,7 @@ impl Access {
 
     /// Marks the frames that the port may not send.
     pub fn check(&self, burst: &mut Burst<'_>, budget: &mut Budget) {
-        budget.charge_filter(burst.frames.len(), self.length);
+        self.charge(burst.frames.len(), budget);
         for at in 0..burst.frames.len() {
             let Some(frame) = burst.frames.get(at) else { break };
             if frame.status != FrameStatus::Fine || self.passes(frame, burst) {
@@ -52,13 +52,18 @@ impl Access {
         drops: &mut Drops,
         budget: &mut Budget,
     ) {
-        budget.charge_filter(run.len(), self.length);
+        self.charge(run.len(), budget);
         let before = run.len();
         run.retain(|frame| self.passes(frame, burst));
         drops.denied += (before - run.len()) as u64;
     }
 
-    fn passes(&self, frame: &Frame, burst: &Burst<'_>) -> bool {
+    /// What it takes for so many frames.
+    pub fn charge(&self, frames: usize, budget: &mut Budget) {
+        budget.charge_filter(frames, self.length);
+    }
+
+    pub fn passes(&self, frame: &Frame, burst: &Burst<'_>) -> bool {
         let Some(length) = frame.len.checked_sub(burst.source.header_len.into()) else {
             return false;
         };

@@ -335,6 +335,7 @@ impl BridgePort {
         burst: &Burst<'_>,
         now: Millis,
         queue: bool,
+        budget: &mut Budget,
     ) -> usize {
         if self.lossless_queues.is_empty() {
             return frames.len();
@@ -342,6 +343,16 @@ impl BridgePort {
         let lossless = self.lossless_queue_of(ring);
         let room = self.room(lossless);
         let most = most_slots(&self.config, burst, room);
+        let (vlans, filter) = (&self.vlans, &self.filter_out);
+        if let Some(filter) = filter {
+            filter.charge(frames.len(), budget);
+        }
+        let passes = |frame: &Frame| {
+            filter.as_ref().is_none_or(|filter| {
+                vlans.retagged(frame, burst).is_some_and(|frame| filter.passes(&frame, burst))
+            })
+        };
+        let most = |frame: &Frame| if passes(frame) { most(frame) } else { 0 };
         self.lossless_queues[lossless].admit(sender(burst), frames, most, room, now, queue)
     }
 
@@ -693,7 +704,7 @@ impl ForwardCtx<'_> {
         let all = copied_once || !self.yields;
         let afforded = if all { run.len() } else { self.budget.affords(lengths, copies).max(1) };
         let now = &run[..afforded];
-        let fitting = to.admit(ring, now, self.burst, self.now, true);
+        let fitting = to.admit(ring, now, self.burst, self.now, true, self.budget);
         deliver(to, ring, &now[..fitting], self.burst, &mut self.rewrite, self.budget);
         let Some(frame) = run.get(fitting) else { return Ok(()) };
         let stall = (fitting < now.len()).then(|| {
@@ -728,7 +739,7 @@ impl ForwardCtx<'_> {
                 return Err(Held { stall: missing, reached });
             }
             let queue = missing.is_none();
-            if to.admit(0, frame, self.burst, self.now, queue) == 1 {
+            if to.admit(0, frame, self.burst, self.now, queue, self.budget) == 1 {
                 deliver(to, 0, frame, self.burst, &mut self.rewrite, self.budget);
                 reached.insert(port);
                 done = true;

@@ -8,6 +8,7 @@
 //!   goes to its end. So a packet of many slots gets its room, however many short ones want it.
 //! - A sender waits in one queue at a time, and has no claim on any other ring meanwhile. A
 //!   flooded packet goes to all that have room at once, and waits for the others one by one.
+//! - A packet that takes no room, since the port's filter keeps it from there, waits for nothing.
 //! - Patience has an end. A receiver that frees nothing for a while is taken for dead, and loses
 //!   packets as others do until it frees a slot again. So the dead and the hostile hold up those
 //!   who send to them once; one that frees a slot now and then is slow, as far as one can tell.
@@ -63,20 +64,25 @@ impl LosslessQueue {
     ) -> usize {
         self.look(room, now);
         let mut left = room.free;
+        let mut served = false;
+        let turn = self.queue.front().is_none_or(|first| *first == sender);
         let fits = |frame: &&Frame| {
             let count = slots(frame);
+            if count == 0 {
+                return true;
+            }
             // What never fits is lost, and not waited for.
-            let fits = count <= left || count > room.slots;
-            left -= if count <= left { count } else { 0 };
+            let fits = turn && (count <= left || count > room.slots);
+            left -= if fits && count <= left { count } else { 0 };
+            served |= fits;
             fits
         };
-        let turn = self.queue.front().is_none_or(|first| *first == sender);
-        let fitting = if turn { frames.iter().take_while(fits).count() } else { 0 };
+        let fitting = frames.iter().take_while(fits).count();
         if self.given_up {
             self.free = left;
             return frames.len();
         }
-        if self.queue.is_empty() || fitting > 0 {
+        if self.queue.is_empty() || served {
             (self.since, self.free) = (now, left);
         }
         if fitting > 0 {
@@ -247,6 +253,18 @@ mod tests {
     fn what_never_fits_is_not_waited_for() {
         let mut lossless = LosslessQueue::new(1000);
         assert_eq!(lossless.admit(A, &frames(&[16, 3, 16, 3]), slots, room(4), 0, true), 3);
+    }
+
+    /// Nor does it stand for something that was freed.
+    #[test]
+    fn what_takes_no_room_waits_for_nothing() {
+        let mut lossless = LosslessQueue::new(1000);
+        assert_eq!(lossless.admit(A, &frames(&[0, 1, 0]), slots, room(0), 0, true), 1);
+        assert_eq!(lossless.admit(B, &frames(&[0, 0, 1]), slots, room(0), 500, true), 2);
+        assert_eq!(lossless.queue, [A, B]);
+        assert_eq!(lossless.admit(B, &frames(&[0, 0]), slots, room(0), 900, true), 2);
+        assert_eq!(lossless.queue, [A], "what waited waits no more");
+        assert_eq!(lossless.deadline(), Some(1000));
     }
 
     #[test]

@@ -131,15 +131,26 @@ impl PortVlans {
             drops.vlan += run.len() as u64;
             return;
         };
-        let retagged = run.iter().filter_map(|frame| match (form, tag(frame)) {
+        to.extend(run.iter().filter_map(|frame| form.of(frame, burst)));
+        drops.vlan += (run.len() - to.len()) as u64;
+    }
+
+    /// The frame as the port is to receive it, if it may.
+    pub fn retagged(&self, frame: &Frame, burst: &Burst<'_>) -> Option<Frame> {
+        self.form(frame.vid)?.of(frame, burst)
+    }
+}
+
+impl Form {
+    /// The frame with a tag or without.
+    fn of(self, frame: &Frame, burst: &Burst<'_>) -> Option<Frame> {
+        match (self, tag(frame)) {
             (Form::Tagged, None) => Some(push(frame)),
             (Form::Tagged, Some(0)) => Some(name(frame)),
             // A switch's unaware ports keep the tags of priorities.
             (Form::Untagged, Some(_)) if frame.vid != 0 => pop(frame, burst),
             _ => Some(*frame),
-        });
-        to.extend(retagged);
-        drops.vlan += (run.len() - to.len()) as u64;
+        }
     }
 }
 

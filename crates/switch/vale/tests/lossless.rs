@@ -10,11 +10,14 @@ use std::sync::{
 use common::{BROADCAST, Client, barrier, bytes, header, listen, mac, until_asleep};
 use proptest::{collection::vec, prelude::*};
 use ringway_abi::{Dir, NS_MOREFRAG};
+use ringway_filter::{Insn, Program};
 use ringway_kring::{Doorbell, Kring};
 use ringway_mirror::{Mirror, MirrorMode, Mirrors};
 use ringway_region::RingInit;
 use ringway_switch_port::PortMirrors;
-use ringway_vale::{Bridge, Clock, Forwarding, Lossless, PortConfig, PortCounters, Totals};
+use ringway_vale::{
+    Bridge, Clock, Forwarding, Lossless, PortConfig, PortCounters, PortFilter, Totals,
+};
 
 fn lossless() -> PortConfig {
     PortConfig { lossless: Some(Lossless::default()), ..PortConfig::default() }
@@ -283,6 +286,43 @@ fn a_receiver_that_frees_nothing_loses_packets_until_it_does() {
     assert!(!world.is_drained(1));
     assert_eq!(world.receive(2, 9).len(), 7);
     world.clients[1].drained(0);
+}
+
+/// A frame that the receiver's filter keeps from it takes no room, so neither its sender nor those that
+/// wait for room hold it up.
+#[test]
+fn what_a_filter_drops_waits_for_nothing() {
+    const DENIED: u32 = 200;
+    let name = "vale-ll-filter";
+    let world = World::new(name, [8, 64]);
+    // The number is at 14.
+    let insn = |code, jf, k| Insn { code, jt: 0, jf, k };
+    let program = vec![insn(0x30, 0, 14), insn(0x15, 1, DENIED), insn(6, 0, 0), insn(6, 0, 1)];
+    let program = Program::new(program).unwrap();
+    let filter_out = Some(Arc::new(PortFilter { text: String::new(), program }));
+    assert!(world.bridge.configure(2, PortConfig { filter_out, ..lossless() }));
+    assert!((0..7).all(|n| world.send(0, Some(2), n, 1)));
+    world.clients[0].drained(0);
+    assert!(world.send(0, Some(2), DENIED, 1) && world.send(0, None, DENIED, 3));
+    world.clients[0].drained(0);
+    assert_eq!(world.receive(3, 9), [(0, DENIED, 3)]);
+    // The other is the first in the queue.
+    assert!(world.send(1, Some(2), 7, 1));
+    until_asleep(name);
+    assert!(!world.is_drained(1));
+    assert!(world.send(0, Some(2), DENIED, 1) && world.send(0, Some(3), 8, 1));
+    world.clients[0].drained(0);
+    assert_eq!(world.receive(3, 9), [(0, 8, 1)]);
+    // It has freed nothing meanwhile.
+    world.pass(999);
+    assert!(world.send(0, Some(2), DENIED, 1));
+    world.clients[0].drained(0);
+    assert!(!world.is_drained(1));
+    world.pass(1);
+    world.clients[1].drained(0);
+    barrier(&world.bridge);
+    let drops = world.totals(2).drops;
+    assert_eq!((drops.denied, drops.ring_full), (4, 1));
 }
 
 // --- Segments ----------------------------------------------------------------------------
