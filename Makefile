@@ -127,6 +127,7 @@ attack:
 
 bench:
 	@scripts/need build demo bench
+	@bench/fetch-open-vswitch
 	$(CARGO) build --release --workspace --quiet
 	@target/release/ringway-bench
 
@@ -134,6 +135,7 @@ bench:
 # it takes an hour.
 record-bench:
 	@scripts/need build demo bench
+	@bench/fetch-open-vswitch
 	$(CARGO) build --release --workspace --quiet
 	@target/release/ringway-bench --output bench/record.json
 	@scripts/performance

@@ -8,15 +8,16 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use ringway::{Control, Interest, Port, Prepared, prepare};
 use serde_json::Value;
 
 use crate::experiment::Bench;
 use crate::netns::Netns;
+use crate::open_vswitch::{self, Ports};
 use crate::record::{Contestant, Road};
-use crate::roles::{self, Seat};
+use crate::roles::{self, Held, Seat};
 
 const SWITCH: &str = "vale0";
 const ADDRESS: &str = "10.1.0.2";
@@ -53,7 +54,17 @@ pub fn once(bench: &Bench, road: Road, contestant: Contestant) -> io::Result<f64
                 "ip link add br0 type bridge\nip link set br0 up\n\
                  ip link set h0 master br0\nip link set h1 master br0\n",
             )?;
-            (None, "br0")
+            (vec![], "br0")
+        }
+        Contestant::OpenVswitch => {
+            let ports = vswitch_ports(road).ok_or(io::ErrorKind::Unsupported)?;
+            if ports == Ports::AfXdp {
+                for netns in [&one, &two] {
+                    netns.run("ethtool -K eth0 tx off >/dev/null")?;
+                }
+            }
+            let folder = bench.scratch.folder("open-vswitch")?;
+            (open_vswitch::join(&host, &folder, ports, &["h0", "h1"])?, "br0")
         }
         _ => {
             let arguments: &[&str] = match road {
@@ -61,7 +72,7 @@ pub fn once(bench: &Bench, road: Road, contestant: Contestant) -> io::Result<f64
                 _ if with_host => &["join", "h0", "h1", "--host"],
                 _ => &["join", "h0", "h1"],
             };
-            (Some(join(&host, &bench.scratch.folder("containers")?, arguments)?), "h0")
+            (vec![join(&host, &bench.scratch.folder("containers")?, arguments)?], "h0")
         }
     };
     if with_host {
@@ -92,6 +103,15 @@ pub fn once(bench: &Bench, road: Road, contestant: Contestant) -> io::Result<f64
     }
 }
 
+/// How Open vSwitch is fastest there; `None` where it is not measured.
+pub fn vswitch_ports(road: Road) -> Option<Ports> {
+    match road {
+        Road::ContainersTcp | Road::ContainersTcpStreams => Some(Ports::Segments),
+        Road::ContainersUdp | Road::ContainersPing => Some(Ports::AfXdp),
+        _ => None,
+    }
+}
+
 /// A number of what iperf3 says, in units of so many.
 fn number(result: &Value, at: &str, unit: f64) -> io::Result<f64> {
     let found = result.pointer(at).and_then(Value::as_f64);
@@ -100,24 +120,12 @@ fn number(result: &Value, at: &str, unit: f64) -> io::Result<f64> {
     })
 }
 
-/// Killed when it is dropped.
-pub struct Held(Child);
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Has a process of its own attach the interfaces, as long as it is there.
 pub fn join(host: &Netns, daemon: &Path, arguments: &[&str]) -> io::Result<Held> {
     let mut command = roles::command(Seat::default().inside(host), arguments)?;
-    let mut held = Held(command.env("RINGWAY_DIR", daemon).spawn()?);
+    let mut held = Held::new(command.env("RINGWAY_DIR", daemon).spawn()?);
     let mut line = String::new();
-    let output = held.0.stdout.take().expect("stdout is piped");
-    BufReader::new(output).read_line(&mut line)?;
+    BufReader::new(held.output()).read_line(&mut line)?;
     match line.trim_end() {
         "ready" => Ok(held),
         _ => Err(io::Error::other("the interfaces could not be attached; the message is above")),
@@ -185,8 +193,8 @@ fn program(netns: &Netns, arguments: &[&str]) -> io::Result<Command> {
 /// What the client says, as JSON.
 fn iperf3(from: &Netns, to: &Netns, arguments: &[&str]) -> io::Result<Value> {
     let mut server = program(to, &["iperf3", "-s", "-1", "--forceflush"])?;
-    let mut server = Held(server.spawn()?);
-    let mut lines = BufReader::new(server.0.stdout.take().expect("stdout is piped")).lines();
+    let mut server = Held::new(server.spawn()?);
+    let mut lines = BufReader::new(server.output()).lines();
     while !lines.next().transpose()?.ok_or(io::ErrorKind::UnexpectedEof)?.contains("listening") {}
     let output = program(from, &[&["iperf3"], arguments].concat())?.output()?;
     serde_json::from_slice(&output.stdout).map_err(io::Error::other)

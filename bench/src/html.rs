@@ -33,6 +33,7 @@ pub fn page(report: &Report) -> Result<String, String> {
         told("DPDK", machine.dpdk.as_deref()),
         told("its memory", Some(&machine.eal)),
         told("libxdp", machine.libxdp.as_deref()),
+        told("Open vSwitch", machine.open_vswitch.as_deref()),
         told("commit", machine.commit.as_deref()),
         told("date", machine.date.as_deref()),
         told("command", Some(&report.command)),

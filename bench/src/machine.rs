@@ -30,6 +30,8 @@ pub struct Machine {
     pub dpdk: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub libxdp: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_vswitch: Option<String>,
     /// Ringway's commit, and whether it had changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
@@ -58,6 +60,7 @@ impl Machine {
             system: field("/etc/os-release", "PRETTY_NAME", '='),
             eal: crate::hugepages::eal().to_owned(),
             libxdp: output("dpkg-query", &["-W", "-f=${Version}", "libxdp1"]),
+            open_vswitch: crate::open_vswitch::version(),
             commit: output(
                 "git",
                 &["-C", env!("CARGO_MANIFEST_DIR"), "describe", "--always", "--dirty"],

@@ -24,6 +24,7 @@ mod latency;
 mod machine;
 mod netns;
 mod nic;
+mod open_vswitch;
 mod opening;
 mod pcap;
 mod pfring;

@@ -27,15 +27,16 @@ use std::{io, thread};
 use self::peer::{Mode, Peer, Pmd};
 use self::stage::Stage;
 use crate::c_program::{self, Through};
-use crate::containers::{self, Held};
+use crate::containers;
 use crate::experiment::Bench;
 use crate::figure::{Figure, Spent};
 use crate::netns::Netns;
+use crate::open_vswitch::{self, Ports};
 use crate::pcap::{self, Library};
 use crate::pfring;
 use crate::plan::Extent;
 use crate::record::{Contestant, Payload, Road, Subject, Unit};
-use crate::roles::{self, Count, Role, Seat};
+use crate::roles::{self, Count, Held, Role, Seat};
 use crate::study::Study;
 use crate::testpmd::Testpmd;
 use crate::usage::Usage;
@@ -123,7 +124,9 @@ pub fn races(extent: Extent) -> Vec<Race> {
     ];
     let movers =
         [Ringway, AfXdp, AfXdpTuned, DpdkAfXdp, DpdkAfXdpTuned, DpdkAfPacket, TpacketV2, TpacketV3];
-    let forwarders = [&movers[..], &[RingwaySwitch, LinuxBridge, RingwayPcap, SystemPcap]].concat();
+    let mut forwarders =
+        [&movers[..], &[RingwaySwitch, LinuxBridge, RingwayPcap, SystemPcap]].concat();
+    forwarders.extend(open_vswitch::is_there().then_some(OpenVswitch));
     // The tuning is about receiving.
     let senders = [Ringway, TpacketV4, AfXdp, DpdkAfXdp, DpdkAfPacket, TpacketV2, TpacketV3];
     // Neither testpmd nor the programs of AF_PACKET V4's authors touch payload.
@@ -208,7 +211,7 @@ struct Cast {
     own: usize,
     testpmds: Vec<Testpmd>,
     /// What has the interfaces on a switch.
-    _joined: Option<Held>,
+    _joined: Vec<Held>,
 }
 
 /// What was seen of a cast at one moment.
@@ -290,6 +293,7 @@ impl Race {
             }
             Contestant::DpdkAfPacket => Pmd::AfPacket.settings(self.in_flight().or(self.burst)),
             Contestant::Tc => stage::TC_FILTER.into(),
+            Contestant::OpenVswitch => Ports::AfXdp.settings().into(),
             _ => return None,
         };
         Some(match is_tuned(self.contestant) {
@@ -539,20 +543,24 @@ impl Race {
     }
 
     /// Joins the near interfaces where a switch is the contestant, which learns what is behind the second.
-    fn join(&self, bench: &Bench, stage: &Stage) -> io::Result<Option<Held>> {
+    fn join(&self, bench: &Bench, stage: &Stage) -> io::Result<Vec<Held>> {
         let joined = match self.contestant {
             Contestant::RingwaySwitch => {
                 let daemon = bench.scratch.folder("ringwayd-near")?;
-                Some(containers::join(&stage.near, &daemon, &["join", "near0", "near1"])?)
+                vec![containers::join(&stage.near, &daemon, &["join", "near0", "near1"])?]
             }
             Contestant::LinuxBridge => {
                 stage.near.run(
                     "ip link add br0 type bridge\nip link set br0 up\n\
                      ip link set near0 master br0\nip link set near1 master br0\n",
                 )?;
-                None
+                vec![]
             }
-            _ => return Ok(None),
+            Contestant::OpenVswitch => {
+                let folder = bench.scratch.folder("open-vswitch")?;
+                open_vswitch::join(&stage.near, &folder, Ports::AfXdp, &["near0", "near1"])?
+            }
+            _ => return Ok(vec![]),
         };
         stage.speak()?;
         Ok(joined)

@@ -1,9 +1,11 @@
 //! What is measured: the experiments, in the order of the table.
 
 use crate::c_program::Through;
+use crate::containers;
 use crate::dpdk::{self, Link};
 use crate::experiment::{Experiment, Way};
 use crate::nic::{self, Race};
+use crate::open_vswitch::{self, Ports};
 use crate::pcap;
 use crate::record::{Contestant, Payload, Road, Subject, Unit};
 use crate::study::Study;
@@ -335,7 +337,10 @@ fn opening(road: Road, way: Way, at_most: Option<f64>) -> Experiment {
     Experiment { subject, target: at_most.map(Target::milliseconds), way }
 }
 
-/// What two containers exchange, and the host with one, over a switch and over a Linux bridge.
+/// Of containers on AF_XDP sockets, which know nothing of checksums that are left to others.
+const NO_OFFLOADS: &str = "; `ethtool -K eth0 tx off` in the containers";
+
+/// What two containers exchange, and the host with one, over a switch, a Linux bridge and Open vSwitch.
 fn between_containers() -> impl Iterator<Item = Experiment> {
     let roads = [
         (Road::ContainersTcp, Unit::Gigabits, None),
@@ -349,9 +354,15 @@ fn between_containers() -> impl Iterator<Item = Experiment> {
         (Road::HostPing, Unit::Microseconds, None),
     ];
     roads.into_iter().flat_map(|(road, unit, size)| {
-        [Contestant::Ringway, Contestant::LinuxBridge].map(|contestant| {
-            let subject =
-                Subject { size, ..Subject::new(Study::Containers, road, contestant, unit) };
+        let vswitch = containers::vswitch_ports(road).filter(|_| open_vswitch::is_there());
+        let vswitch = vswitch.map(|ports| {
+            let without = if ports == Ports::AfXdp { NO_OFFLOADS } else { "" };
+            (Contestant::OpenVswitch, Some(format!("{}{without}", ports.settings())))
+        });
+        let two = [Contestant::Ringway, Contestant::LinuxBridge].map(|one| (one, None));
+        two.into_iter().chain(vswitch).map(move |(contestant, settings)| {
+            let subject = Subject::new(Study::Containers, road, contestant, unit);
+            let subject = Subject { size, settings, ..subject };
             Experiment { subject, target: None, way: Way::Containers }
         })
     })

@@ -54,6 +54,8 @@ pub enum Contestant {
     SystemPcap,
     /// The kernel's bridge.
     LinuxBridge,
+    /// Open vSwitch's datapath in userspace.
+    OpenVswitch,
     /// A UDP socket on the loopback interface.
     Udp,
     /// No library in between.
@@ -95,6 +97,7 @@ impl fmt::Display for Contestant {
             Contestant::PfRing => "PF_RING on Ringway",
             Contestant::SystemPcap => "system's libpcap",
             Contestant::LinuxBridge => "Linux bridge",
+            Contestant::OpenVswitch => "Open vSwitch",
             Contestant::Udp => "UDP socket",
             Contestant::Plain => "no library",
             Contestant::NoProgram => "no program",

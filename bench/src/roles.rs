@@ -115,6 +115,28 @@ pub fn settle(netns: Option<&Path>, cgroup: Option<&Path>) -> io::Result<()> {
     netns.map_or(Ok(()), netns::enter)
 }
 
+/// A program, killed on drop.
+pub struct Held(Child);
+
+impl Held {
+    pub fn new(program: Child) -> Held {
+        Held(program)
+    }
+
+    /// What it says. To be asked for once.
+    pub fn output(&mut self) -> ChildStdout {
+        self.0.stdout.take().expect("stdout is piped")
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// A role as its parent holds it; killed on drop.
 pub struct Role {
     name: String,
