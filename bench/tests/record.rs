@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output},
 };
 
-use ringway_testkit::Folder;
+use ringway_testkit::{Folder, install};
 
 const BENCH: &str = env!("CARGO_BIN_EXE_ringway-bench");
 const PROJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
@@ -73,7 +73,7 @@ fn a_rate_without_a_record_is_refused() {
     for directory in ["scripts", "docs/guide", "conformance", "bench"] {
         fs::create_dir_all(path(directory)).unwrap();
     }
-    fs::copy(format!("{PROJECT}/scripts/claims"), path("scripts/claims")).unwrap();
+    install([format!("{PROJECT}/scripts/claims")], path("scripts"));
     for name in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"] {
         fs::write(path(name), "").unwrap();
     }

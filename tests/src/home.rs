@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use ringway_testkit::{Folder, Proc};
+use ringway_testkit::{Folder, Proc, install};
 use rustix::{
     fd::OwnedFd,
     net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with},
@@ -82,15 +82,8 @@ impl Home {
     }
 
     /// Copies what was built into `bin`: files, with the packages that they are built from.
-    ///
-    /// Not by `fs::copy`: a process that another test forks meanwhile would hold the copy open
-    /// for writing, and "Text file busy" be the answer to whoever runs it.
     pub fn install(&self, artefacts: &[(&str, &str)]) {
-        let files = artefacts.iter().map(|(name, package)| built(name, package));
-        let mut install = Command::new("install");
-        install.args(["-m", "755", "-t"]).arg(self.bin()).args(files);
-        let output = install.output().expect("cannot start install");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        install(artefacts.iter().map(|(name, package)| built(name, package)), self.bin());
     }
 
     pub fn path(&self) -> &Path {

@@ -337,3 +337,22 @@ fn unsafe_code_is_fenced() {
     let argued = OF_SHARED_MEMORY.map(String::from).into();
     assert_eq!(lifted, argued, "unsafe code belongs into the crate's `sys`");
 }
+
+/// What copies a file, and what makes one of ours executable, in a process of many threads: see `testkit`'s
+/// `program.rs`.
+#[test]
+fn programs_that_are_run_are_installed_by_another_process() {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("it is in the project");
+    // Written so that this file has none.
+    let (copy, script) = (["fs", "copy("].join("::"), ["#!", "bin/sh"].join("/"));
+    let folders = ["bench", "conformance", "crates", "lab", "tests"];
+    let files = folders.into_iter().flat_map(|folder| sources(&project.join(folder)));
+    let found: Vec<_> = files
+        .filter(|file| {
+            let text = fs::read_to_string(file).expect("it can be read");
+            text.contains(&copy) || text.contains(&script) && !text.contains("install_script(")
+        })
+        .filter(|file| !file.ends_with("ringway/src/elf.rs"))
+        .collect();
+    assert!(found.is_empty(), "`ringway_testkit::install` and `install_script`: {found:?}");
+}

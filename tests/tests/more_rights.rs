@@ -12,7 +12,7 @@ use std::{
     thread,
 };
 
-use ringway_testkit::skip_without_root;
+use ringway_testkit::{install_script, skip_without_root};
 use ringway_tests::{
     GROUP, Home, NOBODY, as_nobody,
     c::{Language::C11, link, succeed},
@@ -89,8 +89,7 @@ impl Traps {
 
     fn program(&self, name: &str) {
         let text = format!("#!/bin/sh\n: > {}\n", self.mark("sprung").display());
-        fs::write(self.at(name), text).unwrap();
-        fs::set_permissions(self.at(name), Permissions::from_mode(0o755)).unwrap();
+        install_script(&text, self.at(name));
     }
 
     /// What would be run by a program that loads the library.

@@ -5,14 +5,13 @@ use std::{
     fs,
     io::{Read, Write},
     net::{TcpListener, TcpStream},
-    os::unix::fs::PermissionsExt,
     path::PathBuf,
     process::Stdio,
     time::Duration,
 };
 
 use ringway::Control;
-use ringway_testkit::{Netns, Proc, skip_unless, skip_without_root};
+use ringway_testkit::{Netns, Proc, install_script, skip_unless, skip_without_root};
 use ringway_tests::{GROUP, Home, assert_connected, ends, inside, isolated_with_system, until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -510,8 +509,7 @@ fn gc_removes_what_is_not_valid() {
         let [a, b, c, d] = ["rna", "rnb", "rnc", "rnd"].map(Netns::new);
         let plugins = home.path().join("plugins");
         fs::create_dir_all(plugins.join("given")).unwrap();
-        fs::write(plugins.join("files"), IPAM).unwrap();
-        fs::set_permissions(plugins.join("files"), fs::Permissions::from_mode(0o755)).unwrap();
+        install_script(IPAM, plugins.join("files"));
         let given = || {
             let files = fs::read_dir(plugins.join("given")).unwrap().flatten();
             let mut names: Vec<_> =
@@ -656,8 +654,7 @@ fn what_a_plugin_leaves_that_is_killed_goes_with_del() {
         let plugins = home.path().join("plugins");
         fs::create_dir(&plugins).unwrap();
         let killer = "#!/bin/sh\n[ $CNI_COMMAND != ADD ] || kill -9 $PPID\n";
-        fs::write(plugins.join("killer"), killer).unwrap();
-        fs::set_permissions(plugins.join("killer"), fs::Permissions::from_mode(0o755)).unwrap();
+        install_script(killer, plugins.join("killer"));
         let config = world.network("red", json!({"ipam": {"type": "killer"}}));
         let (id, path) = place(&a);
         assert_eq!(world.cni("ADD", Some((id, &path)), &config), Err(Value::Null));

@@ -4,12 +4,12 @@
 
 use std::{
     fs,
-    os::unix::fs::{PermissionsExt, symlink},
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
 };
 
-use ringway_testkit::{Folder, skip_unless, skip_without_root};
+use ringway_testkit::{Folder, install, install_script, skip_unless, skip_without_root};
 use ringway_tests::Home;
 use serde_json::json;
 
@@ -114,9 +114,9 @@ fn image(folder: &Path) -> PathBuf {
     for path in paths {
         let to = root.join(path.trim_start_matches('/'));
         fs::create_dir_all(to.parent().unwrap()).unwrap();
-        fs::copy(path, to).unwrap();
+        install([path], to);
     }
-    fs::copy(busybox, root.join("bin/busybox")).unwrap();
+    install([busybox], root.join("bin"));
     for name in ["sh", "ping", "sleep"] {
         symlink("busybox", root.join("bin").join(name)).unwrap();
     }
@@ -259,8 +259,7 @@ fn containers_of_a_user_without_root_reach_each_other() {
         socket.display()
     );
     let plugin = path.join("plugins/ringway");
-    fs::write(&plugin, wrapper).unwrap();
-    fs::set_permissions(&plugin, fs::Permissions::from_mode(0o755)).unwrap();
+    install_script(&wrapper, plugin);
     let config = format!("socket = {socket:?}\ngroup = 'rwtest'\nnic_users = ['rwtest']\n");
     fs::write(path.join("ringwayd.toml"), config).unwrap();
     let script = ROOTLESS.replace("@USER@", AS_USER);

@@ -1,9 +1,11 @@
 //! Real programs across interfaces that Ringway has: DHCP, ARP, IPv6 neighbour discovery, HTTP, ping
 //! and iperf3; over wires with several queues, long frames, little room, and VLANs.
 
-use std::{fs, os::unix::fs::PermissionsExt, process::Command, time::Duration};
+use std::{fs, process::Command, time::Duration};
 
-use ringway_testkit::{Netns, NicState, Proc, Snapshot, VethPair, skip_without_root};
+use ringway_testkit::{
+    Netns, NicState, Proc, Snapshot, VethPair, install_script, skip_without_root,
+};
 use ringway_tests::{Home, assert_connected, inside, one_at_a_time, until};
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -73,8 +75,7 @@ fn assert_dhcp(home: &Home, a: (&Netns, &str), b: (&Netns, &str)) {
     );
     fs::write(&config, lines).unwrap();
     let bound = "#!/bin/sh\n[ \"$1\" != bound ] || ip addr add $ip/$mask dev $interface\n";
-    fs::write(&script, bound).unwrap();
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    install_script(bound, &script);
 
     let mut server = b.0.command("busybox");
     server.args(["udhcpd", "-f", &config]);

@@ -16,7 +16,7 @@ use ringway::{
     BridgePortInfo, Cause, Control, Filter, Forwarding, Lossless, Port, PortSettings, RateLimit,
     SourceAddresses, Vlan,
 };
-use ringway_testkit::{Netns, Proc, VethPair, skip_without_root};
+use ringway_testkit::{Netns, Proc, VethPair, install, skip_without_root};
 use ringway_tests::{GROUP, Home, NOBODY, as_nobody, ends, inside, isolated_with_system, until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -246,7 +246,7 @@ fn what_was_set_up_is_there_again() {
             // An upgrade: another file in its place.
             let binary = home.bin().join("ringwayd");
             let upgrade = home.bin().join("ringwayd.new");
-            fs::copy(&binary, &upgrade).unwrap();
+            install([&binary], &upgrade);
             fs::rename(&upgrade, &binary).unwrap();
             let begin = Instant::now();
             daemon = Some(world.daemon(home, more));

@@ -7,7 +7,7 @@ use std::{
     process::{Command, Output},
 };
 
-use ringway_testkit::skip_without_root;
+use ringway_testkit::{install, skip_without_root};
 use ringway_tests::{
     Home, as_nobody,
     c::{Language::C11, Library::Preloaded, link, project},
@@ -67,9 +67,7 @@ fn a_program_that_gets_rights_is_refused() {
         // The remedy.
         let copy = home.path().join("copy");
         let _ = fs::remove_file(&copy);
-        let copied = Command::new("cp").arg(&program).arg(&copy).status().unwrap();
-        mode(&copy, 0o755);
-        assert!(copied.success());
+        install([&program], &copy);
         let text = said(&as_nobody(run(&home, &copy)).output().unwrap());
         assert_eq!(text, HELLO, "{what}");
     }

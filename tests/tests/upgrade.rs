@@ -23,7 +23,7 @@ use ringway_proto::{
     Grant, MirrorGrant, OLDEST, Parameters, Pools, PortGeometry, RegionPosition, Reply, Request,
     SwitchPosition, VERSION,
 };
-use ringway_testkit::{Netns, Proc, skip_without_root};
+use ringway_testkit::{Netns, Proc, install, skip_without_root};
 use ringway_tests::{
     GROUP, Home, connect, echo::PATIENCE, ends, inside, isolated_with_system, one_at_a_time, until,
 };
@@ -336,10 +336,7 @@ fn build_next() {
 /// Puts them into the home, beside those of this version.
 fn install_next(home: &Home) {
     let built = |name: &str| target().join("quick").join(name);
-    let mut install = Command::new("install");
-    install.args(["-m", "755", "-t"]).arg(home.bin());
-    install.args([built("ringwayd-next"), built("traffic-next")]);
-    assert!(install.status().unwrap().success());
+    install([built("ringwayd-next"), built("traffic-next")], home.bin());
     fs::rename(home.bin().join("ringwayd"), older(home)).unwrap();
 }
 
@@ -353,9 +350,7 @@ fn put(home: &Home, program: &str) {
         "ringwayd" => older(home),
         other => home.bin().join(other),
     };
-    let mut install = Command::new("install");
-    install.args(["-m", "755"]).arg(from).arg(home.bin().join("ringwayd"));
-    assert!(install.status().unwrap().success());
+    install([from], home.bin().join("ringwayd"));
 }
 
 /// Asks on a port of a switch, and counts the answers; it opens the port again with each daemon.

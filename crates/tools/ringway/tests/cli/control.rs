@@ -1,7 +1,7 @@
 //! `switch`, `ports`, and what every command says when it fails.
 
 use crate::home::{Home, LIMIT, find, finish, lines, sentence};
-use ringway_testkit::{Folder, Netns, Proc, skip_unless, skip_without_root};
+use ringway_testkit::{Folder, Netns, Proc, install, skip_unless, skip_without_root};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{fs, process::Command, time::Instant};
 
@@ -381,10 +381,7 @@ fn an_interface_that_is_down_or_shared_is_said_to_be() {
 fn a_missing_daemon_is_said_to_be_missing() {
     let home = Home::new();
     let alone = home.dir.join("ringway");
-    // By a process of its own: a file that this one has open for writing, and another test's
-    // child with it, cannot be run.
-    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_ringway")).arg(&alone).status();
-    assert!(copied.unwrap().success());
+    install([env!("CARGO_BIN_EXE_ringway")], &alone);
     let mut command = Command::new(&alone);
     command.args(["ports"]).env("RINGWAY_DIR", &home.dir).env("PATH", &home.dir);
     let said = sentence(command.env_remove("RINGWAY_SOCKET").output().unwrap());

@@ -2,7 +2,7 @@
 
 use super::run;
 use crate::home::{Home, LIMIT, find, finish};
-use ringway_testkit::{Folder, Netns, Proc, skip_without_root};
+use ringway_testkit::{Folder, Netns, Proc, install, skip_without_root};
 use rustix::process::Signal;
 use std::fs::Permissions;
 use std::io::{Read, Write};
@@ -182,12 +182,9 @@ fn users_have_no_part_in_each_others_sessions() {
     let file = shared.join("session");
     let file = file.to_str().unwrap();
     let tlem = begin(&home, file, &["-L", "1"]);
-    // A program of its own place, which another user can reach. Not by `fs::copy`: a process that another test starts
-    // meanwhile would have it open for writing, and it could not be run.
+    // A program of its own place, which another user can reach.
     let program = folder.path().join("tlem");
-    let mut install = Command::new("install");
-    install.args(["-m", "755", env!("CARGO_BIN_EXE_ringway")]).arg(&program);
-    assert!(install.status().unwrap().success());
+    install([env!("CARGO_BIN_EXE_ringway")], &program);
     for args in [&["-a"][..], &["-L", "none"]] {
         let mut other = Command::new(&program);
         other.args(["-s", file]).args(args).uid(65534).gid(65534).current_dir("/");
