@@ -1,5 +1,5 @@
-//! Open vSwitch, its datapath in userspace: the one that needs no module of its own in the kernel. Its programs are
-//! those of Debian's packages, unpacked by `bench/fetch-open-vswitch`, or those that are installed.
+//! Open vSwitch with its datapath in userspace, which needs no module of its own in the kernel. Its programs are those
+//! of Debian's packages, unpacked by `bench/fetch-open-vswitch`, or those that are installed.
 //!
 //! ```text
 //!   ovsdb-server      what is configured     (ovs-vsctl tells it)
