@@ -19,6 +19,12 @@ pub enum Error {
         /// The file.
         file: PathBuf,
     },
+    /// This process reads it, or writes it already.
+    #[error("{}: this command has the file open already; write to another one", file.display())]
+    InUse {
+        /// The file.
+        file: PathBuf,
+    },
     /// It is damaged, or of a kind that cannot be sent.
     #[error("{}: byte {offset}: {cause}; {remedy}", file.display())]
     Damaged {
@@ -72,7 +78,7 @@ impl Error {
     pub fn io(&self) -> Option<&io::Error> {
         match self {
             Error::Open { source, .. } | Error::Write { source, .. } => Some(source),
-            Error::Damaged { .. } | Error::Exists { .. } => None,
+            Error::Damaged { .. } | Error::Exists { .. } | Error::InUse { .. } => None,
         }
     }
 }

@@ -29,6 +29,7 @@ mod blocks;
 mod error;
 mod format;
 mod frames;
+mod in_use;
 mod input;
 mod output;
 mod playback;

@@ -16,6 +16,7 @@ use crate::{
     blocks::header,
     error::{Error, Result},
     format::{Compression, Kind},
+    in_use::InUse,
     recorder::{Blocks, Names, Recording, Shared},
 };
 
@@ -28,7 +29,7 @@ pub(crate) struct Output {
     kind: Kind,
     shared: Arc<Shared>,
     /// The first one, opened before there is a thread.
-    opened: Option<File>,
+    opened: Option<Opened>,
     current: Option<Current>,
     /// The files that were begun and are kept, the newest last.
     begun: VecDeque<PathBuf>,
@@ -37,9 +38,16 @@ pub(crate) struct Output {
     written_of_last: usize,
 }
 
+/// A file, and that this process writes it.
+struct Opened {
+    file: File,
+    in_use: InUse,
+}
+
 /// The file that is being written.
 struct Current {
     path: PathBuf,
+    _in_use: InUse,
     stream: Stream,
     begun: Instant,
     frames: u64,
@@ -85,18 +93,18 @@ impl Output {
 
     /// Whether the first file is one on a disk.
     pub fn is_regular(&self) -> bool {
-        let data = self.opened.as_ref().and_then(|file| file.metadata().ok());
+        let data = self.opened.as_ref().and_then(|opened| opened.file.metadata().ok());
         data.is_some_and(|data| data.is_file())
     }
 
     /// Begins the first file.
     pub fn begin(&mut self) -> Result<()> {
         let path = self.begun.back().cloned().unwrap_or_default();
-        let file = match self.opened.take() {
-            Some(file) => file,
+        let opened = match self.opened.take() {
+            Some(opened) => opened,
             None => open(&path, self.recording.overwrite)?,
         };
-        self.begin_file(path, file)
+        self.begin_file(path, opened)
     }
 
     /// Writes whole blocks, to as many files as it takes.
@@ -179,11 +187,11 @@ impl Output {
             // Somebody may have taken it away.
             let _ = self.begun.pop_front().map(fs::remove_file);
         }
-        let file = open(&path, true)?;
-        self.begin_file(path, file)
+        let opened = open(&path, true)?;
+        self.begin_file(path, opened)
     }
 
-    fn begin_file(&mut self, path: PathBuf, file: File) -> Result<()> {
+    fn begin_file(&mut self, path: PathBuf, Opened { file, in_use }: Opened) -> Result<()> {
         let fail = |error| Error::write(&path, error);
         let target = Target { file, size: 0, shared: self.shared.clone() };
         let stream = match self.kind.compression {
@@ -196,7 +204,8 @@ impl Output {
             }
         };
         let begun = Instant::now();
-        let mut current = Current { path, stream, begun, frames: 0, has_unflushed: false };
+        let (_in_use, has_unflushed) = (in_use, false);
+        let mut current = Current { path, _in_use, stream, begun, frames: 0, has_unflushed };
         let Recording { interfaces, .. } = &self.recording;
         current.write(&header(self.kind.format, interfaces, self.recording.snaplen()))?;
         self.shared.files.fetch_add(1, Relaxed);
@@ -255,16 +264,25 @@ fn is_stdout(file: &Path) -> bool {
     file == Path::new("-")
 }
 
-fn open(path: &Path, overwrite: bool) -> Result<File> {
+fn open(path: &Path, overwrite: bool) -> Result<Opened> {
     let fail = |error| Error::open(path, error);
+    let is_used = || Error::InUse { file: path.into() };
     if is_stdout(path) {
-        return io::stdout().as_fd().try_clone_to_owned().map(File::from).map_err(fail);
+        let file = io::stdout().as_fd().try_clone_to_owned().map(File::from).map_err(fail)?;
+        let in_use = InUse::to_write(&file).ok_or_else(is_used)?;
+        return Ok(Opened { file, in_use });
     }
     let mut options = OpenOptions::new();
-    let file = options.write(true).create(true).truncate(overwrite).open(path).map_err(fail)?;
-    let has_something =
-        !overwrite && file.metadata().is_ok_and(|data| data.is_file() && data.len() > 0);
-    if has_something { Err(Error::Exists { file: path.into() }) } else { Ok(file) }
+    let file = options.write(true).create(true).truncate(false).open(path).map_err(fail)?;
+    let has_something = file.metadata().is_ok_and(|data| data.is_file() && data.len() > 0);
+    // Before anything is lost.
+    let in_use = InUse::to_write(&file).ok_or_else(is_used)?;
+    match has_something {
+        true if overwrite => file.set_len(0).map_err(fail)?,
+        true => return Err(Error::Exists { file: path.into() }),
+        false => {}
+    }
+    Ok(Opened { file, in_use })
 }
 
 impl Current {

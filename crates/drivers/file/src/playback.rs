@@ -19,6 +19,7 @@ use rustix::fd::OwnedFd;
 
 use crate::{
     error::{Error, Result},
+    in_use::InUse,
     input,
     reader::{Captured, Reader, Skipped},
 };
@@ -98,6 +99,7 @@ pub struct Playback {
     /// The next frame of the batch, and where it begins.
     at: usize,
     start: usize,
+    _in_use: Option<InUse>,
 }
 
 #[derive(Debug)]
@@ -142,14 +144,19 @@ impl Playback {
             skipped: Skipped::default(),
         };
         // Whether it is a capture file is said at once where that takes no other program.
-        let reader = match file.metadata() {
-            Ok(data) if !data.is_file() => None,
-            _ if file == Path::new("-") => None,
-            _ => Some(player.reader(input::open(file)?)?),
+        let (reader, _in_use) = match file.metadata() {
+            Ok(data) if !data.is_file() => (None, None),
+            _ if file == Path::new("-") => (None, None),
+            _ => {
+                let input = input::open(file)?;
+                let in_use = InUse::to_read(&input);
+                (Some(player.reader(input)?), Some(in_use))
+            }
         };
         let name = "ringway-reader".to_owned();
         thread::Builder::new().name(name).spawn(move || player.run(reader)).map_err(fail)?;
-        Ok(Playback { batches, spare, shared, batch: Batch::default(), at: 0, start: 0 })
+        let batch = Batch::default();
+        Ok(Playback { batches, spare, shared, batch, at: 0, start: 0, _in_use })
     }
 
     /// What comes next.

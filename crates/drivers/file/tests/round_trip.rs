@@ -9,7 +9,7 @@ use std::{
 };
 
 use proptest::prelude::*;
-use ringway_file::{Reader, Record, Recorder, Recording};
+use ringway_file::{Error, Playback, Reader, Record, Recorder, Recording, Replay};
 
 /// Of a test's own, with such an ending.
 fn path(ending: &str) -> PathBuf {
@@ -127,4 +127,29 @@ fn pcapng_of_either_byte_order_and_any_resolution() {
             assert!(refused.contains("finer than can be counted"), "{refused}");
         }
     }
+}
+
+/// Also under another name, and where the user has it replaced.
+#[test]
+fn a_file_that_is_open_is_not_replaced() {
+    let (file, link) = (path(".pcap"), path(".pcap"));
+    let replace = |path: &Path| Recording { overwrite: true, ..Recording::to(path, "a") };
+    let is_refused = |path: &Path| {
+        let refused = Recorder::new(&replace(path)).unwrap_err();
+        assert!(matches!(refused, Error::InUse { .. }), "{refused}");
+    };
+    let mut recorder = Recorder::new(&replace(&file)).unwrap();
+    let record = Record { length: 60, ..Record::default() };
+    assert!(recorder.burst().record(&record, |room| room.fill(1)));
+    is_refused(&file);
+    recorder.finish();
+    drop(recorder);
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    let playback = Playback::open(&file, Replay::default(), None).unwrap();
+    is_refused(&link);
+    drop(playback);
+    assert_eq!(read(&file).len(), 1, "what was there is still there");
+    drop(Recorder::new(&replace(&link)).unwrap());
+    assert_eq!(read(&file).len(), 0);
+    [file, link].iter().for_each(|path| fs::remove_file(path).unwrap());
 }

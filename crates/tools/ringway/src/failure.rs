@@ -31,6 +31,7 @@ impl Failure {
             Error::Value(_) => ("invalid", None),
             Error::File(error) => match (&**error, error.io()) {
                 (ringway_file::Error::Exists { .. }, _) => ("exists", None),
+                (ringway_file::Error::InUse { .. }, _) => ("busy", None),
                 (_, Some(error)) => ("system", error.raw_os_error()),
                 (_, None) => ("invalid", None),
             },
