@@ -2,8 +2,8 @@
 
 use crate::capture_file;
 use crate::drops::{Losses, PortDrops};
-use crate::error::Result;
-use crate::flush::Drain;
+use crate::error::{Error, Result};
+use crate::flush::{Drain, left};
 use crate::forward::{Moved, Path, wait};
 use crate::lasting::{Lasting, outlive, until};
 use crate::opening;
@@ -11,7 +11,7 @@ use crate::output::Opened;
 use crate::port_notes;
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{self, RunLoop};
-use ringway::Port;
+use ringway::{FileSpec, Port, PortSpec};
 use serde::Serialize;
 use std::fmt;
 use std::time::Instant;
@@ -20,7 +20,8 @@ use std::time::Instant;
 #[command(after_help = "\
 Between ports of one region (pipes and network interfaces of one user) buffers change hands and
 nothing is copied. Ports of a switch have regions of their own: there each frame is copied once.
-A bridge waits for room rather than drop.
+A bridge waits for room rather than drop; frames that are longer than a buffer of the other port are
+dropped, and counted as too long: `ringway shape` cuts them into several.
 
 Examples (quote the braces of a pipe's name):
   ringway bridge 'p}0' 'p{1'
@@ -53,10 +54,25 @@ fn stack_behind(interface: &str) -> String {
     shared.fold(format!("{name}^"), |stack, option| format!("{stack}@{option}"))
 }
 
+/// The name of the other port.
+fn other_end(args: &Args) -> Result<String> {
+    if let Some(b) = args.b.as_ref().filter(|b| **b != args.a) {
+        return Ok(b.clone());
+    }
+    let is_interface =
+        !FileSpec::is_file(&args.a) && !PortSpec::parse(&args.a)?.name.contains([':', '{', '}']);
+    match is_interface {
+        true => Ok(stack_behind(&args.a)),
+        false => Err(Error::Value(format!(
+            "{}: only a network interface has a stack behind it; name another port to bridge with",
+            args.a
+        ))),
+    }
+}
+
 /// Forwards until the time is through or the user stops it.
 pub fn run(args: &Args) -> Result<()> {
-    let stack = stack_behind(&args.a);
-    let other = args.b.as_ref().filter(|b| **b != args.a).unwrap_or(&stack);
+    let other = &other_end(args)?;
     let ports = opening::open_pair([&Port::options(); 2], [&args.a, other], args.opening)?;
     let [a, b] = &ports;
     port_notes::receiving(a, &args.a);
@@ -201,9 +217,11 @@ impl Bridge {
         for flow in &mut self.flows {
             output.write(&flow.reporter.finish(flow.last, flow.counted))?;
         }
-        for (port, drops) in self.ports.iter_mut().zip(drops) {
-            let left = port.split().0.iter().map(|tx| tx.pending() as u64).sum();
-            output.write(&Losses { port: port.name().into(), drops: drops.all, left })?;
+        let misfits = [self.flows[1].misfits, self.flows[0].misfits];
+        for ((port, drops), misfits) in self.ports.iter_mut().zip(drops).zip(misfits) {
+            let (mut drops, left) = (drops.all, left(port));
+            drops.too_long += misfits;
+            output.write(&Losses { port: port.name().into(), drops, left })?;
         }
         run?;
         written.into_iter().try_for_each(|written| Ok(written?))

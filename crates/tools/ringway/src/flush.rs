@@ -17,6 +17,17 @@ pub fn pending(port: &mut Port, rings: usize) -> usize {
     port.split().0.iter().take(rings).map(TxRing::pending).sum()
 }
 
+/// Slots that were sent, and that the other side has not taken by now.
+pub fn left(port: &mut Port) -> u64 {
+    let mut left = 0;
+    for tx in &mut port.split().0 {
+        // What it has taken since the last sync has not come back yet.
+        tx.sync();
+        left += tx.pending() as u64;
+    }
+    left
+}
+
 /// How long the other side may take nothing before the rest is given up.
 const PATIENCE: Duration = Duration::from_secs(1);
 

@@ -5,7 +5,7 @@ use super::link::{Awaited, End, Link, is_readable};
 use super::socket::Socket;
 use crate::drops::{Losses, occurred};
 use crate::error::{Error, Result};
-use crate::flush::pending;
+use crate::flush::left;
 use crate::lasting::{Lasting, outlive};
 use crate::output::{Opened, note};
 use crate::report::{Counters, Reporter};
@@ -187,13 +187,7 @@ impl Card {
             output.write(&flow.reporter.finish(flow.last, counters))?;
             at_machine += flow.moved;
         }
-        let left = match port.is_shut() {
-            true => 0,
-            false => {
-                port.tx(0).sync();
-                pending(port, 1) as u64
-            }
-        };
+        let left = left(port);
         output.write(&Losses { port: port.name().into(), drops: drops.all, left })?;
         output.write(&MachineLosses::of(port.name(), &at_machine))
     }

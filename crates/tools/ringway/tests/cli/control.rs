@@ -146,8 +146,8 @@ fn failures_name_the_port_the_cause_and_the_remedy() {
         (&["gen", "p{0", "--pcap", "/nonexistent"], &["/nonexistent", "check the path"]),
         (&["recv", "p}0", "-n", "5", "--idle", "50ms"], &["p}0", "0 of 5", "drops"]),
         (&["recv", "p}0", "--verify", "-d", "50ms"], &["p}0", "no frame of a generator"]),
-        (&["bridge", "p{0"], &["p{0", "no host rings"]),
-        (&["bridge", "p{0", "p{0"], &["p{0", "no host rings"]),
+        (&["bridge", "p{0"], &["p{0", "only a network interface"]),
+        (&["bridge", "p{0", "p{0"], &["p{0", "only a network interface"]),
         (&["switch", "attach", "vale0", "nosuch0"], &["nosuch0"]),
         (&["switch", "new", "bridge0"], &["bridge0"]),
     ] {

@@ -455,3 +455,34 @@ fn gen_sends_what_replay_sends() {
     assert_eq!(verified(&home.json(&["recv", &port, "--verify"])), [50, 0]);
     home.is_left_clean();
 }
+
+#[test]
+fn a_file_has_no_stack_behind_it() {
+    let home = Home::new();
+    let (path, port) = named(&home, "in.pcap");
+    home.json(&["gen", &port, "--count", "10"]);
+    for args in [&["bridge", &port][..], &["bridge", &port, &port], &["bridge", "p{0"]] {
+        let refused = home.failure(args);
+        assert!(refused.contains("only a network interface has a stack"), "{args:?}: {refused}");
+    }
+    let others = std::fs::read_dir(std::path::Path::new(&path).parent().unwrap()).unwrap();
+    let names = others.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert!(!names.into_iter().any(|name| name.ends_with('^')));
+    home.is_left_clean();
+}
+
+/// A file's buffers are shorter than those of a pipe.
+#[test]
+fn a_bridge_tells_which_frames_were_too_long() {
+    let home = Home::new();
+    let (_, port) = named(&home, "out.pcap");
+    let bridge = home.start(&["bridge", "p}0", &format!("{port}@write")]);
+    bridge.wait_for(r#""type":"bridge""#, LIMIT);
+    home.json(&["gen", "p{0", "--count", "100", "--size", "2000"]);
+    bridge.signal(Signal::INT);
+    let printed = finish(bridge);
+    assert_eq!(find(&printed, "summary")["drops"], 100);
+    let at_file = printed.iter().filter(|line| line["type"] == "drops").nth(1).unwrap();
+    assert_eq!((&at_file["too_long"], &at_file["left"]), (&100.into(), &0.into()));
+    home.is_left_clean();
+}
