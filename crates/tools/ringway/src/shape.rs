@@ -5,7 +5,7 @@ mod settings;
 use crate::capture_file;
 use crate::drops::Losses;
 use crate::error::{Error, Result};
-use crate::flush::Drain;
+use crate::flush::{Drain, left};
 use crate::lasting::{Lasting, outlive, until};
 use crate::link::{Bandwidth, Counters as LinkCounters, Limit, Settings};
 use crate::opening;
@@ -109,6 +109,10 @@ impl Args {
         let duplicate = both(&self.duplicate, 0.0)?;
         if !self.queue.is_empty() && self.bandwidth.is_empty() {
             let wrong = "a --queue is what waits for a --bandwidth: give that, too";
+            return Err(Error::Value(wrong.into()));
+        }
+        if self.overhead > 0 && self.bandwidth.is_empty() {
+            let wrong = "--overhead is what frames take of a --bandwidth: give that, too";
             return Err(Error::Value(wrong.into()));
         }
         if self.memory > MEMORY {
@@ -277,10 +281,23 @@ impl Shaper {
         Ok(())
     }
 
+    /// Drops by direction: not received by the one port, dropped by the link, or not sent by the other port.
+    fn counted(&mut self) -> [Counters; 2] {
+        let Shaper { relay, lasting, .. } = self;
+        let at_ports = [0, 1].map(|port| lasting[port].drops(&relay.ports[port]));
+        [0, 1].map(|way| {
+            let flow = &relay.flows[way];
+            let link = flow.link.counters.dropped() + flow.too_long;
+            let drops = at_ports[way].receiving + link + at_ports[1 - way].sending;
+            Counters { packets: flow.packets, bytes: flow.bytes, drops }
+        })
+    }
+
     fn report(&mut self, now: Instant) -> Result<()> {
         if self.reporters[0].is_due(now) {
-            for (way, reporter) in self.reporters.iter_mut().enumerate() {
-                let line = reporter.tick(now, counted(&self.relay, way));
+            let counted = self.counted();
+            for (counted, reporter) in counted.into_iter().zip(&mut self.reporters) {
+                let line = reporter.tick(now, counted);
                 self.run_loop.output.write(&line)?;
             }
         }
@@ -291,10 +308,10 @@ impl Shaper {
     fn finish(mut self, run: Result<()>) -> Result<()> {
         let end = Instant::now();
         let written = self.relay.ports.each_mut().map(Port::finish_file);
-        let output = self.run_loop.output;
+        let (counted, output) = (self.counted(), self.run_loop.output);
         for (way, reporter) in self.reporters.iter_mut().enumerate() {
             let flow = &self.relay.flows[way];
-            let summary = reporter.finish(end, counted(&self.relay, way));
+            let summary = reporter.finish(end, counted[way]);
             output.write(&summary)?;
             let counters = flow.link.counters;
             let gone = flow.packets + counters.dropped() + flow.too_long;
@@ -310,16 +327,10 @@ impl Shaper {
         }
         for (port, lasting) in self.relay.ports.iter_mut().zip(&mut self.lasting) {
             let drops = lasting.drops(port).all;
-            let left = port.split().0.iter().map(|tx| tx.pending() as u64).sum();
+            let left = left(port);
             output.write(&Losses { port: port.name().into(), drops, left })?;
         }
         run?;
         written.into_iter().try_for_each(|written| Ok(written?))
     }
-}
-
-fn counted(relay: &Relay, way: usize) -> Counters {
-    let flow = &relay.flows[way];
-    let drops = flow.link.counters.dropped() + flow.too_long;
-    Counters { packets: flow.packets, bytes: flow.bytes, drops }
 }

@@ -170,3 +170,15 @@ fn a_ping_takes_the_delay_of_both_directions() {
     assert!(count(link(&lines, 0), "frames") >= 3 && count(link(&lines, 1), "frames") >= 3);
     home.is_left_clean();
 }
+
+/// As a bridge counts: a switch without other ports drops all of them.
+#[test]
+fn what_the_ports_lose_is_in_the_summary() {
+    let home = Home::new();
+    let (_, from) = recorded(&home, "100");
+    let lines = home.json(&["shape", &from, "vale0:alone"]);
+    assert_eq!(find(&lines, "summary")["drops"], 100);
+    let refused = home.failure(&["shape", &from, "vale0:alone", "--overhead", "24"]);
+    assert!(refused.contains("--bandwidth"), "{refused}");
+    home.is_left_clean();
+}
