@@ -206,6 +206,7 @@ impl<C: Choose> Balancer<C> {
                         let choice = chooser.choose(&bytes[..read], now);
                         received.non_ip += u64::from(!choice.is_ip);
                         let parcel = Parcel::find(&slots, at, first, end, choice.hash);
+                        received.bytes += parcel.bytes_behind_first(&slots);
                         at += parcel.count;
                         left -= 1;
                         let Some(mut output) = choice.output else { continue };
@@ -229,6 +230,7 @@ impl<C: Choose> Balancer<C> {
                     }
                     Share::All => {
                         let parcel = Parcel::find(&slots, at, first, end, 0);
+                        received.bytes += parcel.bytes_behind_first(&slots);
                         let last = groups[0].len() - 1;
                         for to in 0..=last {
                             make_room(groups, stock, to, parcel.count);

@@ -30,6 +30,12 @@ impl Parcel {
         next + 1 - at
     }
 
+    /// Of a packet of several slots: the bytes in those after the first.
+    #[inline]
+    pub fn bytes_behind_first(&self, slots: &Slots<'_>) -> u64 {
+        (1..self.count).map(|n| u64::from(slots.get(self.at + n).len)).sum()
+    }
+
     pub fn bytes(&self, slots: &Slots<'_>) -> u64 {
         (0..self.count).map(|n| u64::from(slots.get(self.at + n).len)).sum()
     }

@@ -3,8 +3,10 @@
 use crate::balance::chooser::{Chooser, Method};
 use crate::balance::{self, Balancer, Presence};
 use crate::capture_file;
+use crate::drops::{Losses, PortDrops};
 use crate::error::{Error, Result};
 use crate::filter::Chosen;
+use crate::flush::left;
 use crate::lasting::{Lasting, outlive, until};
 use crate::opening;
 use crate::output::{Opened, note};
@@ -96,6 +98,14 @@ pub fn run(args: &Args) -> Result<()> {
     let mut input = opening::open(&options, &args.port, args.opening)?;
     port_notes::receiving(&input, &args.port);
     let stock = input.take_extra_bufs();
+    if (stock.len() as u64) < args.queue {
+        note(format_args!(
+            "--queue {}: the memory of {} has {} buffers for that, and no more",
+            args.queue,
+            input.name(),
+            stock.len()
+        ));
+    }
     let mut outputs = Vec::new();
     for (id, name) in (0..).zip(names(args)?) {
         outputs.push(Output::new(open(&name, &input, args.opening)?, name, id, &input));
@@ -119,7 +129,8 @@ pub fn run(args: &Args) -> Result<()> {
         balancer.ports_mut().map(|port| Lasting::begin(port)).collect::<Result<_>>()?;
     let ran = balance::run(&mut balancer, &run_loop, |balancer, mut waited, now| {
         if reporter.is_due(now) {
-            run_loop.output.write(&reporter.tick(now, counted(balancer)))?;
+            let drops = drops(balancer, &mut lasting);
+            run_loop.output.write(&reporter.tick(now, counted(balancer, &drops)))?;
             // Where packets keep coming, nothing waits for an output.
             waited = waited.and_then(|()| check_outputs(balancer));
         }
@@ -179,7 +190,12 @@ fn names(args: &Args) -> Result<Vec<String>> {
         None => PortSpec::parse(&args.port)?.name,
     };
     if base.contains(['{', '}']) {
-        return Err(Error::Value(format!("{base}: pipes of a pipe need a name; give --name")));
+        let remedy = match &args.name {
+            Some(_) => "give a --name without them",
+            None => "give --name",
+        };
+        let problem = "names of pipes are made from it, and have no braces";
+        return Err(Error::Value(format!("{base}: {problem}; {remedy}")));
     }
     Ok((0..count).map(|id| format!("{base}{{{id}")).collect())
 }
@@ -193,31 +209,46 @@ fn open(name: &str, input: &Port, args: opening::Args) -> Result<Port> {
     })
 }
 
-fn counted(balancer: &Balancer) -> Counters {
+/// What was dropped at the input and at each output, by those that count it there.
+fn drops(balancer: &mut Balancer, lasting: &mut [Lasting]) -> Vec<PortDrops> {
+    let ports = balancer.ports_mut().zip(lasting);
+    ports.map(|(port, lasting)| lasting.drops(port)).collect()
+}
+
+/// Drops are those at the input on the way in, those for want of room, and those at the outputs on the way out.
+fn counted(balancer: &Balancer, drops: &[PortDrops]) -> Counters {
     let (received, total) = (balancer.received(), balancer.total());
-    Counters { packets: received.packets, bytes: received.bytes, drops: total.dropped }
+    let [input, outputs @ ..] = drops else { return Counters::default() };
+    let out = outputs.iter().map(|drops| drops.sending).sum::<u64>();
+    let drops = input.receiving + total.dropped + out;
+    Counters { packets: received.packets, bytes: received.bytes, drops }
 }
 
 /// The summary is told even if the run has failed.
 fn finish(
     mut balancer: Balancer,
-    lasting: Vec<Lasting>,
+    mut lasting: Vec<Lasting>,
     run_loop: &RunLoop,
     reporter: &mut Reporter,
     ran: Result<()>,
 ) -> Result<()> {
     let written = balance::finish(&mut balancer, run_loop);
-    run_loop.output.write(&reporter.finish(Instant::now(), counted(&balancer)))?;
-    for (output, mut lasting) in balancer.outputs().zip(lasting.into_iter().skip(1)) {
+    let drops = drops(&mut balancer, &mut lasting);
+    run_loop.output.write(&reporter.finish(Instant::now(), counted(&balancer, &drops)))?;
+    for (output, drops) in balancer.outputs_mut().zip(drops.iter().skip(1)) {
         run_loop.output.write(&Sent {
             port: output.port.name().into(),
             copied: output.copies(),
             packets: output.counters.forwarded,
             bytes: output.counters.forwarded_bytes,
-            dropped: output.counters.dropped + lasting.drops(&output.port).all.daemon_ended,
+            dropped: output.counters.dropped + drops.sending,
             queued: output.queued(),
+            left: left(&mut output.port),
         })?;
     }
+    let (port, at_input) = (balancer.input.name().into(), drops.first().copied());
+    let drops = at_input.unwrap_or_default().all;
+    run_loop.output.write(&Losses { port, drops, left: 0 })?;
     balancer.close();
     ran?;
     written
@@ -235,16 +266,20 @@ struct Sent {
     dropped: u64,
     /// Slots whose packets wait, and are lost with the end.
     queued: usize,
+    /// Sent, but never taken out of the ring by the consumer.
+    left: u64,
 }
 
 impl fmt::Display for Sent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Sent { port, copied, packets, bytes, dropped, queued } = self;
+        let Sent { port, copied, packets, bytes, dropped, queued, left } = self;
         let copied = if *copied { ", copied" } else { "" };
         write!(f, "  to {port}: {packets} packets, {bytes} bytes{copied}; {dropped} dropped")?;
-        match queued {
-            0 => Ok(()),
-            queued => write!(f, "; {queued} left in the queue"),
+        for (left, place) in [(*queued as u64, "queue"), (*left, "ring")] {
+            if left > 0 {
+                write!(f, "; {left} left in the {place}")?;
+            }
         }
+        Ok(())
     }
 }

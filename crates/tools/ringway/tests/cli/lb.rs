@@ -1,5 +1,6 @@
 //! `ringway lb`.
 
+use crate::files::named;
 use crate::home::{Home, LIMIT, find, finish, lines};
 use ringway_testkit::{Netns, Proc, skip_without_root};
 use rustix::process::Signal;
@@ -317,4 +318,35 @@ fn frames_of_a_wire_are_shared_out() {
     assert_eq!(got.iter().sum::<u64>(), 200, "{printed:?}");
     assert!(got.iter().all(|packets| *packets > 0 && packets % 10 == 0), "{got:?}");
     homes.iter().for_each(Home::is_left_clean);
+}
+
+/// A stopped command takes nothing: what its input has no room for is lost there.
+#[test]
+fn what_the_input_loses_is_counted() {
+    let home = Home::new();
+    let lb = start(&home, &["vale0:in", "--to", "1", "--name", "out"]);
+    lb.stop();
+    home.json(&["gen", "vale0:a", "--count", "3000"]);
+    lb.signal(Signal::CONT);
+    let printed = interrupt(lb);
+    assert_eq!(find(&printed, "summary")["drops"], 1977, "{printed:?}");
+    let drops = find(&printed, "drops");
+    assert_eq!((&drops["port"], &drops["ring_full"]), (&"vale0:in".into(), &1977.into()));
+    home.is_left_clean();
+}
+
+#[test]
+fn what_no_consumer_takes_is_told() {
+    let home = Home::new();
+    let (_, file) = named(&home, "in.pcap");
+    home.json(&["gen", &file, "--count", "100", "--size", "3000"]);
+    let printed = home.json(&["lb", &file, "--to", "1"]);
+    // Frames of two slots.
+    assert_eq!(find(&printed, "summary")["bytes"], 300_000);
+    let output = find(&printed, "output");
+    let counts = ["packets", "dropped", "queued", "left"].map(|what| output[what].as_u64());
+    assert_eq!(counts, [100, 0, 0, 200].map(Some));
+    let refused = home.failure(&["lb", "vale0:in", "--to", "2", "--name", "a}b"]);
+    assert!(refused.contains("without them"), "{refused}");
+    home.is_left_clean();
 }
