@@ -211,6 +211,11 @@ impl DropBook {
         PortDrops::of(self.since())
     }
 
+    /// The same after [`DropBook::ended`], when there is no port.
+    pub fn kept(&self) -> PortDrops {
+        PortDrops::of(self.since())
+    }
+
     /// The daemon of the port has ended: [shuts](Port::shut) it. Returns how many frames were in its rings.
     pub fn ended(&mut self, port: &mut Port) -> u64 {
         let _ = self.count(port);

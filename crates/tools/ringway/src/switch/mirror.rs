@@ -2,7 +2,9 @@
 //!
 //! Each port has a [monitor](Source), which comes and goes with it.
 
+use crate::drops::{DropBook, Losses, PortDrops};
 use crate::error::{Error, Result};
+use crate::flush::left;
 use crate::fragments::Fragments;
 use crate::lasting::{Lasting, outlive};
 use crate::opening;
@@ -115,6 +117,7 @@ pub fn run(args: &Args) -> Result<()> {
         sources: args.ports.iter().map(source).collect(),
         reporter: Reporter::new(label, run_loop.start),
         counted: Counters::default(),
+        no_room: 0,
         last: run_loop.start,
         frame: Vec::new(),
         turns: Turns::default(),
@@ -124,16 +127,7 @@ pub fn run(args: &Args) -> Result<()> {
         run_loop,
     };
     let mirrored = mirror.mirror();
-    let written = mirror.to.finish_file();
-    if FileSpec::is_file(&args.to) {
-        mirror.counted.drops += mirror.to.stats().ring_full;
-    }
-    mirror.counted.drops += mirror.lasting.drops(&mirror.to).all.daemon_ended;
-    // The summary is told even if the run has failed.
-    let summary = mirror.reporter.finish(mirror.last, mirror.counted);
-    mirror.run_loop.output.write(&summary)?;
-    mirrored?;
-    Ok(written?)
+    mirror.finish(mirrored)
 }
 
 /// A switch that learns from the copies where addresses are sends none of them on.
@@ -185,6 +179,8 @@ struct Source {
     /// Its monitor.
     spec: String,
     port: Option<Port>,
+    /// What its monitors have lost, as copies came faster than they were taken; `None`: there was none yet.
+    book: Option<DropBook>,
     /// When to look for it again.
     retry: Instant,
     /// Whether the user knows that it is not there.
@@ -197,7 +193,8 @@ impl Source {
     fn new(switch: &str, port: &str, direction: Direction) -> Source {
         let name = port.strip_prefix(switch).and_then(|rest| rest.strip_prefix(':'));
         let spec = format!("{switch}:{}/{}", name.unwrap_or(port), direction.flags());
-        Source { spec, port: None, retry: Instant::now(), told: false, fragments: Vec::new() }
+        let (retry, fragments) = (Instant::now(), Vec::new());
+        Source { spec, port: None, book: None, retry, told: false, fragments }
     }
 
     /// Opens its monitor, if it is time to try.
@@ -208,6 +205,10 @@ impl Source {
         match Port::options().rx_only().open(&self.spec) {
             Ok(port) => {
                 self.fragments = Fragments::of(&port);
+                match &mut self.book {
+                    Some(book) => book.reopened(&port),
+                    None => self.book = Some(DropBook::open(&port)?),
+                }
                 output.write(&Opened::new(&port))?;
                 (self.port, self.told) = (Some(port), false);
             }
@@ -250,12 +251,26 @@ impl Source {
     /// Closes a monitor whose port has been closed, once all its packets have been taken.
     fn let_go(&mut self, now: Instant) {
         let gone = |port: &mut Port| port.poll_or_check(Interest::Rx).is_err();
-        if self.port.as_mut().is_some_and(gone) {
+        if let Some(port) = &mut self.port
+            && gone(port)
+        {
+            if let Some(book) = &mut self.book {
+                book.ended(port);
+            }
             (self.port, self.retry, self.told) = (None, now, true);
             note(format_args!(
                 "{} has gone; it is mirrored again as soon as it is back",
                 self.spec
             ));
+        }
+    }
+
+    /// What its monitors have lost so far.
+    fn drops(&mut self) -> PortDrops {
+        match (&mut self.book, &self.port) {
+            (Some(book), Some(port)) => book.read(port),
+            (Some(book), None) => book.kept(),
+            (None, _) => PortDrops::default(),
         }
     }
 }
@@ -268,6 +283,8 @@ struct Mirror {
     run_loop: RunLoop,
     reporter: Reporter,
     counted: Counters,
+    /// Copies for which the ring of `to` had no room.
+    no_room: u64,
     last: Instant,
     /// A frame that is looked at.
     frame: Vec<u8>,
@@ -288,6 +305,7 @@ impl Mirror {
             }
             let is_due = self.reporter.is_due(now);
             if is_due {
+                self.count_drops();
                 let line = self.reporter.tick(now, self.counted);
                 self.run_loop.output.write(&line)?;
             }
@@ -337,7 +355,7 @@ impl Mirror {
                         self.counted.packets += 1;
                         self.counted.bytes += frame.len() as u64;
                     }
-                    false => self.counted.drops += 1,
+                    false => self.no_room += 1,
                 }
             }
             rx.sync();
@@ -345,6 +363,31 @@ impl Mirror {
         });
         to.sync();
         taken
+    }
+
+    /// Copies that were lost at the monitors, for want of room, and behind it.
+    fn count_drops(&mut self) {
+        let monitors = self.sources.iter_mut().map(|source| source.drops().receiving).sum::<u64>();
+        let behind = self.lasting.drops(&self.to).sending;
+        self.counted.drops = monitors + self.no_room + behind;
+    }
+
+    /// The summary is told even if the run has failed.
+    fn finish(mut self, mirrored: Result<()>) -> Result<()> {
+        let written = self.to.finish_file();
+        self.count_drops();
+        let output = self.run_loop.output;
+        output.write(&self.reporter.finish(self.last, self.counted))?;
+        for source in &mut self.sources {
+            let drops = source.drops().all;
+            output.write(&Losses { port: source.spec.clone(), drops, left: 0 })?;
+        }
+        let mut drops = self.lasting.drops(&self.to).all;
+        drops.ring_full += self.no_room;
+        let left = left(&mut self.to);
+        output.write(&Losses { port: self.to.name().into(), drops, left })?;
+        mirrored?;
+        Ok(written?)
     }
 
     fn wait(&mut self) -> Result<()> {
@@ -387,6 +430,57 @@ mod tests {
     fn selection(filter: Option<&str>, one_in: u32) -> Selection {
         let program = filter.map(|text| compile(text).unwrap());
         Selection { filter: program.as_ref().map(Interpreter::new), one_in, matched: 0 }
+    }
+
+    fn mirror(from: Port, to: Port) -> Mirror {
+        let mut source = Source::new("vale0", "a", Direction::Both);
+        source.fragments = Fragments::of(&from);
+        source.book = Some(DropBook::open(&from).unwrap());
+        source.port = Some(from);
+        let run_loop = RunLoop::begin(&run_loop::Args::default()).unwrap();
+        Mirror {
+            sources: vec![source],
+            selection: selection(None, 1),
+            lasting: Lasting::begin(&to).unwrap(),
+            to,
+            reporter: Reporter::new("", run_loop.start),
+            counted: Counters::default(),
+            no_room: 0,
+            last: run_loop.start,
+            frame: Vec::new(),
+            turns: Turns::default(),
+            run_loop,
+        }
+    }
+
+    /// Also those that the monitor had no room for, and also when it has gone.
+    #[test]
+    fn copies_that_are_lost_are_counted() {
+        let mut sender = doc::open("mirl{1@conf:slots=64").unwrap();
+        let mut receiver = doc::open("mirl}1").unwrap();
+        let monitor = doc::options().rx_only().open("mirl}1/r@conf:slots=16").unwrap();
+        let room = monitor.binding().registration().rx_slots as u64 - 1;
+        let (to, _sink) = (doc::open("mirk{1@conf:slots=8").unwrap(), doc::open("mirk}1").unwrap());
+        let mut mirror = mirror(monitor, to);
+        for _ in 0..40 {
+            assert!(sender.tx(0).push(&[1; 60]));
+        }
+        sender.tx(0).sync();
+        let mut rx = receiver.rx(0);
+        rx.sync();
+        assert_eq!(rx.batch(64).count(), 40);
+        rx.sync();
+        // The first turn ends with a look at the monitor.
+        assert_eq!(mirror.take(), 0);
+        while mirror.take() > 0 {}
+        mirror.count_drops();
+        let Counters { packets, drops, .. } = mirror.counted;
+        assert_eq!((packets, drops, mirror.no_room), (7, 33, room - 7));
+        let source = &mut mirror.sources[0];
+        source.book.as_mut().unwrap().ended(source.port.as_mut().unwrap());
+        source.port = None;
+        mirror.count_drops();
+        assert_eq!(mirror.counted.drops, 33);
     }
 
     #[test]
@@ -432,22 +526,7 @@ mod tests {
             BusyPipe::new("mirf", 3, |name| doc::options().rx_only().open(name).unwrap());
         let (to, mut sink) =
             (doc::open("mirn{1@conf:slots=16").unwrap(), doc::open("mirn}1").unwrap());
-        let mut source = Source::new("vale0", "a", Direction::Both);
-        source.fragments = Fragments::of(&from);
-        source.port = Some(from);
-        let run_loop = RunLoop::begin(&run_loop::Args::default()).unwrap();
-        let mut mirror = Mirror {
-            sources: vec![source],
-            selection: selection(None, 1),
-            lasting: Lasting::begin(&to).unwrap(),
-            to,
-            reporter: Reporter::new("", run_loop.start),
-            counted: Counters::default(),
-            last: run_loop.start,
-            frame: Vec::new(),
-            turns: Turns::default(),
-            run_loop,
-        };
+        let mut mirror = mirror(from, to);
         while !busy.is_over() {
             mirror.take();
             let mut rx = sink.rx(0);
