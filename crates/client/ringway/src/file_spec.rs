@@ -69,6 +69,9 @@ impl FileSpec {
         if path.is_empty() {
             return Err(wrong("no file is named; write file:x.pcap, or file:- for a pipe".into()));
         }
+        if path == "-" && file.rotation.is_on() {
+            return Err(wrong("option rotate: standard output is one file; name another".into()));
+        }
         file.file = path.into();
         Ok(Some(file))
     }
@@ -249,6 +252,7 @@ mod tests {
             "file:a@speed=NaN",
             "file:a@loop=x",
             "file:a@rotate=0",
+            "file:-@rotate=1M",
             "file:a@rotate=5x",
             "file:a@files=0",
             "file:a@snaplen=",

@@ -68,7 +68,7 @@ pub struct Args {
     snaplen: u32,
 
     /// Begin another file, with the next number, after so many bytes: 100M
-    #[arg(long, value_name = "BYTES", value_parser = parse_count, requires = "write")]
+    #[arg(long, value_name = "BYTES", value_parser = parse_size, requires = "write")]
     rotate_size: Option<u64>,
 
     /// Begin another file after this time: 60s, 5m, 24h
@@ -90,6 +90,14 @@ pub struct Args {
     run_loop: run_loop::Args,
 }
 
+/// Bytes of a file; with none each frame would have a file of its own.
+fn parse_size(text: &str) -> Result<u64> {
+    match parse_count(text)? {
+        0 => Err(Error::Value("`0` is no size of a file; write 100M".into())),
+        size => Ok(size),
+    }
+}
+
 /// Slots taken from a ring before they are given back.
 const BATCH: usize = 256;
 
@@ -99,6 +107,11 @@ pub fn run(args: &Args) -> Result<()> {
     if rotation.files.is_some() && !rotation.is_on() {
         let wrong =
             "--files counts files that --rotate-size or --rotate-time begins: give one of them";
+        return Err(Error::Value(wrong.into()));
+    }
+    if rotation.is_on() && args.write.as_deref() == Some(Path::new("-")) {
+        let wrong =
+            "-: standard output is one file; name a file for --rotate-size and --rotate-time";
         return Err(Error::Value(wrong.into()));
     }
     let is_data_on_stdout = args.print.is_data_on_stdout(args.write.as_deref())?;

@@ -98,6 +98,10 @@ impl Args {
 
 /// Sends until the files, the count or the time are through.
 pub fn run(args: &Args) -> Result<()> {
+    if args.max_gap.is_some() && args.timing() == Timing::Unpaced {
+        let wrong = "--max-gap cuts pauses, and --speed 0 makes none: leave one of them out";
+        return Err(Error::Value(wrong.into()));
+    }
     let playlist = Playlist::open(&args.files, args.order, args.r#loop)?;
     let port = opening::open(&Port::options().tx_only(), &args.port, args.opening)?;
     port_notes::sending(&port, &args.port);

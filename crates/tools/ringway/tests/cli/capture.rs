@@ -296,3 +296,21 @@ fn files_that_rotate_have_the_time_in_their_names_and_replace_none() {
     assert_ne!(fs::read(home.dir.join("n_00002.pcap")).unwrap(), b"mine");
     home.is_left_clean();
 }
+
+/// Each frame would have a file of its own; and standard output is one file.
+#[test]
+fn rotation_needs_files_of_some_size() {
+    let home = Home::new();
+    let (file, port) = named(&home, "from.pcap");
+    home.json(&["gen", &port, "--count", "10"]);
+    let (to, _) = named(&home, "to.pcap");
+    let refused = home.run(&["capture", &port, "-w", &to, "--rotate-size", "0"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("no size of a file"), "{refused:?}");
+    let refused = home.failure(&["capture", &port, "-w", "-", "--rotate-size", "100"]);
+    assert!(refused.contains("standard output is one file"), "{refused}");
+    // A file is not replaced by itself.
+    let refused = home.failure(&["capture", &port, "-w", &file, "--overwrite"]);
+    assert!(refused.contains("has the file open already"), "{refused}");
+    assert_eq!(frames(&independently(&file)), 10);
+    home.is_left_clean();
+}
