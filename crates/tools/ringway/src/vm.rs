@@ -6,12 +6,12 @@ mod link;
 mod socket;
 mod stream;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::opening;
 use crate::run_loop::{self, RunLoop};
 use crate::switch::choose::switch_name;
 use card::Card;
-use ringway::Port;
+use ringway::{Port, PortSpec};
 use ringway_vhost::LostPages;
 use socket::{Kind, Socket};
 use std::path::PathBuf;
@@ -75,11 +75,33 @@ pub fn run(args: &Args) -> Result<()> {
     }
 }
 
+/// The full name of the port. A machine has a whole port, all of whose frames it gets.
+fn port_name(switch: &str, port: &str) -> Result<String> {
+    switch_name(switch)?;
+    let name = format!("{switch}:{port}");
+    let spec = PortSpec::parse(&name)?;
+    let plain = port.split('@').next().unwrap_or_default();
+    let is_whole = spec.name.split_once(':') == Some((switch, plain));
+    if !is_whole || plain.is_empty() || plain.contains(['{', '}', ':']) {
+        return Err(Error::Value(format!(
+            "{name}: a machine has a whole port of a switch, and this names none; write vm1 or web_1, without \
+             the switch, and without the -1, ~1, /rt and {{1 that choose a ring, a monitor or a pipe"
+        )));
+    }
+    if spec.own.filter.is_some() || spec.own.sample.is_some() {
+        return Err(Error::Value(format!(
+            "{name}: a machine gets all frames of its port; `ringway switch port` has --filter-in and \
+             --filter-out, by which the switch drops some"
+        )));
+    }
+    Ok(name)
+}
+
 fn attach(args: &Attach) -> Result<()> {
-    switch_name(&args.switch)?;
+    let name = port_name(&args.switch, &args.port)?;
     // A monitor that shortens the machine's memory ends the connection, and not this process.
-    let lost_pages = LostPages::watch()
-        .map_err(|source| crate::error::Error::System { what: "watching memory", source })?;
+    let lost_pages =
+        LostPages::watch().map_err(|source| Error::System { what: "watching memory", source })?;
     let (path, kind) = match (&args.socket, &args.stream) {
         (None, Some(path)) => (path, Kind::Stream),
         (Some(path), _) => (path, Kind::Vhost),
@@ -88,8 +110,29 @@ fn attach(args: &Attach) -> Result<()> {
     };
     let socket = Socket::open(path, args.connect, kind)?;
     let options = Port::options().accept_header().exclusive();
-    let name = format!("{}:{}", args.switch, args.port);
     let port = opening::open(&options, &name, opening::Args::default())?;
     let run_loop = RunLoop::begin(&args.run_loop)?;
     Card::new(&port, run_loop)?.serve(port, &socket, &lost_pages)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_has_a_whole_port() {
+        let name = |port| port_name("vale0", port);
+        for good in ["vm1", "web_1", "web-a", "vm1@conf:slots=64"] {
+            assert_eq!(name(good).unwrap(), format!("vale0:{good}"));
+        }
+        for bad in ["", "web-1", "a~1", "vm1/rt", "vm1{1", "vale0:vm1", "@conf:slots=64"] {
+            let said = name(bad).unwrap_err().to_string();
+            assert!(said.contains("a whole port of a switch"), "{bad}: {said}");
+        }
+        for bad in ["vm1@filter=udp", "vm1@sample=2"] {
+            let said = name(bad).unwrap_err().to_string();
+            assert!(said.contains("gets all frames"), "{bad}: {said}");
+        }
+        assert!(port_name("br0", "vm1").is_err());
+    }
 }

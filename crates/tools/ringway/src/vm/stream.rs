@@ -136,6 +136,8 @@ impl Link for Stream {
     fn send(&mut self, port: &mut Port, _header_len: usize, budget: u32) -> Moved {
         let mut moved = Moved::default();
         let size = port.max_frame();
+        // One slot of a ring is always free.
+        let most = (port.binding().registration().tx_slots as usize).saturating_sub(1);
         let mut tx = port.tx(0);
         if self.next_frame().is_none() && self.end.is_none() {
             self.fill();
@@ -146,6 +148,8 @@ impl Link for Stream {
             let slots = frame.len().div_ceil(size);
             if frame.len() < SHORTEST {
                 moved.too_short += 1;
+            } else if slots > most {
+                moved.too_long += 1;
             } else if slots > tx.space() {
                 moved.no_room = true;
                 break;
@@ -214,5 +218,43 @@ impl Link for Stream {
         events.set(PollFlags::IN, awaited.frames);
         events.set(PollFlags::OUT, self.written < self.unwritten.len());
         sources.add(self.socket.as_fd(), events);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ringway_doc as doc;
+
+    /// A frame that the ring has no room for even when it is empty is dropped, and those behind it pass.
+    #[test]
+    fn a_frame_longer_than_the_ring_holds_up_nothing() {
+        let mut port = doc::open("vmst{1@conf:slots=8").unwrap();
+        let mut other = doc::open("vmst}1").unwrap();
+        let (near, mut far) = UnixStream::pair().unwrap();
+        let mut stream = Stream::new(near).unwrap();
+        let slots = 7 * port.max_frame();
+        for length in [60, slots + 1, 61, 13, slots] {
+            let frame = vec![0; length];
+            far.write_all(&(length as u32).to_be_bytes()).unwrap();
+            far.write_all(&frame).unwrap();
+        }
+        let mut rx = other.rx(0);
+        let (mut moved, mut arrived) = (Moved::default(), Vec::new());
+        // The last frame needs the whole ring, which a turn finds empty after the sync of the one before.
+        for _ in 0..3 {
+            moved += stream.send(&mut port, 0, 16);
+            rx.sync();
+            let mut length = 0;
+            for slot in rx.batch(8) {
+                length += slot.len();
+                if !slot.more_fragments() {
+                    arrived.push(std::mem::take(&mut length));
+                }
+            }
+            rx.sync();
+        }
+        assert_eq!(arrived, [60, 61, slots]);
+        assert_eq!((moved.frames, moved.too_long, moved.too_short), (3, 1, 1));
     }
 }
