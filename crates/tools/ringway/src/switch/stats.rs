@@ -40,7 +40,8 @@ pub struct Args {
 struct PortLine<'a> {
     switch: &'a str,
     port: &'a str,
-    index: u32,
+    /// None: it is not there, and waited for.
+    index: Option<u32>,
     #[serde(flatten)]
     counted: Counted,
     /// None: it is the first look.
@@ -187,7 +188,8 @@ fn port_lines<'a>(
         PortLine {
             switch: &switch.name,
             port: name,
-            index: *index,
+            // Those that are not there have numbers behind those of all others.
+            index: Some(*index).filter(|index| *index < 256),
             counted: Counted::of(port),
             rates: before.map(|before| before.rates(now, port)),
             known: totals.known,
@@ -213,7 +215,8 @@ fn table(lines: &[PortLine], with_totals: bool, with_rates: bool) -> String {
     heading.extend(TOTALS.iter().filter(|_| with_totals));
     let mut table = Table::new(&heading);
     for line in lines {
-        let mut row = vec![line.port.into(), line.index.to_string()];
+        let index = line.index.map_or("-".into(), |index| index.to_string());
+        let mut row = vec![line.port.into(), index];
         if let Some(rates) = line.rates.filter(|_| with_rates) {
             row.extend(rates.cells());
         }
@@ -305,7 +308,7 @@ mod tests {
         let line = PortLine {
             switch: "vale0",
             port: "vale0:a",
-            index: 3,
+            index: Some(3),
             counted: now,
             rates: Some(now.since(Counted::default(), 1.0)),
             known: 0,
@@ -332,5 +335,8 @@ mod tests {
         let first = PortLine { rates: None, ..line };
         let json = serde_json::to_value(&first).unwrap();
         assert!(json.get("interval_s").is_none() && json["sent_bytes"] == 150_000);
+        let away = PortLine { index: None, ..first };
+        assert!(serde_json::to_value(&away).unwrap()["index"].is_null());
+        assert!(table(&[away], true, false).contains("vale0:a  - "));
     }
 }
