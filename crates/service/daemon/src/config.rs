@@ -328,6 +328,9 @@ impl Config {
     /// Switches as they are to be.
     pub fn declared(&self) -> Result<Vec<DeclaredSwitch>, Error> {
         switches::check_names(&self.switch)?;
+        if let Some(switch) = self.switch.get(self.max_bridges) {
+            return Err(switch.too_many(self.switch.len(), self.max_bridges));
+        }
         let users = self.lossless_uids()?;
         let may_be_lossless =
             |uid| uid == 0 || users.as_ref().is_none_or(|users| users.contains(&uid));

@@ -255,6 +255,15 @@ impl Switch {
         self.place = format!("{path}: line {}", line(text, self.name.span().start));
     }
 
+    /// That it is one more than the daemon runs.
+    pub(super) fn too_many(&self, declared: usize, most: usize) -> Error {
+        let problem = format!(
+            "{}: {declared} switches are declared, and the daemon runs {most}; write max_bridges = {declared}",
+            self.name()
+        );
+        Error::Switch { place: self.place.clone(), problem }
+    }
+
     pub(super) fn name(&self) -> &str {
         self.name.get_ref()
     }
@@ -365,6 +374,12 @@ impl Switch {
     }
 }
 
+/// Bytes of a name, at most, as the kernel and the registry have it.
+const LONGEST: usize = 15;
+
+/// What is not part of a port's name, but says what is opened of it.
+const NOT_IN_NAMES: [char; 5] = ['/', ':', '@', '{', '}'];
+
 impl Port {
     fn declared(&self, switch: &Switch, owner: u32) -> Result<DeclaredPort, String> {
         let (name, is_interface) = match (&self.interface, &self.name) {
@@ -377,6 +392,13 @@ impl Port {
         let full = format!("{}:{name}", switch.name());
         let wrong = |text: &str| Err(format!("{full}: {text}"));
         let is_stack = name.ends_with('^');
+        // Nothing would ever have the settings.
+        if !(1..=LONGEST).contains(&name.trim_end_matches('^').len()) || name.contains(NOT_IN_NAMES)
+        {
+            return wrong(
+                "no interface and no port has that name: they have 1 to 15 bytes, and none of / : @ { }",
+            );
+        }
         if !is_interface && (self.host || self.mode.is_some()) {
             return wrong("`host` and `mode` are for an `interface`");
         }
@@ -520,6 +542,14 @@ mod tests {
             (port("interface = 'e'\nname = 'e'"), 3, "either `interface` or `name`"),
             (port("name = 'a'\nhost = true"), 3, "for an `interface`"),
             (port("interface = 'e'\nuser = 'root'"), 3, "a program's port"),
+            (port("interface = 'sixteen-letters-'"), 3, "1 to 15 bytes"),
+            (port("name = ''"), 3, "1 to 15 bytes"),
+            (port("name = 'a/rt'"), 3, "1 to 15 bytes"),
+            (
+                format!("max_bridges = 1{}", switch("[[switch]]\nname = 'vale1'")),
+                6,
+                "max_bridges = 2",
+            ),
             (port("name = 'e^'"), 3, "write `host = true`"),
             (port("name = 'a'\ngroup_forward = 1"), 3, "for an `interface`"),
             (port("interface = 'e'\nmode = 'fast'"), 6, "zerocopy, copy, generic, packet"),
