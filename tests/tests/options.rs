@@ -114,7 +114,12 @@ fn every_option_on_every_kind_of_port() {
         for (option, row) in table("option", &KINDS) {
             for ((kind, name), works) in KINDS.iter().zip(names(home.path())).zip(row) {
                 // What begins another file needs to know when.
-                let more = if option.starts_with("@files") { "@rotate=1M" } else { "" };
+                // What an option is about.
+                let more = match () {
+                    () if option.starts_with("@files") => "@rotate=1M",
+                    () if option.starts_with("@max-gap") && works => "@speed=1",
+                    () => "",
+                };
                 let name = format!("{name}{option}{more}");
                 match a.enter(|| Port::open(&name)) {
                     Ok(mut port) if works => {

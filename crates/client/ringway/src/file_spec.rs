@@ -72,6 +72,16 @@ impl FileSpec {
         if path == "-" && file.rotation.is_on() {
             return Err(wrong("option rotate: standard output is one file; name another".into()));
         }
+        if file.rotation.files.is_some() && !file.rotation.is_on() {
+            let problem =
+                "option files: so many are kept of those that rotate begins; add @rotate=100M";
+            return Err(wrong(problem.into()));
+        }
+        if file.replay.max_gap.is_some() && file.replay.speed == 0.0 {
+            let problem =
+                "option max-gap: it cuts pauses, and without speed there are none; add @speed=1";
+            return Err(wrong(problem.into()));
+        }
         file.file = path.into();
         Ok(Some(file))
     }
@@ -240,7 +250,7 @@ mod tests {
         assert_eq!(file.rotation, Rotation { size, time, files: Some(5) });
         assert_eq!((file.snaplen, file.write), (64, Some(true)));
         assert_eq!(parse("file:a@loop").replay.loops, 0);
-        let file = parse("file:a@b@filter=tcp[13] = 2@sample=10@max-gap=500ms");
+        let file = parse("file:a@b@filter=tcp[13] = 2@sample=10@max-gap=500ms@speed=1");
         assert_eq!((file.filter.as_deref(), file.sample), (Some("tcp[13] = 2"), Some(10)));
         assert_eq!(file.replay.max_gap, Some(Duration::from_millis(500)));
         assert_eq!(file.file, PathBuf::from("a@b"));
@@ -253,6 +263,9 @@ mod tests {
             "file:a@loop=x",
             "file:a@rotate=0",
             "file:-@rotate=1M",
+            "file:a@files=10",
+            "file:a@max-gap=1s",
+            "file:a@max-gap=1s@speed=0",
             "file:a@rotate=5x",
             "file:a@files=0",
             "file:a@snaplen=",

@@ -179,6 +179,10 @@ fn outlive_all(
 /// The names of all outputs.
 fn names(args: &Args) -> Result<Vec<String>> {
     const MOST: u32 = 64;
+    if args.to.contains(&args.port) {
+        let problem = "packets would come back to where they are received; name another output";
+        return Err(Error::Value(format!("--to {}: {problem}", args.port)));
+    }
     let [count] = &args.to[..] else { return Ok(args.to.clone()) };
     let Ok(count) = count.parse::<u32>() else { return Ok(args.to.clone()) };
     if !(1..=MOST).contains(&count) {

@@ -107,11 +107,12 @@ impl Args {
         let loss = both(&self.loss, LossArg(Settings::default().loss))?;
         let hold = both(&self.reorder.iter().map(|hold| Some(hold.0)).collect::<Vec<_>>(), None)?;
         let duplicate = both(&self.duplicate, 0.0)?;
-        if !self.queue.is_empty() && self.bandwidth.is_empty() {
+        let is_unlimited = self.bandwidth.iter().all(|bandwidth| bandwidth.0.is_none());
+        if !self.queue.is_empty() && is_unlimited {
             let wrong = "a --queue is what waits for a --bandwidth: give that, too";
             return Err(Error::Value(wrong.into()));
         }
-        if self.overhead > 0 && self.bandwidth.is_empty() {
+        if self.overhead > 0 && is_unlimited {
             let wrong = "--overhead is what frames take of a --bandwidth: give that, too";
             return Err(Error::Value(wrong.into()));
         }

@@ -130,6 +130,8 @@ struct Turn {
 pub struct Card {
     run_loop: RunLoop,
     link: Option<Box<dyn Link>>,
+    /// Why the monitor could not be connected to, which the user has been told.
+    unreachable: String,
     /// What was last told of the machine, and of what it has spoiled.
     state: State,
     fault: Option<String>,
@@ -150,6 +152,7 @@ impl Card {
             into: Flow::new(format!("{switch} -> {machine}"), start),
             run_loop,
             link: None,
+            unreachable: String::new(),
             state: State::Disconnected,
             fault: None,
             header_len: 0,
@@ -239,10 +242,22 @@ impl Card {
 
     /// Waits for a monitor, as long as the daemon is there.
     fn connect(&mut self, port: &mut Port, socket: &Socket) -> Result<()> {
-        if let Some(stream) = socket.accept() {
-            let system = |source| Error::System { what: "the monitor's socket", source };
-            self.link = Some(socket.link(stream).map_err(system)?);
-            return self.tell(port, State::Connected, None, None);
+        match socket.accept() {
+            Ok(Some(stream)) => {
+                let system = |source| Error::System { what: "the monitor's socket", source };
+                self.link = Some(socket.link(stream).map_err(system)?);
+                self.unreachable.clear();
+                return self.tell(port, State::Connected, None, None);
+            }
+            Ok(None) => {}
+            Err(problem) => {
+                if self.unreachable != problem {
+                    note(format_args!(
+                        "{problem}; it is tried again until the monitor listens there"
+                    ));
+                    self.unreachable = problem;
+                }
+            }
         }
         port.check(Interest::Rx)?;
         let pause = if socket.listener().is_some() { Duration::from_secs(3600) } else { RETRY };

@@ -50,11 +50,15 @@ impl Socket {
         Ok(Socket { place: Place::Listening(listening), kind })
     }
 
-    /// A monitor that has connected meanwhile, or can be connected to.
-    pub fn accept(&self) -> Option<UnixStream> {
+    /// A monitor that has connected meanwhile, or can be connected to. `Err`: why it cannot, if that is not only
+    /// that none has come yet.
+    pub fn accept(&self) -> std::result::Result<Option<UnixStream>, String> {
         match &self.place {
-            Place::Listening(listening) => listening.listener.accept().ok().map(|(it, _)| it),
-            Place::Connecting(path) => UnixStream::connect(path).ok(),
+            Place::Listening(listening) => Ok(listening.listener.accept().ok().map(|(it, _)| it)),
+            Place::Connecting(path) => match UnixStream::connect(path) {
+                Ok(stream) => Ok(Some(stream)),
+                Err(error) => Err(format!("{}: {error}", path.display())),
+            },
         }
     }
 

@@ -348,5 +348,7 @@ fn what_no_consumer_takes_is_told() {
     assert_eq!(counts, [100, 0, 0, 200].map(Some));
     let refused = home.failure(&["lb", "vale0:in", "--to", "2", "--name", "a}b"]);
     assert!(refused.contains("without them"), "{refused}");
+    let refused = home.failure(&["lb", "vale0:in", "--to", "vale0:in"]);
+    assert!(refused.contains("name another output"), "{refused}");
     home.is_left_clean();
 }

@@ -135,6 +135,7 @@ fn what_is_on_its_way_when_interrupted_is_counted() {
 #[test]
 fn odd_wishes_are_refused() {
     let home = Home::new();
+    home.failure(&["shape", "p}0", "p{1", "--queue", "10", "--bandwidth", "none"]);
     let queue = home.failure(&["shape", "p}0", "p{1", "--queue", "10"]);
     assert!(queue.contains("--bandwidth"), "{queue}");
     let thrice = ["--delay", "1ms", "--delay", "1ms", "--delay", "1ms"];

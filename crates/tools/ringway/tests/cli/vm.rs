@@ -262,6 +262,7 @@ fn a_monitor_that_listens() {
     let path = home.dir.join("monitor");
     let text = path.display().to_string();
     let proc = home.open(&["vm", "attach", "vale0", "one", "--socket", &text, "--connect"]);
+    proc.wait_for("monitor: No such file or directory (os error 2); it is tried again", LIMIT);
     for round in 1..3 {
         let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
         let (socket, _) = listener.accept().unwrap();
