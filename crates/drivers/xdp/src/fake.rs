@@ -17,7 +17,7 @@ use rustix::net::xdp::{
 
 use crate::rings::{Consumer, Desc, Producer};
 use crate::sys::{Entry, Ring};
-use crate::{RX_HEADROOM, RingSizes, XdpRx, XdpTx};
+use crate::{RX_HEADROOM, RingSizes, Rings, XdpRx, XdpTx};
 
 /// Each index on a cache line of its own, then the flags, then the entries.
 const OFFSETS: XdpRingOffset =
@@ -61,6 +61,24 @@ impl FakeKernel {
     /// that has a socket can write to these.
     pub fn memory(&self) -> BorrowedFd<'_> {
         self.memory.as_fd()
+    }
+
+    /// All four rings, as [`Rings::map`] has a socket's.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn rings(&self) -> rustix::io::Result<Rings> {
+        let RingSizes { fill, completion, rx, tx } = self.sizes;
+        Ok(Rings {
+            fill: Producer::new(map(&self.memory, fill, XDP_UMEM_PGOFF_FILL_RING)?),
+            completion: Consumer::new(map(
+                &self.memory,
+                completion,
+                XDP_UMEM_PGOFF_COMPLETION_RING,
+            )?),
+            rx: Consumer::new(map(&self.memory, rx, XDP_PGOFF_RX_RING)?),
+            tx: Producer::new(map(&self.memory, tx, XDP_PGOFF_TX_RING)?),
+        })
     }
 
     /// The driver of a tx ring in a region of this layout.

@@ -382,6 +382,10 @@ struct Taken {
 /// did: that one gets `expected`, which is still there. Returns the shadow word of `at`; `None`: no slot lent it.
 #[cold]
 fn exchange(kring: &Kring, at: u32, posted: u32, expected: u32, wanted: u64) -> Option<u32> {
+    if wanted == u64::from(NOTHING) {
+        // No buffer of any slot, although there are slots that have the same word for none.
+        return None;
+    }
     let spare = wanted | u64::from(SPARE);
     if spare == u64::from(expected) {
         return Some(expected);
