@@ -617,11 +617,7 @@ impl Worker {
             self.members.iter().flatten().flat_map(|member| &member.lossless_queues);
         let end = lossless_queues.filter_map(LosslessQueue::deadline).min()?;
         self.look_at_clock();
-        let millis = end.saturating_sub(self.now).max(1);
-        Some(Timespec {
-            tv_sec: (millis / 1000) as i64,
-            tv_nsec: (millis % 1000) as i64 * 1_000_000,
-        })
+        Some(timespec(end.saturating_sub(self.now).max(1)))
     }
 
     fn publish_counters(&mut self) {
@@ -639,6 +635,11 @@ impl Worker {
             }
         }
     }
+}
+
+/// So long, as the kernel has it.
+fn timespec(millis: Millis) -> Timespec {
+    Timespec { tv_sec: (millis / 1000) as i64, tv_nsec: (millis % 1000) as i64 * 1_000_000 }
 }
 
 /// Bytes of the headers that an interface's first `sent` frames have for the switch alone: its bytes are those on the
@@ -681,5 +682,23 @@ impl Drop for Worker {
             fast.clear();
         }
         self.mailbox.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_has_seconds_and_the_rest() {
+        for (millis, expected) in [
+            (1, (0, 1_000_000)),
+            (999, (0, 999_000_000)),
+            (1000, (1, 0)),
+            (61_234, (61, 234_000_000)),
+        ] {
+            let Timespec { tv_sec, tv_nsec } = timespec(millis);
+            assert_eq!((tv_sec, tv_nsec), expected, "{millis}");
+        }
     }
 }
