@@ -2,6 +2,7 @@
 //! and a program may do comes in any order, and needs no interface.
 
 mod kernel;
+mod port;
 mod queue;
 mod rings;
 mod rx;

@@ -1,0 +1,226 @@
+//! An interface as a port of a bridge, with a kernel's side for each of its queues.
+
+use ringway_switch_port::{Burst, Configure, Drops, PacketIo, Source};
+use ringway_testkit::frame;
+use ringway_xdp::{
+    Desc, FrameQueue, NicPort, NicPortConfig, RX_HEADROOM, RingSizes, Umem, XskSocket,
+};
+
+use crate::kernel::{BUFFER, CHUNK, Kernel, TX};
+
+const SIZES: RingSizes = RingSizes { fill: 256, completion: 64, rx: 256, tx: 32 };
+const FOR_RX: u32 = 256;
+const MTU: u32 = 1514;
+
+/// A port with so many queues; all frames that the kernel receives are the same, for the memory is the port's.
+fn world(queues: usize, in_parts: bool) -> (NicPort<()>, Vec<Kernel>) {
+    let kernels: Vec<_> = (0..queues).map(|_| Kernel::new(SIZES, u32::MAX - 50)).collect();
+    let queue = |kernel: &Kernel| {
+        let umem = Umem::anonymous(2 * FOR_RX, CHUNK as u32).unwrap();
+        let mut rings = kernel.fake.rings().unwrap();
+        for chunk in 0..FOR_RX {
+            rings.fill.write(chunk, u64::from(chunk) * CHUNK);
+            let (_, data) =
+                umem.locate(u64::from(chunk) * CHUNK + u64::from(RX_HEADROOM), BUFFER).unwrap();
+            data.write(0, &frame(chunk, BUFFER as usize));
+        }
+        rings.fill.submit(FOR_RX);
+        FrameQueue::over(
+            XskSocket { fd: kernel.socket(), sizes: SIZES, frags: in_parts },
+            rings,
+            umem,
+        )
+    };
+    let max_frame = if in_parts { 9014 } else { MTU };
+    let config = NicPortConfig { max_frame, in_parts, partial_csum: false, time_flag: None };
+    (NicPort::new((), kernels.iter().map(queue).collect(), config).unwrap(), kernels)
+}
+
+/// Frames of one look, which are released.
+fn look(port: &mut NicPort<()>, ring: usize, limit: u32) -> Vec<Vec<u8>> {
+    let mut burst = Burst::default().recycle(Source::default());
+    burst.limit = limit;
+    port.collect(ring, &mut burst, &mut Drops::default());
+    let bytes = |frame| {
+        let piece = |&(buf, len): &(ringway_region::Buf<'_>, u32)| {
+            let mut bytes = vec![0; len as usize];
+            buf.copy_to(bytes.len(), &mut bytes);
+            bytes
+        };
+        burst.pieces(frame).iter().flat_map(piece).collect()
+    };
+    let frames = burst.frames.iter().map(bytes).collect();
+    drop(burst);
+    port.release(ring);
+    frames
+}
+
+/// Receives into so many chunks, each a frame or, but for each `parts`th, a part of one.
+fn receive(kernel: &Kernel, count: u32, length: u32, parts: u32) -> Vec<u64> {
+    let chunks = kernel.take_posted(count);
+    assert_eq!(chunks.len() as u32, count);
+    for (i, chunk) in (1..).zip(&chunks) {
+        let desc = Desc { address: chunk + u64::from(RX_HEADROOM), length, options: 0 };
+        kernel.receive(&[if i % parts == 0 { desc } else { desc.going_on() }]);
+    }
+    chunks.iter().map(|chunk| chunk / CHUNK).collect()
+}
+
+/// Has the port send frames of these lengths on a ring; how many it takes, and their bytes.
+fn deliver(
+    port: &mut NicPort<()>,
+    ring: usize,
+    frames: &[Vec<u8>],
+    drops: &mut Drops,
+) -> (u64, u64) {
+    let mut frames = frames.to_vec();
+    let lengths: Vec<_> = frames.iter().map(|frame| frame.len() as u32).collect();
+    let mut burst = Burst::default().recycle(Source::default());
+    for frame in &mut frames {
+        let cut = frame.len().min(20);
+        let (first, second) = frame.split_at_mut(cut);
+        burst.push_private(first);
+        if !second.is_empty() {
+            burst.push_private(second);
+        }
+        burst.end_frame();
+    }
+    burst.read_headers();
+    // Also of what is too short for Ethernet, whose length is not looked at otherwise.
+    burst.frames.iter_mut().zip(lengths).for_each(|(frame, length)| frame.len = length);
+    let delivered = port.deliver(ring, &burst.frames, &burst, drops);
+    (delivered.packets, delivered.bytes)
+}
+
+/// So many chunks at most as the limit has, but no more than 128, and those of one frame at the least.
+#[test]
+fn a_look_is_bounded() {
+    let chunk = CHUNK as u32;
+    for in_parts in [false, true] {
+        let least = if in_parts { 32 } else { 1 };
+        for (limit, most) in [
+            (u32::MAX, 128),
+            (129 * chunk, 128),
+            (100 * chunk, 100),
+            (100 * chunk - 1, 99),
+            (33 * chunk, 33),
+            (5 * chunk, 5.max(least)),
+            (chunk, least),
+            (0, least),
+        ] {
+            let (mut port, kernels) = world(1, in_parts);
+            let numbers = receive(&kernels[0], 200, 60, 1);
+            let (mut found, mut looks) = (0, 0);
+            while found < 200 {
+                let frames = look(&mut port, 0, limit);
+                assert_eq!(frames.len(), (200 - found).min(most as usize), "limit {limit}");
+                for (number, bytes) in numbers[found..].iter().zip(&frames) {
+                    assert_eq!(*bytes, frame(*number as u32, BUFFER as usize)[..60]);
+                }
+                found += frames.len();
+                looks += 1;
+            }
+            assert_eq!(looks, 200u32.div_ceil(most));
+            assert!(look(&mut port, 0, limit).is_empty());
+            // The kernel has all chunks again.
+            assert_eq!(receive(&kernels[0], FOR_RX, 60, 1).len(), FOR_RX as usize);
+        }
+    }
+}
+
+/// Each queue is a ring; there is nothing on another.
+#[test]
+fn a_queue_is_a_ring() {
+    let (mut port, kernels) = world(3, false);
+    assert_eq!((port.tx_rings(), port.receives()), (3, true));
+    receive(&kernels[1], 5, 60, 1);
+    assert_eq!([0, 1, 2, 3].map(|ring| look(&mut port, ring, u32::MAX).len()), [0, 5, 0, 0]);
+    let mut drops = Drops::default();
+    for (ring, queue) in [(0, 0), (1, 1), (2, 2), (3, 0), (7, 1), (5, 2)] {
+        assert_eq!(deliver(&mut port, ring, &[frame(9, 60)], &mut drops), (1, 60));
+        port.flush(false);
+        let sent: Vec<_> = kernels.iter().map(|kernel| kernel.take_sent(9).len()).collect();
+        assert_eq!(sent, [0, 1, 2].map(|at| usize::from(at == queue)), "ring {ring}");
+    }
+    assert_eq!(drops, Drops::default());
+}
+
+/// A packet of several chunks is one frame.
+#[test]
+fn a_frame_of_parts_is_one() {
+    let (mut port, kernels) = world(1, true);
+    let numbers = receive(&kernels[0], 9, BUFFER, 3);
+    let frames = look(&mut port, 0, u32::MAX);
+    let whole = |numbers: &[u64]| -> Vec<u8> {
+        numbers.iter().flat_map(|number| frame(*number as u32, BUFFER as usize)).collect()
+    };
+    assert_eq!(frames.len(), 3);
+    assert!(frames.iter().zip(numbers.chunks(3)).all(|(frame, numbers)| *frame == whole(numbers)));
+}
+
+/// What is too long, or empty, or finds no room is counted by why; the rest is sent, in parts where a chunk is too short.
+#[test]
+fn what_is_delivered_is_sent_or_counted() {
+    for in_parts in [false, true] {
+        let (mut port, kernels) = world(1, in_parts);
+        let kernel = &kernels[0];
+        let mut drops = Drops::default();
+        let limit = if in_parts { 9018 } else { 1518 };
+        let frames: Vec<_> =
+            [limit, limit + 1, 0, 13, 60].into_iter().map(|length| frame(3, length)).collect();
+        let sent = deliver(&mut port, 0, &frames, &mut drops);
+        assert_eq!(sent, (2, limit as u64 + 60));
+        assert_eq!(drops, Drops { too_long: 2, ring_full: 1, ..Drops::default() });
+        assert_eq!(kernel.pending(TX), 0, "not before the flush");
+        port.flush(false);
+        let descs = kernel.take_sent(99);
+        let lengths: Vec<_> =
+            descs.iter().map(|desc| (desc.length as usize, desc.goes_on())).collect();
+        let parts: Vec<_> = frames[0].chunks(CHUNK as usize).map(<[u8]>::len).collect();
+        let mut expected: Vec<_> =
+            (1..).zip(&parts).map(|(i, length)| (*length, i < parts.len())).collect();
+        expected.push((60, false));
+        assert_eq!(lengths, expected);
+
+        // As many as the ring holds, and those behind them are lost.
+        let many = vec![frame(1, 60); 40];
+        assert_eq!(deliver(&mut port, 0, &many, &mut drops), (32, 32 * 60));
+        assert_eq!(drops.ring_full, 1 + 8);
+
+        let (mut port, kernels) = world(1, in_parts);
+        for (longest, fits) in [(100, 104), (3000, if in_parts { 3004 } else { 2048 })] {
+            port.set_max_frame(longest);
+            let mut drops = Drops::default();
+            let odd = [frame(1, fits), frame(2, fits + 1)];
+            assert_eq!(deliver(&mut port, 0, &odd, &mut drops), (1, fits as u64));
+            assert_eq!(drops, Drops { too_long: 1, ..Drops::default() }, "{longest}");
+            port.flush(false);
+            let sent: u32 = kernels[0].take_sent(9).iter().map(|desc| desc.length).sum();
+            assert_eq!(sent as usize, fits);
+        }
+    }
+}
+
+/// What the kernel did not take goes out when the bridge has nothing else to do.
+#[test]
+fn what_waits_is_flushed_again() {
+    let (mut port, kernels) = world(1, false);
+    let kernel = &kernels[0];
+    kernel.set_wakeup(TX, true);
+    let mut drops = Drops::default();
+    deliver(&mut port, 0, &vec![frame(1, 60); 32], &mut drops);
+    port.flush(false);
+    assert_eq!((kernel.pending(TX), drops), (32, Drops::default()), "it takes none");
+    let addresses: Vec<_> = kernel.take_sent(32).iter().map(|desc| desc.address).collect();
+    kernel.complete(&addresses);
+    kernel.set_wakeup(TX, false);
+    // The port takes back what is done, if not before, when it has more to send.
+    port.flush(true);
+    assert_eq!(kernel.pending(crate::kernel::COMPLETION), 0);
+    deliver(&mut port, 0, &[frame(2, 60)], &mut drops);
+    port.flush(false);
+    let [desc]: [Desc; 1] = kernel.take_sent(9).try_into().unwrap();
+    kernel.complete(&[desc.address]);
+    port.flush(true);
+    assert_eq!(kernel.pending(crate::kernel::COMPLETION), 1, "nothing waits: it is not looked at");
+}
