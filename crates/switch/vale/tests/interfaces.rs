@@ -354,7 +354,7 @@ fn a_worker_is_confined_before_it_has_ports() {
     assert!(Bridge::start("vale-confined").is_ok());
 }
 
-/// By the kernel's clock, too: a worker that sleeps wakes up when patience ends, and the sender, who waits, hears of it.
+/// By the kernel's clock, too: a worker that sleeps wakes up when patience ends, and the sender that waits hears of it.
 #[test]
 fn patience_ends_by_the_kernels_clock() {
     let bridge = Bridge::start("vale-patience").unwrap();
@@ -372,7 +372,7 @@ fn patience_ends_by_the_kernels_clock() {
     assert_eq!(receiver.receive(0, 99).len(), 7);
 }
 
-/// A program reads what was lost on the way to it, and one that has the place of another what was lost since.
+/// A program reads what was lost on the way to it; its successor reads what was lost since.
 #[test]
 fn a_program_is_told_what_it_has_lost() {
     let bridge = Bridge::start("vale-lost").unwrap();

@@ -321,7 +321,7 @@ fn plain(kernel: &Kernel, kring: &Kring) -> XdpRx {
     kernel.fake.rx(kring.ring().region().layout()).unwrap()
 }
 
-/// A part of a packet of several that does not begin where it should has no length; nor has one that lies elsewhere.
+/// A part of a packet of several that does not begin where it should has no length; nor has a part that lies elsewhere.
 #[test]
 fn what_begins_elsewhere_has_no_length() {
     let kernel = Kernel::new(SIZES, 0);

@@ -25,7 +25,7 @@ const MASK: u64 = 0xffff;
 #[derive(Clone, Copy, Debug)]
 enum Buffer {
     Own,
-    /// One that the kernel does not reach.
+    /// A buffer out of the kernel's reach.
     Beyond,
     None(u32),
 }
