@@ -141,7 +141,7 @@ fn tcp(payload: usize) -> Vec<u8> {
     let builder = PacketBuilder::ethernet2(mac(1), BROADCAST)
         .ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64)
         .tcp(1, 2, 1000, 500);
-    let payload: Vec<u8> = (0..payload).map(|i| (i * 7 >> 2) as u8).collect();
+    let payload: Vec<u8> = (0..payload).map(|i| (i * 7 / 4) as u8).collect();
     let mut frame = Vec::new();
     builder.write(&mut frame, &payload).unwrap();
     frame

@@ -1,6 +1,6 @@
 //! Whole frames on one queue: none is lost or sent twice, and each chunk is with one side.
 
-use std::{collections::VecDeque, os::fd::OwnedFd};
+use std::collections::VecDeque;
 
 use proptest::{collection::vec, prelude::*, sample::Index};
 use ringway_region::Buf;

@@ -310,7 +310,7 @@ proptest! {
             world.sync()?;
             world.release(&[Change::None; SLOTS as usize]);
             world.sync()?;
-            world.receive(&[(60, first_of.clone())], false)?;
+            world.receive(&[(60, first_of)], false)?;
         }
         world.sync()?;
         prop_assert_eq!(dropped(&world.kring)[0], world.lost[0]);
