@@ -87,3 +87,18 @@ impl std::ops::Add for Lost {
 pub fn is_zero_copy(fd: impl AsFd) -> rustix::io::Result<bool> {
     Ok(xdp_options(fd)?.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_both_ways_add_up() {
+        let [one, other] = [[2, 3, 5], [7, 11, 13]].map(|[too_long, ring_full, bad_slot]| Lost {
+            too_long,
+            ring_full,
+            bad_slot,
+        });
+        assert_eq!(one + other, Lost { too_long: 9, ring_full: 14, bad_slot: 18 });
+    }
+}

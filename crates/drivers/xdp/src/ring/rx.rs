@@ -232,8 +232,8 @@ impl XdpRx {
             }
             let desc = rx.read(read);
             read += 1;
-            if self.partial_csum && read + AHEAD < found {
-                self.prefetch(kring, &rx.read(read + AHEAD));
+            if self.partial_csum {
+                self.prefetch(kring, &rx, read, found);
             }
             let buffer = self.chunks.chunk(desc.address);
             let mut is_spare = false;
@@ -321,9 +321,13 @@ impl XdpRx {
         (own, length)
     }
 
+    /// A frame that is looked at soon after `read`, if there is one before `found`.
     #[inline]
-    fn prefetch(&self, kring: &Kring, desc: &Desc) {
-        let buffer = self.chunks.chunk(desc.address).try_into().ok();
+    fn prefetch(&self, kring: &Kring, rx: &Consumer<Desc, &Ring<Desc>>, read: u32, found: u32) {
+        if read + AHEAD >= found {
+            return;
+        }
+        let buffer = self.chunks.chunk(rx.read(read + AHEAD).address).try_into().ok();
         if let Some(buf) = buffer.and_then(|buffer| kring.ring().buf(buffer)) {
             buf.prefetch();
         }
