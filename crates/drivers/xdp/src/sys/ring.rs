@@ -135,3 +135,39 @@ impl<T> Drop for Ring<T> {
         let _ = unsafe { munmap(self.map.as_ptr().cast(), self.map_length) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+    use std::os::fd::AsFd;
+
+    /// All parts lie in the mapping, aligned, and none of the words among the entries.
+    #[test]
+    fn a_ring_whose_parts_lie_elsewhere_is_refused() {
+        let memory = memfd_create("ring", MemfdFlags::CLOEXEC).unwrap();
+        ftruncate(&memory, 4096).unwrap();
+        let good = XdpRingOffset { producer: 0, consumer: 64, desc: 192, flags: Some(128) };
+        let map = |at: XdpRingOffset, size| {
+            Ring::<u64>::map(memory.as_fd(), &at, size, 0).map(|ring| ring.size())
+        };
+        assert_eq!((map(good, 8), map(good, 1)), (Ok(8), Ok(1)));
+        assert_eq!(map(XdpRingOffset { flags: Some(188), ..good }, 8), Ok(8));
+        assert_eq!(map(XdpRingOffset { flags: None, ..good }, 8), Err(Errno::OPNOTSUPP));
+        for size in [0, 3, 12] {
+            assert_eq!(map(good, size), Err(Errno::INVAL));
+        }
+        for wrong in [2, 189, 190, 192, u64::MAX - 3, u64::MAX] {
+            for at in [
+                XdpRingOffset { producer: wrong, ..good },
+                XdpRingOffset { consumer: wrong, ..good },
+                XdpRingOffset { flags: Some(wrong), ..good },
+            ] {
+                assert_eq!(map(at, 8), Err(Errno::INVAL), "{wrong}");
+            }
+        }
+        for desc in [196, 193, u64::MAX, u64::MAX - 7] {
+            assert_eq!(map(XdpRingOffset { desc, ..good }, 8), Err(Errno::INVAL), "{desc}");
+        }
+    }
+}
