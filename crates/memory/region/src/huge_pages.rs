@@ -9,6 +9,7 @@
 use std::{
     ffi::c_void,
     io,
+    ops::Range,
     ptr::{NonNull, null_mut},
     sync::atomic::AtomicU8,
 };
@@ -42,18 +43,24 @@ pub(crate) fn collapse_at(
     offsets: impl IntoIterator<Item = u64>,
     least: usize,
 ) {
-    let mut wanted = vec![0; memory.len() / SIZE];
+    wanted(memory.len(), offsets, least).into_iter().for_each(|part| collapse_bytes(&memory[part]));
+}
+
+/// The huge pages of `len` bytes that `least` of the offsets or more lie in. Those side by side are one part.
+fn wanted(len: usize, offsets: impl IntoIterator<Item = u64>, least: usize) -> Vec<Range<usize>> {
+    let mut pages = vec![0; len / SIZE];
     for at in offsets {
-        wanted.get_mut(at as usize / SIZE).into_iter().for_each(|wanted| *wanted += 1);
+        pages.get_mut(at as usize / SIZE).into_iter().for_each(|count| *count += 1);
     }
-    let mut start = 0;
-    for run in wanted.chunk_by(|one, next| (*one >= least) == (*next >= least)) {
-        let end = start + run.len() * SIZE;
-        if run[0] >= least {
-            collapse_bytes(&memory[start..end]);
+    let mut parts: Vec<Range<usize>> = Vec::new();
+    for (page, _) in pages.iter().enumerate().filter(|(_, count)| **count >= least) {
+        let (start, end) = (page * SIZE, (page + 1) * SIZE);
+        match parts.last_mut() {
+            Some(last) if last.end == start => last.end = end,
+            _ => parts.push(start..end),
         }
-        start = end;
     }
+    parts
 }
 
 fn collapse_bytes(memory: &[AtomicU8]) {
@@ -90,9 +97,8 @@ pub(crate) fn map(file: impl AsFd, len: usize) -> io::Result<NonNull<u8>> {
                 let _ = munmap(first, reserved);
                 return Err(error.into());
             }
-            if before > 0 {
-                let _ = munmap(first, before);
-            }
+            // Of no bytes, it does nothing.
+            let _ = munmap(first, before);
             let _ = munmap(first.byte_add(reserved - behind), behind);
             base
         }
@@ -110,12 +116,86 @@ pub(crate) unsafe fn unmap(base: NonNull<u8>, len: usize) {
     let _ = unsafe { munmap(base.as_ptr().cast::<c_void>(), size.unwrap_or(len)) };
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(miri)))]
 mod tests {
-    use std::sync::atomic::Ordering::Relaxed;
+    use std::{fs::File, os::unix::fs::FileExt, sync::atomic::Ordering::Relaxed};
+
+    use proptest::prelude::*;
+    use rustix::fs::{SeekFrom, seek};
 
     use super::*;
-    use crate::mapping::Mapping;
+    use crate::{Layout, Region, Sizes, mapping::Mapping};
+
+    proptest! {
+        /// Page by page.
+        #[test]
+        fn what_is_wanted_has_enough_of_the_offsets(
+            pages in 0usize..7, rest in 0..SIZE, least in 0usize..4,
+            offsets in proptest::collection::vec(0..8 * SIZE as u64, 0..12),
+        ) {
+            let is_wanted = |page: usize| {
+                let range = (page * SIZE) as u64..((page + 1) * SIZE) as u64;
+                page < pages && offsets.iter().filter(|at| range.contains(at)).count() >= least
+            };
+            let parts = wanted(pages * SIZE + rest, offsets.iter().copied(), least);
+            for page in 0..8 {
+                let (first, last) = (page * SIZE, (page + 1) * SIZE - 1);
+                let is_in = [first, last].map(|at| parts.iter().any(|part| part.contains(&at)));
+                prop_assert_eq!(is_in, [is_wanted(page); 2], "{}: {:?}", page, parts);
+            }
+            prop_assert!(parts.windows(2).all(|two| two[0].end < two[1].start), "{parts:?}");
+        }
+    }
+
+    /// Whether the file has a page there, be it huge or not.
+    fn has_page(file: impl AsFd, at: usize) -> bool {
+        seek(file, SeekFrom::Data(at as u64)) == Ok(at as u64)
+    }
+
+    /// Whether the kernel makes pages that it is asked for: Linux 5.14 and newer.
+    fn makes_pages() -> bool {
+        let (fd, probe) = Mapping::create("huge-makes", SIZE).unwrap();
+        let first = probe.bytes().as_ptr().cast_mut().cast();
+        // SAFETY: the advice changes nothing that a program could see.
+        let done = unsafe { libc::madvise(first, 1, libc::MADV_POPULATE_WRITE) } == 0;
+        assert_eq!(has_page(fd, 0), done);
+        done
+    }
+
+    /// Those that lie in the memory as a whole, and no other.
+    #[test]
+    fn huge_pages_in_the_memory_are_asked_for() {
+        let makes_pages = makes_pages();
+        let (fd, mapping) = Mapping::create("huge-whole", 5 * SIZE + 4097).unwrap();
+        collapse_bytes(&mapping.bytes()[1..4 * SIZE + 5]);
+        let found = [0, 1, 2, 3, 4, 5].map(|page| has_page(&fd, page * SIZE));
+        let expected = [false, true, true, true, false, false];
+        assert_eq!(found, expected.map(|whole| whole && makes_pages));
+    }
+
+    #[test]
+    fn a_region_asks_where_enough_of_the_offsets_are() {
+        let makes_pages = makes_pages();
+        let region = Region::create(2, Layout::new(&Sizes::PRIVATE, 0).unwrap()).unwrap();
+        let size = SIZE as u64;
+        region.use_huge_pages([0, size, size + 5, 2 * size, 3 * size - 1], 2);
+        let found = [0, 1, 2, 3].map(|page| has_page(region.memfd(), page * SIZE));
+        assert_eq!(found, [false, makes_pages, makes_pages, false]);
+    }
+
+    /// What is in the place of the last page, behind the file's end, is not the mapping's.
+    #[test]
+    fn large_files_begin_where_a_huge_page_can() {
+        let large = [SIZE, SIZE, SIZE, SIZE, SIZE + 1, 2 * SIZE + 4096];
+        let mapped = large.map(|len| (len, Mapping::create("huge-begins", len).unwrap()));
+        for (len, (fd, mapping)) in mapped {
+            assert!(mapping.bytes().as_ptr().addr().is_multiple_of(SIZE), "{len}");
+            mapping.bytes()[len - 1].store(7, Relaxed);
+            let mut last = [0];
+            File::from(fd).read_exact_at(&mut last, len as u64 - 1).unwrap();
+            assert_eq!(last, [7]);
+        }
+    }
 
     #[test]
     fn what_is_mapped_begins_where_a_huge_page_can_and_keeps_what_is_in_it() {

@@ -269,13 +269,52 @@ fn gcd(a: u64, b: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Where the data of buffer 0 are is computed once for all: there have to be some.
+    /// What another process sends may be wrong in one thing alone. Buffers there have to be: where the data of buffer 0
+    /// are is computed once for all.
     #[test]
-    fn a_layout_without_buffers_is_not_sound() {
-        let sound = Layout::new(&Sizes::PRIVATE, 0).unwrap();
+    fn a_layout_is_sound_if_all_of_it_is() {
+        let sound = Layout::new(&Sizes::PRIVATE, 256).unwrap();
         assert!(sound.is_sound());
-        let bufs = PoolShape { offset: sound.memory, total: 0, ..sound.bufs };
-        assert!(!Layout { bufs, ..sound }.is_sound());
+        let most = MAX_MEMORY.next_multiple_of(PAGE);
+        let PoolShape { offset, size, .. } = sound.bufs;
+        // Pools that end with the memory, and a byte behind it.
+        let ends = [sound.memory, sound.memory + 1].map(|end| {
+            let pool = |size: u32, total: u32| PoolShape {
+                offset: end - u64::from(size) * u64::from(total),
+                size,
+                total,
+            };
+            [
+                Layout { ifs: pool(100, 3), ..sound },
+                Layout { rings: pool(300, 3), ..sound },
+                Layout { bufs: pool(500, 5), ..sound },
+            ]
+        });
+        let bufs = |total| Layout { bufs: PoolShape { total, ..sound.bufs }, ..sound };
+        let ring_size = |size| Layout { rings: PoolShape { size, ..sound.rings }, ..sound };
+        let good = [
+            bufs(MIN_BUFS),
+            ring_size(256),
+            Layout { headroom: size - 1, ..sound },
+            Layout { memory: most, ..sound },
+        ];
+        for layout in good.into_iter().chain(ends[0]) {
+            assert!(layout.is_sound(), "{layout:?}");
+        }
+        let last = PoolShape { offset: u64::MAX - 8, size: 3, total: 3 };
+        let bad = [
+            bufs(MIN_BUFS - 1),
+            Layout { bufs: PoolShape { offset: sound.memory, total: 0, ..sound.bufs }, ..sound },
+            ring_size(255),
+            Layout { headroom: size, ..sound },
+            Layout { headroom: size + 1, ..sound },
+            Layout { memory: most + 1, ..sound },
+            Layout { memory: offset, ..sound },
+            Layout { ifs: last, ..sound },
+        ];
+        for layout in bad.into_iter().chain(ends[1]) {
+            assert!(!layout.is_sound(), "{layout:?}");
+        }
     }
 
     #[test]
@@ -287,6 +326,18 @@ mod tests {
         let vale = Layout::new(&Sizes::private([2, 2], [1024, 1024], 2, 0), 0).unwrap();
         assert_eq!(vale.memsize(), 42_369_024);
         assert_eq!((vale.ifs.total, vale.rings.total, vale.bufs.total), (12, 20, 20_482));
+    }
+
+    /// S-MEM-8, with another number in each place.
+    #[test]
+    fn s_mem_8_private_sizes() {
+        let sizes = Sizes::private([3, 2], [4096, 2048], 3, 7);
+        let bufs = (12 + 2) * 2048 + (12 + 3) * 4096 + 2 + 7;
+        let expected = Sizes { if_num: 2 + 12, ring_size: 256 + 16 * 4096, ..Sizes::PRIVATE };
+        assert_eq!(sizes, Sizes { ring_num: 3 + 2 + 24, buf_num: bufs, ..expected });
+        let [most, least] = [[64, 8192], [64, 64]].map(|slots| Sizes::private([1, 1], slots, 0, 0));
+        assert_eq!(most, Sizes { ring_size: 256 + 16 * 8192, buf_num: 8258, ..Sizes::PRIVATE });
+        assert_eq!(least, Sizes::PRIVATE);
     }
 
     #[test]
@@ -314,6 +365,21 @@ mod tests {
         assert!(most.total() > most.memsize());
         let odd = Sizes { ring_size: 1001, ..sizes };
         assert!(matches!(Layout::within(asked, &odd, 0), Err(LayoutError::Alignment { .. })));
+    }
+
+    /// What is asked for fits, but the first buffer begins with a page: four have to be left.
+    #[test]
+    fn s_ext_2_four_buffers_are_the_least() {
+        let sizes = Sizes { buf_num: 4, ..Sizes::PRIVATE };
+        for (memory, total) in [
+            (83_968 + 4 * 2048, None),
+            (86_016 + 4 * 2048 - 1, None),
+            (86_016 + 4 * 2048, Some(4)),
+            (86_016 + 5 * 2048, Some(5)),
+        ] {
+            let found = Layout::within(memory, &sizes, 256).ok().map(|layout| layout.bufs.total);
+            assert_eq!(found, total, "{memory}");
+        }
     }
 
     /// A UMEM begins with a page; other buffers right behind the rings.

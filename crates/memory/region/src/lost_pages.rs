@@ -229,3 +229,80 @@ mod tests {
         }
     }
 }
+
+/// Those that take the kernel.
+#[cfg(all(test, not(miri)))]
+mod kernel_tests {
+    use std::os::fd::AsRawFd;
+
+    use rustix::{
+        fs::{OFlags, fcntl_getfl},
+        io::{FdFlags, fcntl_getfd},
+    };
+
+    use super::*;
+
+    /// It is for a loop that waits, and for no other program.
+    #[test]
+    fn the_word_does_not_block_and_is_not_inherited() {
+        let lost = LostPages::watch().unwrap();
+        assert!(fcntl_getfl(&lost).unwrap().contains(OFlags::NONBLOCK));
+        for fd in [lost.0.as_raw_fd(), EVENT.load(Relaxed), SINK_FD.load(Relaxed)] {
+            // SAFETY: open as long as the process.
+            let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+            assert!(fcntl_getfd(fd).unwrap().contains(FdFlags::CLOEXEC));
+        }
+    }
+
+    /// In a process that is promised no more memory, what is around the address is replaced, and the rest of the
+    /// range stays.
+    #[test]
+    fn where_no_memory_is_promised_a_part_is_replaced() {
+        const PAGE: usize = 4096;
+        const LEN: usize = 2 * SINK + PAGE;
+        let _lost = LostPages::watch().unwrap();
+        let map = |len| {
+            let (access, flags) =
+                (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+            // SAFETY: fresh memory at an address of the kernel's choice.
+            let memory = unsafe { libc::mmap(null_mut(), len, access, flags, -1, 0) };
+            assert_ne!(memory, libc::MAP_FAILED);
+            memory as usize
+        };
+        // With a page behind it that is not its own.
+        let base = map(LEN + PAGE);
+        let places = [0, SINK - PAGE, SINK, 2 * SINK - PAGE, 2 * SINK, LEN];
+        let at = |place: usize| without_provenance_mut::<u8>(base + place);
+        for (address, expected) in [
+            (0, [0, 0, 7, 7, 7, 7]),
+            (SINK - 1, [0, 0, 7, 7, 7, 7]),
+            (SINK, [7, 7, 0, 0, 7, 7]),
+            (2 * SINK - 1, [7, 7, 0, 0, 7, 7]),
+            (2 * SINK, [7, 7, 7, 7, 0, 7]),
+            (LEN - 1, [7, 7, 7, 7, 0, 7]),
+        ] {
+            // SAFETY: inside the mapping, which nothing else uses.
+            places.iter().for_each(|place| unsafe { at(*place).write_volatile(7) });
+            // SAFETY: the child makes system calls and accesses that memory, and nothing else.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                // Less than there is: no private memory is promised from here on. Shared memory needs no promise.
+                let none = libc::rlimit { rlim_cur: 4096, rlim_max: 4096 };
+                // SAFETY: as above. What others have is left as it is: the sink is written to by its mapping alone.
+                unsafe {
+                    libc::alarm(60);
+                    let is_limited = libc::setrlimit(libc::RLIMIT_DATA, &none) == 0;
+                    let is_replaced = replace(base, LEN, base + address);
+                    let found = places.map(|place| at(place).read_volatile());
+                    libc::_exit(i32::from(!(is_limited && is_replaced && found == expected)));
+                }
+            }
+            let mut status = 0;
+            // SAFETY: our child, and a local.
+            unsafe { libc::waitpid(child, &mut status, 0) };
+            assert_eq!(status, 0, "{address:#x}");
+        }
+        // SAFETY: that mapping, which nobody uses any more.
+        unsafe { libc::munmap(without_provenance_mut(base), LEN + PAGE) };
+    }
+}

@@ -55,7 +55,7 @@ impl Mapping {
 }
 
 #[cfg(not(miri))]
-mod imp {
+mod memfd {
     use rustix::{
         fs::{
             MemfdFlags, Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, ftruncate, memfd_create,
@@ -122,7 +122,7 @@ mod imp {
 }
 
 #[cfg(miri)]
-mod imp {
+mod allocated {
     use std::alloc::{Layout, alloc_zeroed, dealloc};
 
     use super::*;

@@ -367,4 +367,73 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn held_slots_are_those_from_head_to_tail() {
+        let ring = ring();
+        for (head, tail) in
+            (0..SLOTS + 2).flat_map(|head| (0..SLOTS + 2).map(move |tail| (head, tail)))
+        {
+            ring.set_head(head);
+            ring.set_tail(tail);
+            let are_slots = head < SLOTS && tail < SLOTS;
+            let steps = (0..SLOTS).find(|by| (head + by) % SLOTS == tail).filter(|_| are_slots);
+            assert_eq!(ring.held(), steps.unwrap_or(0), "{head} to {tail}");
+        }
+    }
+
+    /// Against indices: none but those that both rings have.
+    #[test]
+    fn slots_of_two_rings_are_walked_in_pairs() {
+        let ring = ring();
+        let shorter = RingView::new(ring.region(), 1, SLOTS - 2).unwrap();
+        (0..SLOTS).for_each(|i| ring.set_slot(i, i + 1, 0, 0));
+        (0..SLOTS - 2).for_each(|i| shorter.set_slot(i, i + 101, 0, 0));
+        assert_eq!(ring.words(3)[0].load(Relaxed), 4);
+        for (from, to) in (0..SLOTS + 2).flat_map(|from| (0..SLOTS + 2).map(move |to| (from, to))) {
+            let indices = if to <= SLOTS - 2 { from..to } else { 0..0 };
+            let expected: Vec<_> = indices.map(|i| [i + 1, i + 101].map(u64::from)).collect();
+            let first = |words: &SlotWords| words[0].load(Relaxed);
+            let pairs = ring.zip(&shorter, from, to).map(|(a, b)| [first(a), first(b)]);
+            assert_eq!(pairs.collect::<Vec<_>>(), expected, "{from} to {to}");
+            let pairs = shorter.zip(&ring, from, to).map(|(a, b)| [first(b), first(a)]);
+            assert_eq!(pairs.collect::<Vec<_>>(), expected, "{from} to {to}");
+        }
+    }
+
+    /// As many as are left of the ring object's shadow words, but for a limit.
+    #[test]
+    fn spares_stand_behind_the_shadow_words() {
+        let region = ring().region().clone();
+        let (layout, most) = (region.layout(), region.layout().max_slots());
+        let first = region.mapping().base().addr().get() as u64 + layout.shadow(1).unwrap();
+        for (slots, count) in
+            [(8, 128), (most - 128, 128), (most - 127, 127), (most - 1, 1), (most, 0)]
+        {
+            let ring = RingView::new(&region, 1, slots).unwrap();
+            let found = ring.spares().map(|word| std::ptr::from_ref(word).addr() as u64);
+            let expected = (slots..slots + count).map(|i| first + 4 * u64::from(i));
+            assert!(found.eq(expected), "{slots}");
+            for i in 0..count + 2 {
+                let (by_number, in_order) = (ring.spare(i), ring.spares().nth(i as usize));
+                let places = [by_number, in_order].map(|word| word.map(std::ptr::from_ref));
+                assert_eq!(places[0], places[1], "{slots}: {i}");
+            }
+        }
+    }
+
+    /// Where its parts are, and nothing out of the shared memory.
+    #[test]
+    fn a_ring_is_shown_by_its_addresses() {
+        let ring = ring();
+        let head = std::ptr::from_ref(&*ring.head);
+        let (slots, shadow) =
+            (std::ptr::from_ref(ring.words(0)), std::ptr::from_ref(ring.shadow(0)));
+        let spares = std::ptr::from_ref(ring.spare(0).unwrap());
+        let shown = format!("{ring:?}");
+        let expected = format!(
+            "RingView {{ head: {head:p}, slots: {slots:p} + {SLOTS}, {shadow:p}, spares: {spares:p} + {MAX_SPARES} }}"
+        );
+        assert_eq!(shown, expected);
+    }
 }

@@ -159,6 +159,25 @@ mod tests {
     }
 
     #[test]
+    fn what_a_file_says_is_in_front_of_the_data() {
+        let ring = ring(16);
+        let recorded = Recorded { time: u64::MAX - 1, length: 9000 };
+        ring.set_recorded(3, recorded);
+        assert_eq!(ring.recorded(3), Some(recorded));
+        // The time is where that of other frames is. Of the buffers beside it, nothing was written.
+        assert_eq!(ring.timestamp(3), Some(recorded.time));
+        assert_eq!([2, 4].map(|buffer| ring.recorded(buffer)), [Some(Recorded::default()); 2]);
+        assert_eq!(ring.buf(3).unwrap().read(0), Some([0; 16]));
+        // A program may write any length.
+        ring.region().in_front::<16>(3).unwrap().store(0, (1u64 << 32).to_ne_bytes());
+        assert_eq!(ring.recorded(3), Some(Recorded { length: u32::MAX, ..recorded }));
+        assert_eq!((ring.recorded(1), ring.recorded(u32::MAX)), (None, None));
+        let small = self::ring(8);
+        small.set_recorded(3, recorded);
+        assert_eq!((small.recorded(3), small.timestamp(3)), (None, Some(0)));
+    }
+
+    #[test]
     fn names() {
         for kind in [Timestamps::Hardware, Timestamps::Software] {
             assert_eq!(kind.to_string().parse(), Ok(kind));

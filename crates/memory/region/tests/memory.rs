@@ -10,7 +10,10 @@ use ringway_region::{
     BLOCK_SIZE, Error, LAYOUT_VERSION, Layout, LayoutError, Mapping, NetifView, Region, RingInit,
     RingOffsets, RingView, Sizes, collapse,
 };
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::{
+    fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create},
+    io::{Errno, FdFlags, fcntl_getfd},
+};
 
 const SLOTS: u32 = 16;
 const HEADROOM: u32 = 256;
@@ -86,7 +89,10 @@ fn a_ring_says_where_its_buffers_are() {
             let at = layout.rings.object(object).unwrap();
             scribble(&region, at, size_of::<netmap_ring>());
             let ring = RingView::new(&region, object, SLOTS).unwrap();
+            // The slots stay as they are.
+            ring.set_slot(0, 5, 6, 7);
             ring.init(object, &RingInit { dir, ringid: 0x102, num_slots: SLOTS });
+            assert_eq!(ring.slot_words(0), [7 << 48 | 6 << 32 | 5, 0]);
             let field = |offset: usize| word(&region, at + offset as u64);
             let buf_ofs = offset_of!(netmap_ring, buf_ofs) as u64;
             let buf_ofs = i64::from_ne_bytes(bytes(&region, at + buf_ofs));
@@ -247,6 +253,33 @@ fn a_region_is_opened_by_its_memfd() {
     newer.version = LAYOUT_VERSION + 1;
     let error = open(&region, newer).unwrap_err().to_string();
     assert!(error.contains("its layout has version 2, and this is 1"), "{error}");
+}
+
+/// What another process sends is refused before anything is computed of it.
+#[test]
+fn a_layout_that_is_none_is_refused() {
+    let region = region_with(0);
+    let mut layout = *region.layout();
+    layout.headroom = layout.bufs.size;
+    let fd = region.memfd().try_clone_to_owned().unwrap();
+    for error in [Region::open(fd, 9, layout).unwrap_err(), Region::create(9, layout).unwrap_err()]
+    {
+        assert!(error.to_string().contains("its layout is none"), "{error}");
+    }
+}
+
+/// Those who have it can change what is in it, and nothing else. No other user opens it once more.
+#[test]
+fn a_memfd_keeps_its_size_its_seals_and_its_mode() {
+    let region = region_with(0);
+    let (fd, size) = (region.memfd(), region.layout().total());
+    for other in [0, size - 4096, size + 4096] {
+        assert_eq!(ftruncate(fd, other), Err(Errno::PERM), "{other}");
+    }
+    assert_eq!(fcntl_add_seals(fd, SealFlags::WRITE), Err(Errno::PERM));
+    let stat = rustix::fs::fstat(fd).unwrap();
+    assert_eq!((stat.st_size as u64, stat.st_mode & 0o7777), (size, 0o600));
+    assert!(fcntl_getfd(fd).unwrap().contains(FdFlags::CLOEXEC));
 }
 
 /// What its holders could shorten would take our memory away.
