@@ -61,6 +61,9 @@ impl Geometry {
     }
 }
 
+#[cfg(test)]
+pub(crate) mod written;
+
 const MAX_BLOCK: u32 = ALIGNMENT << 16;
 
 /// Of `tpacket_block_desc`, from the start of a block.

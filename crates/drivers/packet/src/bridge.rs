@@ -492,3 +492,279 @@ fn drops_of(rx: &OwnedFd) -> u64 {
     // It fails for a broken descriptor alone, by which nothing is received either.
     sys::take_drops(rx.as_fd()).unwrap_or(0).into()
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socketpair};
+
+    use super::*;
+    use crate::blocks::written::{Laid, lay, ring};
+    use crate::finish::tests::{
+        CHECKSUM, DATAGRAMS, TAG as SOME_TAG, captured as frame, partial, whole,
+    };
+
+    fn lengths(burst: &Burst<'_>) -> Vec<u32> {
+        let length = |frame| burst.pieces(frame).iter().map(|(_, len)| *len).sum();
+        burst.frames.iter().map(length).collect()
+    }
+
+    #[test]
+    fn a_frame_is_taken_finished_or_counted() {
+        let bad = Header { csum_start: 999, ..CHECKSUM };
+        // Of which header and tag, with how much memory: how many, and of which lengths. What is cut off, or what
+        // makes no sense, is none.
+        for (header, tag, room, expected, found) in [
+            (Header::default(), None, 0, Some(1), vec![292]),
+            (Header::default(), Some(SOME_TAG), ROOM, Some(1), vec![296]),
+            (CHECKSUM, None, ROOM, Some(1), vec![292]),
+            (CHECKSUM, None, ROOM + 1, Some(1), vec![292]),
+            (CHECKSUM, None, ROOM - 1, None, vec![]),
+            (DATAGRAMS, None, ROOM, Some(3), vec![142, 142, 92]),
+            (bad, None, ROOM, Some(0), vec![]),
+        ] {
+            let mut bytes = partial(&[5; 250]);
+            let captured = frame(&mut bytes, header, tag);
+            let (mut memory, mut drops) =
+                (vec![0; room], Drops { too_long: 7, ..Drops::default() });
+            let (mut arena, mut burst) = (&mut memory[..], Burst::default());
+            assert_eq!(take(&captured, &mut arena, &mut burst, &mut drops), expected);
+            assert_eq!(lengths(&burst), found);
+            let lost = u64::from(expected == Some(0));
+            assert_eq!(drops, Drops { too_long: 7 + lost, ..Drops::default() });
+        }
+        let mut bytes = partial(&[5; 250]);
+        let captured = Captured { whole: false, ..frame(&mut bytes, Header::default(), None) };
+        let (mut drops, mut burst) = (Drops { too_long: 7, ..Drops::default() }, Burst::default());
+        assert_eq!(take(&captured, &mut &mut [][..], &mut burst, &mut drops), Some(0));
+        assert!(burst.frames.is_empty() && drops == Drops { too_long: 8, ..Drops::default() });
+    }
+
+    /// A block stays with the kernel, lest all look as if it had filled them; and a look ends in time.
+    #[test]
+    fn blocks_are_collected_but_for_the_last() {
+        for (blocks, each, limit, expected) in [
+            // Each end of a block is looked at as well.
+            (4, 1, u32::MAX, (3, 6)),
+            (4, 2, u32::MAX, (6, 9)),
+            (2, 3, u32::MAX, (3, 4)),
+            (4, 2, 60, (1, 1)),
+            (4, 2, 61, (2, 2)),
+            (4, 2, 121, (3, 4)),
+            (4, 30, u32::MAX, (90, 93)),
+            (8, 30, u32::MAX, (128, 132)),
+        ] {
+            let geometry = Geometry { block_size: 16 << 10, blocks };
+            let ring = ring(geometry);
+            let frames = vec![Laid::plain(vec![7; 60]); each];
+            (0..blocks).for_each(|block| lay(&ring, block, &frames));
+            let (place, done) = (ring.place(0), Vec::new());
+            let mut incoming = InBlocks { blocks: ring, geometry, place, done };
+            let (mut memory, mut drops) = ([0; 0], Drops::default());
+            let mut burst = Burst { limit, ..Burst::default() };
+            let (looked, is_losing) = incoming.collect(None, &mut memory, &mut burst, &mut drops);
+            let found = lengths(&burst);
+            assert_eq!(
+                (found.len(), looked, is_losing),
+                (expected.0, expected.1, false),
+                "{blocks} {each} {limit}"
+            );
+            assert!(found.iter().all(|length| *length == 60) && drops == Drops::default());
+        }
+    }
+
+    /// Monitors want to know when each came.
+    #[test]
+    fn frames_of_blocks_have_their_times() {
+        let geometry = Geometry { block_size: 16 << 10, blocks: 2 };
+        let ring = ring(geometry);
+        let cut = Laid { header: DATAGRAMS, nanoseconds: 1, ..Laid::plain(partial(&[5; 250])) };
+        let later = Laid { nanoseconds: 2, ..Laid::plain(vec![7; 60]) };
+        lay(&ring, 0, &[Laid::plain(vec![7; 60]), cut, later]);
+        let (place, done) = (ring.place(0), Vec::new());
+        let mut incoming = InBlocks { blocks: ring, geometry, place, done };
+        let (mut memory, mut drops, mut times) = (vec![0; ARENA], Drops::default(), Vec::new());
+        let mut burst = Burst { limit: u32::MAX, ..Burst::default() };
+        incoming.collect(Some(&mut times), &mut memory, &mut burst, &mut drops);
+        let first = times[0];
+        assert_eq!(first % 1_000_000_000, 0);
+        assert_eq!(times, [first, first + 1, first + 1, first + 1, first + 2]);
+    }
+
+    fn message<'m>(bytes: &'m mut Vec<u8>, header: Header, frame: &[u8]) -> Message<'m> {
+        *bytes = [&[0xee; HEADROOM][..], &header.emit()[..Header::SHORT], frame].concat();
+        Message { bytes, tag: None, time: 5, whole: true }
+    }
+
+    #[test]
+    fn a_message_is_a_header_and_a_frame() {
+        let mut bytes = Vec::new();
+        for (length, is_frame) in [(0, false), (13, false), (14, true), (15, true), (60, true)] {
+            let sent: Vec<u8> = (0..length).collect();
+            let mut message = message(&mut bytes, CHECKSUM, &sent);
+            assert_eq!(parts(&message), is_frame.then_some((CHECKSUM, &sent[..])), "{length}");
+            // A checksum can only be where the frame is.
+            assert_eq!(stays_whole(&message, false), length >= 42);
+            message.whole = false;
+            assert!(parts(&message).is_none() && !stays_whole(&message, true));
+            let found = captured(message);
+            assert_eq!(found.is_some(), is_frame, "{length}");
+            if let Some(found) = found {
+                assert_eq!((found.data.size(), found.header), (length.into(), CHECKSUM));
+                assert_eq!((found.whole, found.time, found.tag), (false, 5, None));
+                assert_eq!(found.data.read(1), Some([1]));
+            }
+        }
+        for length in 0..HEADROOM + Header::SHORT {
+            let mut bytes = vec![0; length];
+            let message = Message { bytes: &mut bytes, tag: None, time: 0, whole: true };
+            assert!(parts(&message).is_none() && captured(message).is_none());
+        }
+    }
+
+    #[test]
+    fn plain_frames_stay_whole_beside_others() {
+        let mut bytes = Vec::new();
+        let sent = partial(&[5; 250]);
+        for (header, expected) in [
+            (Header::default(), [false, true]),
+            (CHECKSUM, [true; 2]),
+            (DATAGRAMS, [true; 2]),
+            (Header { csum_start: 999, ..CHECKSUM }, [false; 2]),
+        ] {
+            let message = message(&mut bytes, header, &sent);
+            assert_eq!([false, true].map(|others| stays_whole(&message, others)), expected);
+        }
+    }
+
+    #[test]
+    fn a_whole_frame_has_a_header_of_12_bytes_and_its_tag() {
+        let sent = partial(&[1, 2, 3]);
+        for tag in [None, Some(SOME_TAG)] {
+            let mut bytes = Vec::new();
+            let message = Message { tag, ..message(&mut bytes, DATAGRAMS, &sent) };
+            let (header, found) = headed(message).split_at(Header::LONG);
+            let by = if tag.is_some() { 4 } else { 0 };
+            assert_eq!(Header::parse(header), Some(DATAGRAMS.shifted(by)));
+            let mut expected = sent.clone();
+            tag.into_iter().for_each(|tag| drop(expected.splice(12..12, tag)));
+            assert_eq!(found, expected);
+        }
+    }
+
+    /// Messages that a socket of this process has sent.
+    fn messages(sent: &[(Header, Vec<u8>)], is_timed: bool) -> (InMessages, OwnedFd) {
+        let (unix, datagrams) = (AddressFamily::UNIX, SocketType::DGRAM);
+        let (own, peer) = socketpair(unix, datagrams, SocketFlags::CLOEXEC, None).unwrap();
+        sys::time_messages(own.as_fd(), is_timed).unwrap();
+        for (header, frame) in sent {
+            let bytes = [&header.emit()[..Header::SHORT], frame].concat();
+            assert_eq!(send(&peer, &bytes, SendFlags::DONTWAIT), Ok(bytes.len()));
+        }
+        let expected = AtomicBool::new(true);
+        (InMessages { messages: Messages::new(), next: 0, expected }, own)
+    }
+
+    #[test]
+    fn frames_with_headers_and_without_come_in_bursts_of_their_own() {
+        let (plain, headed) = (Header::default(), CHECKSUM);
+        let of = |header, length: usize| (header, partial(&vec![5; length]));
+        let sent = [
+            of(plain, 1),
+            of(plain, 2),
+            of(headed, 3),
+            of(plain, 4),
+            of(DATAGRAMS, 250),
+            (plain, vec![7; 13]),
+            of(plain, 5),
+        ];
+        let (mut incoming, own) = messages(&sent, false);
+        let mut drops = Drops::default();
+        for (looked, with_header, found) in [
+            (2, false, vec![43, 44]),
+            (3, true, vec![57, 58, 304]),
+            (2, false, vec![47]),
+            (0, false, vec![]),
+        ] {
+            let (mut memory, mut burst) =
+                (vec![0; ARENA], Burst { limit: u32::MAX, ..Burst::default() });
+            assert_eq!(
+                incoming.collect(None, own.as_fd(), &mut memory, &mut burst, &mut drops),
+                looked
+            );
+            assert_eq!(lengths(&burst), found);
+            let header_len = if with_header { 12 } else { 0 };
+            assert_eq!((burst.source.as_sent, burst.source.header_len), (with_header, header_len));
+        }
+        assert_eq!(drops, Drops { too_short: 1, ..Drops::default() });
+        assert!(!*incoming.expected.get_mut(), "there are no more");
+    }
+
+    /// A look ends after so many bytes or frames, be they with headers, without, or cut.
+    #[test]
+    fn a_look_at_messages_is_bounded() {
+        let of = |header, length: usize| (header, partial(&vec![5; length]));
+        for (header, times) in
+            [(Header::default(), false), (CHECKSUM, false), (Header::default(), true)]
+        {
+            let (mut incoming, own) = messages(&vec![of(header, 58); 6], false);
+            // Where it goes with its header, that and what is free in front count as well.
+            let bytes = if header == CHECKSUM { 116 } else { 100 };
+            for limit in [1, 101, 201_u32] {
+                let expected = limit.div_ceil(bytes) as usize;
+                let (mut memory, mut drops, mut noted) =
+                    (vec![0; ARENA], Drops::default(), Vec::new());
+                let mut burst = Burst { limit, ..Burst::default() };
+                let times = times.then_some(&mut noted);
+                incoming.collect(times, own.as_fd(), &mut memory, &mut burst, &mut drops);
+                assert_eq!(lengths(&burst).len(), expected, "{header:?} {limit}");
+            }
+        }
+        // Each is cut into as many as a look has, or a few less: the second ends the look.
+        for (payload, expected) in [(12_800, vec![128, 128]), (12_700, vec![254, 0])] {
+            let (mut incoming, own) = messages(&vec![of(DATAGRAMS, payload); 2], false);
+            for count in expected {
+                let (mut memory, mut drops, mut noted) =
+                    (vec![0; ARENA], Drops::default(), Vec::new());
+                let mut burst = Burst { limit: u32::MAX, ..Burst::default() };
+                incoming.collect(
+                    Some(&mut noted),
+                    own.as_fd(),
+                    &mut memory,
+                    &mut burst,
+                    &mut drops,
+                );
+                assert_eq!((lengths(&burst).len(), noted.len()), (count, count));
+                assert_eq!(drops, Drops::default());
+            }
+        }
+    }
+
+    #[test]
+    fn frames_of_messages_have_their_times() {
+        let sent = [(DATAGRAMS, partial(&[5; 250])), (Header::default(), whole(&[5; 60], None))];
+        for is_timed in [false, true] {
+            let clock = Clock::new(Timestamps::Software);
+            let now = || {
+                let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+                let (time, mut data) = (now.unwrap().as_nanos() as u64, []);
+                clock.time(&Captured { time, ..frame(&mut data, Header::default(), None) })
+            };
+            let before = now();
+            let (mut incoming, own) = messages(&sent, is_timed);
+            let after = now();
+            let (mut memory, mut drops, mut times) = (vec![0; ARENA], Drops::default(), Vec::new());
+            let mut burst = Burst { limit: u32::MAX, ..Burst::default() };
+            let looked = incoming.collect(
+                Some(&mut times),
+                own.as_fd(),
+                &mut memory,
+                &mut burst,
+                &mut drops,
+            );
+            assert_eq!((looked, lengths(&burst)), (2, vec![142, 142, 92, 102]));
+            let expected = if is_timed { before..=after } else { 0..=0 };
+            assert!(times.len() == 4 && times.is_sorted(), "{times:?}");
+            assert!(times.iter().all(|time| expected.contains(time)), "{times:?}");
+        }
+    }
+}

@@ -76,7 +76,7 @@ impl OffloadScratch {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use ringway_vnet::{
         Header,
@@ -84,7 +84,7 @@ mod tests {
     };
 
     /// UDP over IPv4 with a checksum that is its pseudo header's sum.
-    fn partial(payload: &[u8]) -> Vec<u8> {
+    pub(crate) fn partial(payload: &[u8]) -> Vec<u8> {
         let udp = 8 + payload.len() as u16;
         let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0];
         frame.extend((20 + udp).to_be_bytes());
@@ -97,7 +97,7 @@ mod tests {
     }
 
     /// The same with its checksum, and with a tag.
-    fn whole(payload: &[u8], tag: Option<[u8; 4]>) -> Vec<u8> {
+    pub(crate) fn whole(payload: &[u8], tag: Option<[u8; 4]>) -> Vec<u8> {
         let mut frame = partial(payload);
         let checksum = finish_nonzero(sum(&frame[34..]));
         frame[40..42].copy_from_slice(&checksum);
@@ -105,7 +105,7 @@ mod tests {
         frame
     }
 
-    const CHECKSUM: Header = Header {
+    pub(crate) const CHECKSUM: Header = Header {
         flags: 1,
         gso_type: 0,
         hdr_len: 42,
@@ -114,10 +114,10 @@ mod tests {
         csum_offset: 6,
         num_buffers: 0,
     };
-    const DATAGRAMS: Header = Header { gso_type: 5, gso_size: 100, ..CHECKSUM };
-    const TAG: [u8; 4] = [0x81, 0, 0, 7];
+    pub(crate) const DATAGRAMS: Header = Header { gso_type: 5, gso_size: 100, ..CHECKSUM };
+    pub(crate) const TAG: [u8; 4] = [0x81, 0, 0, 7];
 
-    fn captured(data: &mut [u8], header: Header, tag: Option<[u8; 4]>) -> Captured<'_> {
+    pub(crate) fn captured(data: &mut [u8], header: Header, tag: Option<[u8; 4]>) -> Captured<'_> {
         let data = Buf::of(data);
         Captured { data, header, tag, whole: true, time: 0, by_hardware: false, next: 0 }
     }
@@ -204,5 +204,17 @@ mod tests {
         let mut bytes = vec![9; 60];
         let frame = captured(&mut bytes, Header::default(), None);
         assert_eq!(pieces(&frame, &mut [0; 4]).into_iter().flatten().count(), 1);
+    }
+
+    /// The longest frame that the kernel makes, in as many datagrams as it makes of one.
+    #[test]
+    fn the_room_is_enough_for_the_longest_frame() {
+        let payload = vec![7; 65_000];
+        let mut bytes = partial(&payload);
+        let header = Header { gso_size: 508, ..DATAGRAMS };
+        let frame = captured(&mut bytes, header, Some(TAG));
+        let mut memory = vec![0; ROOM];
+        let (frames, _) = finish(&frame, &mut memory).unwrap();
+        assert_eq!(frames.map(|frame| frame.len() - 46).sum::<usize>(), payload.len());
     }
 }

@@ -215,3 +215,33 @@ impl Listener {
 pub fn take_drops(socket: BorrowedFd<'_>) -> io::Result<u32> {
     sys::take_drops(socket)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blocks::written::{Laid, lay, ring};
+
+    #[test]
+    fn a_frame_says_what_is_with_its_checksum() {
+        let blocks = ring(Geometry { block_size: 4096, blocks: 2 });
+        let (missing, good) = (libc::TP_STATUS_CSUMNOTREADY, libc::TP_STATUS_CSUM_VALID);
+        let cases = [
+            (0, [false; 2]),
+            (missing, [true, false]),
+            (good, [false, true]),
+            (missing | good, [true; 2]),
+        ];
+        let frames =
+            cases.map(|(status, _)| Laid { status: status | 1, ..Laid::plain(vec![7; 60]) });
+        lay(&blocks, 0, &frames);
+        let place = blocks.place(0);
+        let mut listener = Listener { blocks, place, returned: 0, crowded: false };
+        let mut found = Vec::new();
+        let flow = listener.walk(|heard| {
+            found.push([heard.is_without_checksum(), heard.has_good_checksum()]);
+            ControlFlow::Continue(())
+        });
+        assert_eq!((flow, listener.returned()), (Some(ControlFlow::Continue(())), 1));
+        assert_eq!(found, cases.map(|(_, expected)| expected));
+    }
+}

@@ -105,6 +105,8 @@ mod tests {
         patience.taken();
         // It was refused until 900.
         assert!(patience.is_over(1200, at(1899)));
-        assert!(!patience.is_over(1200, at(2900)));
+        assert!(patience.is_over(1200, at(2898)));
+        // To the millisecond.
+        assert!(!patience.is_over(1200, at(3898)));
     }
 }

@@ -68,9 +68,7 @@ impl PacketRx {
     fn note_drops(&self, kring: &Kring) {
         // It fails for a broken descriptor alone, by which nothing is received either.
         let drops = sys::take_drops(self.socket.as_fd()).unwrap_or(0);
-        if drops > 0 {
-            kring.note(|c| &c.ring_full, drops.into());
-        }
+        kring.note(|c| &c.ring_full, drops.into());
     }
 }
 
@@ -116,7 +114,7 @@ impl PacketRx {
         if place.mark() != was {
             mark.store(place.mark(), Relaxed);
         }
-        if frames > 0 {
+        if frames != 0 {
             kring.count(frames);
             kring.note(|c| &c.bytes, slots.bytes);
         }
@@ -150,10 +148,10 @@ impl PacketRx {
             });
         if !good {
             kring.note(|c| &c.too_long, 1);
-        } else if left > 0 && !(Slots { at: start, ..*slots }).is_all() {
+        } else if left != 0 && !(Slots { at: start, ..*slots }).is_all() {
             (slots.at, slots.bytes) = (start, bytes);
             return None;
-        } else if left > 0 {
+        } else {
             kring.note(|c| &c.ring_full, left);
         }
         Some(put)
@@ -194,12 +192,17 @@ impl Clock {
 
 /// By how much CLOCK_TAI is ahead of CLOCK_REALTIME: whole seconds, in nanoseconds.
 fn tai_ahead() -> u64 {
-    let nanoseconds = |now: Timespec| now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
-    let utc = nanoseconds(clock_gettime(ClockId::Realtime));
+    let utc = clock_gettime(ClockId::Realtime);
     // Every kernel since 3.10 has it.
-    let tai = clock_gettime_dynamic(DynamicClockId::Tai).map_or(utc, nanoseconds);
-    // The second look was a moment later; not half a second.
-    (tai.saturating_sub(utc) + 500_000_000) / 1_000_000_000 * 1_000_000_000
+    whole_seconds(utc, clock_gettime_dynamic(DynamicClockId::Tai).unwrap_or(utc))
+}
+
+/// Between two clocks of which the second was looked at a moment later; not half a second.
+fn whole_seconds(first: Timespec, second: Timespec) -> u64 {
+    const SECOND: u64 = 1_000_000_000;
+    let nanoseconds = |now: Timespec| now.tv_sec as u64 * SECOND + now.tv_nsec as u64;
+    let between = nanoseconds(second).saturating_sub(nanoseconds(first));
+    (between + SECOND / 2) / SECOND * SECOND
 }
 
 /// The slots to be filled: `at` up to `last`, not included.
@@ -290,8 +293,272 @@ fn copy_range<'p>(
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
+    use crate::block::BlockCursor;
+    use crate::blocks::written::{Laid, lay, ring as blocks};
+    use crate::finish::tests::{CHECKSUM, DATAGRAMS, TAG, partial};
+    use proptest::prelude::*;
+    use ringway_abi::Dir;
+    use ringway_kring::Outcome;
+    use ringway_region::{Region, RingInit, Sizes};
     use ringway_vnet::Header;
+
+    const HEADROOM: u32 = 16;
+    const DATA_SIZE: u32 = 128 - HEADROOM;
+    const BLOCKS: u32 = 3;
+
+    /// A ring whose frames are those that a test lays into its blocks.
+    struct Ring {
+        kring: Kring,
+        driver: PacketRx,
+        offsets: Offsets,
+        /// Frames that were laid, and the block for the next ones.
+        laid: u32,
+    }
+
+    /// A frame as a program finds it: its bytes, and its time.
+    type Taken = (Vec<u8>, u64);
+
+    impl Ring {
+        /// Slots whose `ptr` is this.
+        fn new(slots: u32, agreed: Offsets, ptr: u64) -> Ring {
+            let sizes = Sizes {
+                if_size: 1024,
+                if_num: 2,
+                ring_size: 4608,
+                ring_num: 2,
+                buf_size: DATA_SIZE + HEADROOM,
+                buf_num: 2 + slots,
+            };
+            let layout = Layout::new(&sizes, HEADROOM).unwrap();
+            let region = Arc::new(Region::create(2, layout).unwrap());
+            let init = RingInit { dir: Dir::Rx, ringid: 0, num_slots: slots };
+            let bufs: Vec<u32> = (2..2 + slots).collect();
+            let kring = Kring::create(&region, 0, &init, &bufs).unwrap();
+            agreed.note(&kring);
+            (0..slots).for_each(|slot| kring.ring().set_slot_ptr(slot, ptr));
+            let geometry = Geometry { block_size: 16 << 10, blocks: BLOCKS };
+            // What is not a socket has dropped nothing.
+            let socket = Arc::new(File::open("/dev/null").unwrap().into());
+            let (blocks, scratch) = (blocks(geometry), OffloadScratch::default());
+            let timestamps = Some(Timestamps::Hardware);
+            let driver = PacketRx { blocks, socket, scratch, data_size: DATA_SIZE, timestamps };
+            let offsets = offsets(&kring, DATA_SIZE);
+            Ring { kring, driver, offsets, laid: 0 }
+        }
+
+        fn sync(&self) {
+            assert_eq!(self.kring.sync(&self.driver), Outcome::Done);
+        }
+
+        /// Whether the next block is the kernel's.
+        fn has_room(&self) -> bool {
+            let block = self.laid % BLOCKS;
+            !self.driver.blocks.is_filled(BlockCursor { block, offset: 0 })
+        }
+
+        fn lay(&mut self, frames: &[Laid]) {
+            assert!(self.has_room());
+            lay(&self.driver.blocks, self.laid % BLOCKS, frames);
+            self.laid += 1;
+        }
+
+        /// Up to `most` frames of those that are there; they are released at the next sync.
+        fn take(&self, most: usize) -> Vec<Taken> {
+            let ring = self.kring.ring();
+            let (mut at, mut frames, mut bytes, mut time) =
+                (ring.head(), Vec::new(), Vec::new(), None);
+            while at != ring.tail() && frames.len() < most {
+                let slot = ring.slot(at);
+                let mut piece = vec![0; slot.len.into()];
+                let buf = ring.buf(slot.buf_idx).unwrap();
+                let data = buf.skip(self.offsets.read(slot.ptr)).unwrap();
+                assert_eq!(data.copy_to(piece.len(), &mut piece), piece.len());
+                bytes.extend(piece);
+                time = time.or(ring.timestamp(slot.buf_idx));
+                if slot.flags & NS_MOREFRAG == 0 {
+                    frames.push((std::mem::take(&mut bytes), time.take().unwrap()));
+                }
+                at = ring.next(at);
+            }
+            assert!(bytes.is_empty(), "half a frame");
+            ring.set_head(at);
+            ring.set_cur(at);
+            frames
+        }
+
+        fn counts(&self) -> [u64; 5] {
+            let c = self.kring.counters();
+            [&c.packets, &c.bytes, &c.bad_slot, &c.too_long, &c.ring_full].map(|c| c.load(Relaxed))
+        }
+    }
+
+    /// Each frame's number is its time, and in its bytes.
+    fn numbered(number: usize, length: usize) -> Laid {
+        let bytes = (0..length).map(|i| (i * 7 + number) as u8).collect();
+        let (status, nanoseconds) = (1 << 31, number as u32);
+        Laid { status, nanoseconds, ..Laid::plain(bytes) }
+    }
+
+    fn time(number: usize) -> u64 {
+        3_000_000_000 + number as u64
+    }
+
+    const NONE: Offsets = Offsets { mask: 0, max: 0, gap: 0 };
+    /// What was agreed upon, what the slots say, what they say afterwards, and bytes that each has room for.
+    const AGREED: [(Offsets, u64, u64, u32); 5] = [
+        (NONE, 0xabcd, 0xabcd, DATA_SIZE),
+        (Offsets { mask: 0xff, max: 40, gap: 0 }, 8, 8, DATA_SIZE - 8),
+        (Offsets { mask: 0xff, max: 40, gap: 0 }, 0xabcd_00ff, 0xabcd_0028, DATA_SIZE - 40),
+        (Offsets { mask: 0xff, max: 40, gap: 50 }, 30, 30, 50),
+        // A buffer has not so many bytes.
+        (Offsets { mask: 0xfff, max: 4000, gap: 0 }, 0xfff, DATA_SIZE as u64, 0),
+    ];
+
+    proptest! {
+        /// Against a list: what the slots of the ring can hold at all comes in order, with its tag and its time, however
+        /// the program takes it; the rest is counted.
+        #[test]
+        fn frames_come_in_their_order(
+            frames in proptest::collection::vec((0usize..900, 0..8), 0..40),
+            takes in proptest::collection::vec(0usize..4, 1..6), agreed in 0usize..5,
+        ) {
+            let (agreed, ptr, ptr_after, room) = AGREED[agreed];
+            let mut ring = Ring::new(8, agreed, ptr);
+            let (mut laid, mut expected, mut too_long, mut bytes) = (Vec::new(), Vec::new(), 0, 0);
+            for (number, (length, kind)) in frames.into_iter().enumerate() {
+                let mut frame = numbered(number, length);
+                let mut whole = frame.bytes.clone();
+                match kind {
+                    0 => frame.missing = 1,
+                    1 | 2 => frame.tag = Some(TAG),
+                    _ => {}
+                }
+                if frame.tag.is_some() && length >= 12 {
+                    whole.splice(12..12, TAG);
+                }
+                if frame.missing > 0 || whole.len() > 7 * room as usize {
+                    too_long += 1;
+                } else {
+                    bytes += whole.len() as u64;
+                    expected.push((whole, time(number)));
+                }
+                laid.push(frame);
+            }
+            let (mut found, mut takes, mut idle) = (Vec::new(), takes.into_iter().chain([2]).cycle(), 0);
+            let mut chunks = laid.chunks(3).peekable();
+            let mut rounds = 0;
+            // Until all was seen, and the program has released all for some time.
+            while chunks.peek().is_some() || idle < 20 {
+                rounds += 1;
+                prop_assert!(rounds < 2000, "blocks do not come back");
+                if ring.has_room() && let Some(chunk) = chunks.next() {
+                    ring.lay(chunk);
+                }
+                ring.sync();
+                let taken = ring.take(takes.next().unwrap_or(1));
+                idle = if taken.is_empty() { idle + 1 } else { 0 };
+                found.extend(taken);
+            }
+            let count = expected.len() as u64;
+            prop_assert_eq!(found, expected);
+            prop_assert_eq!(ring.counts(), [count, bytes, 0, too_long, 0]);
+            let slots = ring.kring.ring();
+            let used = (0..slots.num_slots()).map(|at| slots.slot(at)).filter(|slot| slot.len < 128);
+            for slot in used {
+                prop_assert_eq!(slot.ptr, ptr_after);
+            }
+        }
+    }
+
+    /// S-FLAGS-NS_MOREFRAG: a frame has so many slots at most, even if more are free.
+    #[test]
+    fn a_frame_has_64_slots_at_most() {
+        let mut ring = Ring::new(128, Offsets { mask: 0, max: 0, gap: 1 }, 0);
+        ring.lay(&[numbered(0, 64), numbered(1, 65), numbered(2, 3)]);
+        let mut found = Vec::new();
+        (0..3).for_each(|_| {
+            ring.sync();
+            found.extend(ring.take(9));
+        });
+        assert_eq!(found.iter().map(|(bytes, _)| bytes.len()).collect::<Vec<_>>(), [64, 3]);
+        assert_eq!(ring.counts(), [2, 67, 0, 1, 0]);
+    }
+
+    /// It comes back in its turn, empty; within a frame, as a part of it.
+    #[test]
+    fn a_slot_without_a_buffer_comes_back_empty() {
+        let mut ring = Ring::new(8, NONE, 0);
+        let slots = ring.kring.ring().clone();
+        [(0, 0), (2, u32::MAX)].iter().for_each(|(at, buf)| slots.set_slot(*at, *buf, 9, 0));
+        ring.lay(&[numbered(0, 200)]);
+        ring.sync();
+        let found = [0, 1, 2, 3].map(|at| (slots.slot(at).len, slots.slot(at).flags));
+        let (rest, more) = (200 - DATA_SIZE as u16, NS_MOREFRAG);
+        assert_eq!(found, [(0, 0), (DATA_SIZE as u16, more), (0, more), (rest, 0)]);
+        assert_eq!([0, 2].map(|at| slots.slot(at).buf_idx), [0, u32::MAX]);
+        assert_eq!((slots.tail(), ring.counts()), (4, [1, 200, 2, 0, 0]));
+    }
+
+    /// What the kernel left undone is done, in as many frames as it makes: all at once, or as many as the ring ever
+    /// has room for.
+    #[test]
+    fn frames_are_finished_when_there_is_room_for_all_of_them() {
+        let mut ring = Ring::new(8, NONE, 0);
+        let laid =
+            |payload: usize, header| Laid { header, ..Laid::plain(partial(&vec![7; payload])) };
+        let bad = Header { csum_start: 999, ..CHECKSUM };
+        // Five slots of seven, then five again; one; none; and two of each fourteen.
+        ring.lay(&[
+            laid(250, DATAGRAMS),
+            laid(250, DATAGRAMS),
+            laid(60, CHECKSUM),
+            laid(60, bad),
+            laid(700, DATAGRAMS),
+        ]);
+        let rounds = [&[142, 142, 92][..], &[142, 142, 92, 102], &[142, 142, 142], &[]];
+        for (round, lengths) in rounds.into_iter().enumerate() {
+            ring.sync();
+            let found: Vec<_> = ring.take(9).iter().map(|(bytes, _)| bytes.len()).collect();
+            assert_eq!(found, lengths, "{round}");
+        }
+        let bytes = 2 * (142 + 142 + 92) + 102 + 3 * 142;
+        assert_eq!(ring.counts(), [10, bytes, 0, 1, 4]);
+    }
+
+    /// Slots are reset as a sync does, and released.
+    #[test]
+    fn a_sync_consumes_what_the_program_said() {
+        let mut ring = Ring::new(8, NONE, 0);
+        ring.lay(&[numbered(0, 60), numbered(1, 60)]);
+        ring.sync();
+        let slots = ring.kring.ring().clone();
+        slots.set_slot(0, 2, 60, NS_BUF_CHANGED | 0x10);
+        assert_eq!(ring.take(9).len(), 2);
+        ring.sync();
+        assert_eq!((slots.slot(0).flags, ring.kring.hwcur(), slots.tail()), (0x10, 2, 2));
+    }
+
+    #[test]
+    fn clocks_differ_by_whole_seconds() {
+        let at = |tv_sec, tv_nsec| Timespec { tv_sec, tv_nsec };
+        for (first, second, expected) in [
+            (at(1000, 5), at(1000, 5), 0),
+            (at(1000, 5), at(1037, 5), 37),
+            (at(1000, 999_999_999), at(1038, 400_000_000), 37),
+            (at(1000, 400_000_000), at(1037, 899_999_999), 37),
+            (at(1000, 0), at(1037, 500_000_000), 38),
+            (at(1000, 0), at(999, 0), 0),
+        ] {
+            assert_eq!(
+                whole_seconds(first, second),
+                expected * 1_000_000_000,
+                "{first:?} {second:?}"
+            );
+        }
+    }
 
     #[test]
     fn times_are_those_of_tai_or_of_the_hardware() {

@@ -270,3 +270,246 @@ fn consume(kring: &Kring, at: u32, slot: &Slot) {
         kring.ring().set_slot(at, slot.buf_idx, slot.len, slot.flags & !consumed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use ringway_abi::Dir;
+    use ringway_kring::Outcome;
+    use ringway_region::{Region, RingInit, Sizes};
+    use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
+
+    use super::*;
+
+    const DATA_SIZE: u32 = 128;
+
+    /// A ring that sends to a socket of this process: what has few packets waiting, as an interface has.
+    struct Ring {
+        kring: Kring,
+        driver: PacketTx,
+        peer: OwnedFd,
+    }
+
+    impl Ring {
+        fn new(slots: u32, offsets: Offsets) -> Ring {
+            let sizes = Sizes {
+                if_size: 1024,
+                if_num: 2,
+                ring_size: 4608,
+                ring_num: 2,
+                buf_size: DATA_SIZE,
+                buf_num: 2 + slots,
+            };
+            let layout = Layout::new(&sizes, 0).unwrap();
+            let region = Arc::new(Region::create(2, layout).unwrap());
+            let init = RingInit { dir: Dir::Tx, ringid: 0, num_slots: slots };
+            let bufs: Vec<u32> = (2..2 + slots).collect();
+            let kring = Kring::create(&region, 0, &init, &bufs).unwrap();
+            offsets.note(&kring);
+            let (unix, datagrams) = (AddressFamily::UNIX, SocketType::DGRAM);
+            let (own, peer) = socketpair(unix, datagrams, SocketFlags::CLOEXEC, None).unwrap();
+            Ring { kring, driver: PacketTx::new(Arc::new(own), &layout), peer }
+        }
+
+        /// Fills the slots that there are for these; how many.
+        fn fill(&self, slots: &[Filled]) -> usize {
+            let ring = self.kring.ring();
+            let room = ring.distance(ring.head(), ring.tail()) as usize;
+            let mut at = ring.head();
+            for filled in slots.iter().take(room) {
+                if let Some(buf) = ring.buf(at + 2) {
+                    buf.write((filled.ptr & 0xff).min(40) as usize, &filled.bytes);
+                }
+                ring.set_slot(at, filled.buffer.unwrap_or(at + 2), filled.len, filled.flags);
+                ring.set_slot_ptr(at, filled.ptr);
+                at = ring.next(at);
+            }
+            ring.set_head(at);
+            ring.set_cur(at);
+            slots.len().min(room)
+        }
+
+        fn sync(&self) {
+            assert_eq!(self.kring.sync(&self.driver), Outcome::Done);
+        }
+
+        /// What has arrived.
+        fn arrived(&self) -> Vec<Vec<u8>> {
+            let mut bytes = [0; 64 * DATA_SIZE as usize];
+            let receive = || {
+                let (count, _) = recv(&self.peer, &mut bytes[..], RecvFlags::DONTWAIT).ok()?;
+                Some(bytes[..count].to_vec())
+            };
+            std::iter::from_fn(receive).collect()
+        }
+
+        fn counts(&self) -> [u64; 4] {
+            let c = self.kring.counters();
+            [&c.packets, &c.bytes, &c.bad_slot, &c.too_long].map(|c| c.load(Relaxed))
+        }
+    }
+
+    /// What a program puts into a slot.
+    #[derive(Clone, Debug)]
+    struct Filled {
+        bytes: Vec<u8>,
+        len: u16,
+        flags: u16,
+        ptr: u64,
+        /// In the place of the slot's own.
+        buffer: Option<u32>,
+    }
+
+    const OTHER_FLAGS: [u16; 4] =
+        [0, NS_REPORT, NS_BUF_CHANGED, NS_REPORT | NS_BUF_CHANGED | 0x4000];
+    const OFFSETS: Offsets = Offsets { mask: 0xff, max: 40, gap: 0 };
+
+    /// A slot in the middle of a packet.
+    fn filled(number: usize, len: u32, ptr: u64) -> Filled {
+        let bytes = (0..len.min(DATA_SIZE)).map(|i| (i as usize * 3 + number) as u8).collect();
+        let flags = NS_MOREFRAG | OTHER_FLAGS[number % 4];
+        Filled { bytes, len: len as u16, flags, ptr, buffer: None }
+    }
+
+    #[derive(Debug, Default, PartialEq)]
+    struct Expected {
+        packets: Vec<Vec<u8>>,
+        bad_slot: u64,
+        too_long: u64,
+    }
+
+    impl Expected {
+        /// A packet of these slots.
+        fn add(&mut self, slots: &[Filled]) {
+            let looked_at = &slots[..slots.len().min(64)];
+            let room = |slot: &Filled| DATA_SIZE - (slot.ptr & 0xff).min(40) as u32;
+            let is_long = |slot: &Filled| u32::from(slot.len) > room(slot);
+            let bytes: Vec<u8> = slots.iter().flat_map(|slot| slot.bytes.clone()).collect();
+            let is_bad = slots.iter().any(|slot| slot.buffer.is_some()) || bytes.len() < 14;
+            if looked_at.iter().any(is_long) {
+                self.too_long += 1;
+            } else if is_bad || slots.len() > 64 {
+                self.bad_slot += 1;
+            } else {
+                self.packets.push(bytes);
+            }
+        }
+    }
+
+    proptest! {
+        /// Against a list: packets leave whole and in order, however many slots are filled at once, and however few the
+        /// other side has room for. The others are counted, and a sync takes off the slots what it consumes.
+        #[test]
+        fn packets_leave_whole_or_are_counted(
+            packets in proptest::collection::vec(
+                (prop_oneof![8 => 1usize..5, 1 => 62usize..68], 0u32..60, 0usize..70, 0..12, 0usize..4), 0..30,
+            ),
+            open in prop_oneof![3 => 0usize..4, 1 => 60usize..70], at_once in 1usize..128,
+        ) {
+            let ring = Ring::new(128, OFFSETS);
+            let (mut slots, mut expected) = (Vec::<Filled>::new(), Expected::default());
+            for (count, len, which, kind, ptr) in packets {
+                let ptr = [0, 8, 0xff, 0xab_0028][ptr];
+                let room = DATA_SIZE - OFFSETS.read(ptr);
+                let mut packet: Vec<_> = (0..count).map(|i| filled(slots.len() + i, len, ptr)).collect();
+                let changed = &mut packet[which % count];
+                match kind {
+                    0 => changed.len = room as u16 + 1,
+                    1 => (changed.buffer, changed.len) = (Some(0), room as u16),
+                    2 => (changed.buffer, changed.len) = (Some(u32::MAX), room as u16 + 1),
+                    3 => *changed = filled(which, room, ptr),
+                    _ => {}
+                }
+                packet[count - 1].flags &= !NS_MOREFRAG;
+                expected.add(&packet);
+                slots.extend(packet);
+            }
+            // And a packet that does not end.
+            slots.extend((0..open).map(|i| filled(i, 20, 0)));
+            expected.bad_slot += u64::from(open >= 64);
+
+            let (mut found, mut filled) = (Vec::new(), 0);
+            loop {
+                let (from, end) = (ring.kring.hwcur(), slots.len().min(filled + at_once));
+                let count = ring.fill(&slots[filled..end]);
+                filled += count;
+                ring.sync();
+                let arrived = ring.arrived();
+                let done = ring.kring.ring().distance(from, ring.kring.hwcur()) as usize;
+                let is_idle = count == 0 && arrived.is_empty() && done == 0;
+                found.extend(arrived);
+                if is_idle {
+                    break;
+                }
+            }
+            prop_assert_eq!(filled, slots.len());
+            let left = ring.kring.ring().distance(ring.kring.hwcur(), ring.kring.ring().head()) as usize;
+            prop_assert_eq!(left, if open < 64 { open } else { 0 });
+            let bytes: usize = found.iter().map(Vec::len).sum();
+            let Expected { packets, bad_slot, too_long } = expected;
+            prop_assert_eq!(ring.counts(), [packets.len() as u64, bytes as u64, bad_slot, too_long]);
+            prop_assert!(found == packets);
+            // The last ones that were filled.
+            let done = slots.len() - left;
+            let last = slots.len().saturating_sub(128);
+            for (number, was) in (0..).zip(&slots[..done]).skip(last) {
+                let slot = ring.kring.ring().slot(number % 128);
+                let flags = was.flags & !(NS_REPORT | NS_BUF_CHANGED);
+                prop_assert_eq!((slot.len, slot.flags, slot.ptr), (was.len, flags, was.ptr));
+            }
+        }
+    }
+
+    /// The program has no slot left to end it with.
+    #[test]
+    fn a_packet_that_fills_the_ring_is_not_waited_for() {
+        let ring = Ring::new(8, OFFSETS);
+        let open: Vec<_> = (0..7).map(|i| filled(i, 20, 0)).collect();
+        assert_eq!(ring.fill(&open[..6]), 6);
+        ring.sync();
+        assert_eq!((ring.kring.hwcur(), ring.counts()), (0, [0; 4]));
+        assert_eq!(ring.fill(&open[6..]), 1);
+        ring.sync();
+        assert_eq!((ring.kring.hwcur(), ring.counts()), (7, [0, 0, 1, 0]));
+        // To its end.
+        let last = Filled { flags: 0, ..filled(7, 20, 0) };
+        assert_eq!(ring.fill(&[last.clone(), last.clone()]), 2);
+        ring.sync();
+        assert_eq!((ring.arrived(), ring.counts()), (vec![last.bytes], [1, 20, 1, 0]));
+    }
+
+    /// What is in the way of all that comes is no one's fault: nothing is lost. What is never taken is.
+    #[test]
+    fn what_the_socket_says_decides() {
+        let packet = Packet { first: 0, slots: 1, next: 5, bytes: 60 };
+        for (error, next, counts, is_stopped) in [
+            (libc::EAGAIN, 3, [0, 0], false),
+            (libc::ENOMEM, 3, [0, 0], false),
+            (libc::ENOBUFS, 3, [0, 0], false),
+            (libc::ENETDOWN, 3, [0, 0], false),
+            (libc::ENXIO, 3, [0, 0], true),
+            (libc::ENODEV, 3, [0, 0], true),
+            (libc::EMSGSIZE, 5, [0, 1], false),
+            (libc::EINVAL, 5, [1, 0], false),
+        ] {
+            let ring = Ring::new(8, OFFSETS);
+            let refusal = io::Error::from_raw_os_error(error);
+            assert_eq!(ring.driver.refused(&ring.kring, &refusal, &packet, 3), next, "{error}");
+            assert_eq!(ring.counts()[2..], counts, "{error}");
+            assert_eq!(ring.kring.is_ended(), is_stopped, "{error}");
+        }
+    }
+
+    /// The wait for one is over as soon as something is taken.
+    #[test]
+    fn what_is_taken_ends_the_wait() {
+        let ring = Ring::new(8, OFFSETS);
+        let packet = Packet { first: 0, slots: 1, next: 5, bytes: 60 };
+        let refusal = io::Error::from_raw_os_error(libc::ENOBUFS);
+        ring.driver.refused(&ring.kring, &refusal, &packet, 3);
+        assert!(ring.driver.is_waiting.load(Relaxed) && ring.driver.patience().is_waiting());
+        ring.fill(&[Filled { flags: 0, ..filled(0, 20, 0) }]);
+        ring.sync();
+        assert!(!ring.driver.is_waiting.load(Relaxed) && !ring.driver.patience().is_waiting());
+    }
+}

@@ -66,7 +66,7 @@ impl TxQueue {
                     self.sent += sent;
                     self.patience.taken();
                 }
-                Err(error) => match self.in_the_way(&error) {
+                Err(error) => match self.in_the_way(&error, Instant::now()) {
                     Some(stall_reason) => return Some(stall_reason),
                     None => {
                         // What the device never had room for is longer than the other end takes.
@@ -87,10 +87,10 @@ impl TxQueue {
 
     /// What is in the way of the first frame; `None`: it is not waited for.
     #[cold]
-    fn in_the_way(&mut self, error: &io::Error) -> Option<StallReason> {
+    fn in_the_way(&mut self, error: &io::Error, now: Instant) -> Option<StallReason> {
         let length = self.frames.get(self.sent).map_or(0, |frame| frame.len() as u32);
         let is_no_room = error.raw_os_error() == Some(libc::ENOBUFS);
-        let is_over = is_no_room && self.patience.is_over(length, Instant::now());
+        let is_over = is_no_room && self.patience.is_over(length, now);
         stall_reason(error).filter(|_| !is_over)
     }
 
@@ -109,5 +109,127 @@ pub fn stall_reason(error: &io::Error) -> Option<StallReason> {
         libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR => Some(StallReason::Full),
         libc::ENETDOWN => Some(StallReason::Link),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rustix::net::{
+        AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair,
+        sockopt::set_socket_send_buffer_size,
+    };
+
+    use super::*;
+
+    /// A queue to a socket of this process: what has few frames waiting, as an interface has.
+    fn queue(max_frame: u32) -> (TxQueue, OwnedFd) {
+        let (unix, datagrams) = (AddressFamily::UNIX, SocketType::DGRAM);
+        let (own, peer) = socketpair(unix, datagrams, SocketFlags::CLOEXEC, None).unwrap();
+        (TxQueue::new(own, max_frame), peer)
+    }
+
+    fn add(queue: &mut TxQueue, number: usize, length: u32) -> bool {
+        let room = queue.add(length);
+        room.is_some_and(|room| {
+            assert_eq!(room.len(), 10 + length as usize);
+            room.fill(number as u8);
+            true
+        })
+    }
+
+    fn arrived(peer: &OwnedFd) -> Vec<Vec<u8>> {
+        let mut bytes = [0; 2048];
+        let receive = || {
+            let (count, _) = recv(peer, &mut bytes[..], RecvFlags::DONTWAIT).ok()?;
+            Some(bytes[..count].to_vec())
+        };
+        std::iter::from_fn(receive).collect()
+    }
+
+    fn lost(queue: &mut TxQueue) -> (u64, u64) {
+        let mut drops = Drops { too_long: 100, ring_full: 200, ..Drops::default() };
+        queue.take_lost(&mut drops);
+        (drops.too_long - 100, drops.ring_full - 200)
+    }
+
+    #[test]
+    fn frames_leave_in_their_order_as_there_is_room() {
+        let (mut queue, peer) = queue(100);
+        let length = |number: usize| (number % 90) as u32;
+        for round in 0..2 {
+            let added = (0..300).take_while(|number| add(&mut queue, *number, length(*number)));
+            assert_eq!(added.count(), FRAMES, "{round}");
+            let (mut found, mut stalls) = (Vec::new(), 0);
+            while let Some(stall) = queue.flush() {
+                assert_eq!(stall, StallReason::Full);
+                found.extend(arrived(&peer));
+                stalls += 1;
+            }
+            found.extend(arrived(&peer));
+            let expected =
+                (0..FRAMES).map(|number| vec![number as u8; 10 + length(number) as usize]);
+            assert!(found.into_iter().eq(expected), "{round}");
+            assert!(stalls <= FRAMES && lost(&mut queue) == (0, 0));
+        }
+    }
+
+    /// Of the longest that the interface sends as many as may wait; of the longest of all some.
+    #[test]
+    fn long_frames_have_room() {
+        for (max_frame, length, count) in
+            [(9018, 9018, FRAMES), (1518, MAX_FRAME as u32, WHOLE), (1518, 4000, FRAMES)]
+        {
+            let (mut queue, _peer) = queue(max_frame);
+            let added = (0..300).take_while(|number| add(&mut queue, *number, length));
+            assert_eq!(added.count(), count, "{max_frame} {length}");
+        }
+    }
+
+    /// What is never going to leave does not keep others, and is counted once.
+    #[test]
+    fn what_the_socket_refuses_is_lost() {
+        let (mut queue, peer) = queue(100);
+        set_socket_send_buffer_size(&queue.socket, 4096).unwrap();
+        for (number, length) in [60, 50_000, 61, 50_001, 50_002].into_iter().enumerate() {
+            assert!(add(&mut queue, number, length));
+        }
+        assert_eq!((queue.flush(), lost(&mut queue)), (None, (3, 0)));
+        let lengths = arrived(&peer).iter().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!((lengths, lost(&mut queue)), (vec![70, 71], (0, 0)));
+        drop(peer);
+        (0..3).for_each(|number| assert!(add(&mut queue, number, 60)));
+        assert_eq!((queue.flush(), lost(&mut queue)), (None, (0, 3)));
+        assert_eq!((queue.flush(), lost(&mut queue)), (None, (0, 0)));
+    }
+
+    #[test]
+    fn what_passes_is_waited_for() {
+        let (full, link) = (Some(StallReason::Full), Some(StallReason::Link));
+        for (error, reason) in [
+            (libc::EAGAIN, full),
+            (libc::ENOBUFS, full),
+            (libc::ENOMEM, full),
+            (libc::EINTR, full),
+            (libc::ENETDOWN, link),
+            (libc::EMSGSIZE, None),
+            (libc::ENXIO, None),
+            (libc::EIO, None),
+        ] {
+            assert_eq!(stall_reason(&io::Error::from_raw_os_error(error)), reason, "{error}");
+            // Only a lack of room may be one for ever.
+            let (mut queue, _peer) = queue(100);
+            assert!(add(&mut queue, 0, 60));
+            let begin = Instant::now();
+            let last = (0..10).map(|try_| {
+                let error = io::Error::from_raw_os_error(error);
+                queue.in_the_way(&error, begin + Duration::from_secs(try_))
+            });
+            let last = last.collect::<Vec<_>>();
+            assert_eq!(last[..3], [reason; 3], "{error}");
+            let is_given_up = last[3..].contains(&None) && reason.is_some();
+            assert_eq!(is_given_up, error == libc::ENOBUFS, "{error}");
+        }
     }
 }

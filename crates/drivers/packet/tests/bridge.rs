@@ -11,7 +11,10 @@ use ringway_nic_setup::{Source, TxSocket, open_packet_port};
 use ringway_packet::{KernelWay, PacketPort, socket};
 use ringway_switch_port::{Burst, Configure, Drops, PacketIo, Source as From, Wake};
 use ringway_testkit::{frame, skip_without_root, tagged};
-use ringway_vnet::checksum::{finish, sum};
+use ringway_vnet::{
+    Header,
+    checksum::{finish, sum},
+};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 fn ifindex(wire: &Wire) -> u32 {
@@ -294,16 +297,17 @@ fn what_is_delivered_is_on_the_wire() {
 
     // Only this tag's bytes come on top: the kernel would refuse the others.
     let provider = tagged(&frame(4, 1514), 0x88a8, 7);
-    let longer = [frame(4, 1515), frame(4, 1518), provider, frame(5, 60)];
+    let [much, more] = [1515, 4000].map(|length| tagged(&frame(4, length), 0x8100, 7));
+    let longer = [frame(4, 1515), frame(4, 1518), provider, much, more, frame(5, 60)];
     assert_eq!(deliver(&mut port, &longer, &mut drops), (1, 60));
     assert!(a.receive_all(1) == [frame(5, 60)]);
-    assert_eq!(drops, Drops { too_long: 5, ..Drops::default() });
+    assert_eq!(drops, Drops { too_long: 7, ..Drops::default() });
 
     port.set_max_frame(100);
     let frames = [frame(6, 100), frame(7, 101), tagged(&frame(8, 100), 0x8100, 7)];
     assert_eq!(deliver(&mut port, &frames, &mut drops), (2, 204));
     assert!(a.receive_all(2) == [frames[0].clone(), frames[2].clone()]);
-    assert_eq!(drops, Drops { too_long: 6, ..Drops::default() });
+    assert_eq!(drops, Drops { too_long: 8, ..Drops::default() });
 
     // The interface has learned of a shorter MTU before the switch has.
     port.set_max_frame(1514);
@@ -312,9 +316,64 @@ fn what_is_delivered_is_on_the_wire() {
     assert_eq!(deliver(&mut port, &[frame(9, 1514), frame(9, 60)], &mut drops), (2, 1574));
     assert!(a.receive_all(1) == [frame(9, 60)]);
     (0..2).for_each(|_| port.count_lost(&mut drops));
-    assert_eq!(drops, Drops { too_long: 7, ..Drops::default() });
+    assert_eq!(drops, Drops { too_long: 9, ..Drops::default() });
     assert_eq!((port.tx_rings(), port.rx_rings(), port.receives()), (1, 1, true));
     assert_eq!((port.kernel_way(), open_messages(&wire).kernel_way()), (None, Some(WAY)));
+}
+
+/// What a header says is left to do is done by the interface, or told to the other side; how long the frame is does
+/// not matter then.
+#[test]
+fn frames_are_delivered_with_their_headers() {
+    if skip_without_root("frames_are_delivered_with_their_headers") {
+        return;
+    }
+    let wire = Wire::new(1, 1500);
+    let a = Port::new(&wire.a, "a0", 0, 1);
+    let mut port = open(&wire);
+    assert!(port.takes_headers());
+    let payload: Vec<u8> = (0..4000).map(|i| (i * 3) as u8).collect();
+    for (length, gso_type, expected) in [(300, 0, vec![300]), (4000, 5, vec![1400, 1400, 1200])] {
+        let udp = 8 + length as u16;
+        let mut frame = vec![0xff; 6];
+        frame.extend([2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0]);
+        frame.extend((20 + udp).to_be_bytes());
+        frame.extend([0, 0, 0, 0, 64, 17, 0, 0, 10, 5, 0, 1, 10, 5, 0, 2]);
+        let checksum = finish(sum(&frame[14..34]));
+        frame[24..26].copy_from_slice(&checksum);
+        frame.extend([0, 7, 0, 9]);
+        frame.extend(udp.to_be_bytes());
+        let pseudo = finish(sum(&frame[26..34]) + sum(&[0, 17]) + sum(&udp.to_be_bytes()));
+        frame.extend(pseudo.map(|byte| !byte));
+        frame.extend(&payload[..length]);
+        let gso_size = if gso_type == 0 { 0 } else { 1400 };
+        let header = Header {
+            flags: 1,
+            gso_type,
+            hdr_len: 42,
+            gso_size,
+            csum_start: 34,
+            csum_offset: 6,
+            num_buffers: 0,
+        };
+        let mut bytes = [&header.emit()[..Header::SHORT], &frame].concat();
+        let from = From { header_len: Header::SHORT as u8, ..From::default() };
+        let mut burst = Burst::default().recycle(from);
+        burst.push_private(&mut bytes);
+        burst.end_frame();
+        burst.read_headers();
+        let mut drops = Drops::default();
+        let delivered = port.deliver(0, &burst.frames, &burst, &mut drops);
+        port.flush(true);
+        assert_eq!((delivered.packets, drops), (1, Drops::default()));
+        let found = a.receive_all(expected.len());
+        assert_eq!(found.iter().map(|got| got.len() - 42).collect::<Vec<_>>(), expected);
+        assert!(found.iter().flat_map(|got| &got[42..]).eq(&payload[..length]));
+        for got in found {
+            let pseudo = sum(&got[26..34]) + sum(&[0, 17]) + sum(&got[38..40]);
+            assert_eq!(finish(pseudo + sum(&got[34..])), [0; 2]);
+        }
+    }
 }
 
 /// More than wait at once go out all the same; without a link, as many as wait, and no more.
@@ -336,7 +395,20 @@ fn frames_wait_for_the_link() {
     assert_eq!(deliver(&mut port, &frames, &mut drops), (256, 256 * 60));
     assert_eq!(drops, Drops { ring_full: 344, ..Drops::default() });
     assert_eq!(deliver(&mut port, &frames[..1], &mut drops), (0, 0));
+    // Its doorbell rings when it is time to try again.
+    port.drain();
+    port.arm();
+    let limit = Timespec { tv_sec: 60, tv_nsec: 0 };
+    let doorbell = PollFd::from_borrowed_fd(port.doorbell(), PollFlags::IN);
+    assert_eq!(poll(&mut [doorbell], Some(&limit)), Ok(1));
     wire.b.run("ip link set b0 up");
+    let sent = || {
+        let packets = wire.b.run("cat /sys/class/net/b0/statistics/tx_packets");
+        packets.trim().parse::<u64>().unwrap()
+    };
+    let before = sent();
+    port.flush(false);
+    assert_eq!(sent(), before, "until then it does not");
     let deadline = Instant::now() + Duration::from_secs(30);
     let mut arrived = Vec::new();
     while arrived.len() < 256 {

@@ -8,7 +8,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use common::{Port, Wire};
-use ringway_packet::{Geometry, LinkWatch, Listen, Listener, has_lost_interface, take_drops};
+use ringway_packet::{
+    Geometry, LinkWatch, Listen, Listener, has_lost_interface, socket, take_drops,
+};
 use ringway_testkit::{frame, skip_without_root, tagged};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -222,6 +224,7 @@ fn an_interface_that_is_down_is_looked_after() {
     assert!(!has_lost_interface(socket.as_fd()));
     watch.heard();
     assert_eq!(watch.longest_wait(), None);
+    assert!(!has_lost_interface(socket::new().unwrap().as_fd()), "it has never had one");
     wire.b.run("ip link del b0");
     assert!(has_lost_interface(socket.as_fd()));
     assert!(matches!(watch.take_error(socket.as_fd()), Ok(()) | Err(Errno::NODEV)));
@@ -249,4 +252,33 @@ fn interfaces_without_ethernet_headers_are_refused() {
     let tun = wire.b.run("cat /sys/class/net/t0/ifindex").trim().parse().unwrap();
     assert_eq!(on(tun), Err(Some(libc::EAFNOSUPPORT)));
     assert_eq!(on(9999), Err(Some(libc::ENODEV)));
+}
+
+/// An interface is promiscuous as long as a socket holds it so, and the kernel's own setting is left alone.
+#[test]
+fn sockets_hold_an_interface_promiscuous() {
+    if skip_without_root("sockets_hold_an_interface_promiscuous") {
+        return;
+    }
+    let wire = Wire::new(1, 1500);
+    let ifindex = wire.b.run("cat /sys/class/net/b0/ifindex").trim().parse().unwrap();
+    let holders = || {
+        let shown = wire.b.run("ip -d link show b0");
+        let (_, behind) = shown.split_once("promiscuity ").unwrap();
+        behind.split(' ').next().unwrap().parse::<u32>().unwrap()
+    };
+    let before = holders();
+    let held = wire.b.enter(|| socket::hold_promiscuous(ifindex).unwrap());
+    let other = wire.b.enter(|| socket::new().unwrap());
+    socket::join_promiscuous(other.as_fd(), ifindex).unwrap();
+    assert_eq!(holders(), before + 2);
+    socket::leave_promiscuous(other.as_fd(), ifindex).unwrap();
+    assert_eq!(holders(), before + 1);
+    drop(held);
+    assert_eq!(holders(), before);
+    let listening = listen(&wire, false);
+    assert_eq!(holders(), before + 1);
+    drop(listening);
+    assert_eq!(holders(), before);
+    assert_eq!(wire.b.enter(|| socket::driver("b0").unwrap()), "veth");
 }

@@ -134,6 +134,7 @@ fn what_the_kernel_drops_is_counted() {
         a.send(&frame(i, 1514));
     }
     b.rx_driver.count_drops(&b.rx);
+    assert!(dropped(&b.rx)[2] > 0, "they are counted at once");
     let mut arrived = b.receive_all(1);
     while arrived.last() != Some(&frame(sent, 60)) {
         // By now there is room.
@@ -183,6 +184,8 @@ fn what_the_other_end_does_not_take_is_lost() {
     let wire = Wire::new(1, 1500);
     wire.b.run("ip link set b0 mtu 900");
     let [a, b] = wire.ports();
+    a.send(&frame(0, 1500));
+    assert_eq!(a.room(), SLOTS - 2, "it is waited for");
     for i in 0..50 {
         a.send(&frame(i, 1500 - i as usize));
         a.send(&frame(100 + i, 900));
@@ -196,7 +199,25 @@ fn what_the_other_end_does_not_take_is_lost() {
     assert!(b.receive_all(50) == (0..50).map(|i| frame(100 + i, 900)).collect::<Vec<_>>());
     let lost = [&a.tx.counters().too_long, &a.tx.counters().ring_full]
         .map(|count| count.load(std::sync::atomic::Ordering::Relaxed));
-    assert_eq!(lost, [50, 0]);
+    assert_eq!(lost, [51, 0]);
+}
+
+/// A sync makes a system call for every 64 packets.
+#[test]
+fn packets_leave_64_at_once() {
+    if skip_without_root("packets_leave_64_at_once") {
+        return;
+    }
+    let wire = Wire::new(1, 1500);
+    let [a, b] = wire.ports();
+    let bytes = frame(1, 60);
+    let kicks = || a.tx.counters().kicks.load(std::sync::atomic::Ordering::Relaxed);
+    for (count, expected) in [(1, 1), (64, 2), (65, 4), (200, 8)] {
+        a.fill(&vec![(&bytes[..], 60, 0); count]);
+        a.sync_tx();
+        assert_eq!(kicks(), expected, "{count}");
+        assert_eq!(b.receive_all(count).len(), count);
+    }
 }
 
 /// Each frame is received by one of the queues' sockets, and by one only.

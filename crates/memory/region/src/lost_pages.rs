@@ -302,7 +302,7 @@ mod kernel_tests {
             unsafe { libc::waitpid(child, &mut status, 0) };
             assert_eq!(status, 0, "{address:#x}");
         }
-        // SAFETY: that mapping, which nobody uses any more.
+        // SAFETY: that mapping, which is not used any more.
         unsafe { libc::munmap(without_provenance_mut(base), LEN + PAGE) };
     }
 }

@@ -141,3 +141,80 @@ fn tag(beside: &libc::tpacket_auxdata) -> Option<[u8; 4]> {
     let ([a, b], [c, d]) = (kind.to_be_bytes(), beside.tp_vlan_tci.to_be_bytes());
     Some([a, b, c, d])
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        os::fd::AsFd,
+        time::{SystemTime, UNIX_EPOCH},
+    };
+
+    use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socketpair};
+
+    use super::*;
+
+    #[test]
+    fn messages_are_whole_if_they_fit() {
+        let (unix, datagrams) = (AddressFamily::UNIX, SocketType::DGRAM);
+        let (own, peer) = socketpair(unix, datagrams, SocketFlags::CLOEXEC, None).unwrap();
+        let mut messages = Messages::new();
+        assert_eq!((messages.receive(own.as_fd()), messages.count()), (0, 0));
+        const MOST: usize = ROOM - HEADROOM;
+        for length in [1, 60, 1514, MOST - 1, MOST, MOST + 1, MOST + 7] {
+            let bytes: Vec<_> = (0..length).map(|i| i as u8).collect();
+            assert_eq!(send(&peer, &bytes, SendFlags::empty()), Ok(length));
+            assert_eq!((messages.receive(own.as_fd()), messages.count()), (1, 1));
+            let message = messages.from(0).next().unwrap();
+            assert_eq!((message.whole, message.tag, message.time), (length <= MOST, None, 0));
+            assert!(message.bytes[HEADROOM..] == bytes[..length.min(MOST)], "{length}");
+            assert_eq!(messages.from(1).count(), 0);
+        }
+        let few: Vec<_> = (3u8..9).collect();
+        few.iter().for_each(|n| assert_eq!(send(&peer, &[*n; 20], SendFlags::empty()), Ok(20)));
+        assert_eq!(messages.receive(own.as_fd()), few.len());
+        let rest = messages.from(2).map(|message| message.bytes[HEADROOM]).collect::<Vec<_>>();
+        assert_eq!(rest, few[2..]);
+    }
+
+    #[test]
+    fn messages_have_their_times_if_that_is_asked_for() {
+        let (unix, datagrams) = (AddressFamily::UNIX, SocketType::DGRAM);
+        let (own, peer) = socketpair(unix, datagrams, SocketFlags::CLOEXEC, None).unwrap();
+        let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
+        let mut messages = Messages::new();
+        for on in [false, true, false] {
+            time_messages(own.as_fd(), on).unwrap();
+            let before = now();
+            send(&peer, &[7; 60], SendFlags::empty()).unwrap();
+            let after = now();
+            assert_eq!(messages.receive(own.as_fd()), 1);
+            let time = messages.from(0).next().unwrap().time;
+            let expected = if on { before..=after } else { 0..=0 };
+            assert!(expected.contains(&time), "{time} {expected:?}");
+        }
+    }
+
+    #[test]
+    fn a_tag_is_there_if_the_kernel_says_so() {
+        let (valid, named) = (libc::TP_STATUS_VLAN_VALID, libc::TP_STATUS_VLAN_TPID_VALID);
+        for (tp_status, expected) in [
+            (0, None),
+            (named | 1, None),
+            (valid, Some([0x81, 0x00, 0x60, 0x07])),
+            (valid | 1, Some([0x81, 0x00, 0x60, 0x07])),
+            (valid | named, Some([0x88, 0xa8, 0x60, 0x07])),
+            (valid | named | 1, Some([0x88, 0xa8, 0x60, 0x07])),
+        ] {
+            let beside = libc::tpacket_auxdata {
+                tp_status,
+                tp_len: 60,
+                tp_snaplen: 60,
+                tp_mac: 0,
+                tp_net: 14,
+                tp_vlan_tci: 0x6007,
+                tp_vlan_tpid: 0x88a8,
+            };
+            assert_eq!(tag(&beside), expected, "{tp_status:x}");
+        }
+    }
+}

@@ -57,3 +57,50 @@ pub fn bound_to(socket: BorrowedFd<'_>) -> io::Result<libc::sockaddr_ll> {
 fn check(result: libc::c_int) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, recv, send, socketpair};
+
+    use super::*;
+
+    #[test]
+    fn other_sockets_are_none_of_packets() {
+        let (unix, datagrams) = (AddressFamily::UNIX, SocketType::DGRAM);
+        let (own, _peer) = socketpair(unix, datagrams, SocketFlags::CLOEXEC, None).unwrap();
+        let code = |error: io::Error| error.raw_os_error();
+        assert_eq!(bound_to(own.as_fd()).map(drop).map_err(code), Err(Some(libc::EINVAL)));
+        assert!(take_drops(own.as_fd()).is_err());
+    }
+
+    /// Any socket takes one: of these packets, those that begin with a 7.
+    #[test]
+    fn a_filter_decides_what_is_received() {
+        let (unix, datagrams) = (AddressFamily::UNIX, SocketType::DGRAM);
+        let (own, peer) = socketpair(unix, datagrams, SocketFlags::CLOEXEC, None).unwrap();
+        let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+        let (load, jump, done) = (0x30, 0x15, 0x06);
+        let mut program =
+            [step(load, 0, 0, 0), step(jump, 0, 1, 7), step(done, 0, 0, 99), step(done, 0, 0, 0)];
+        socket::set_filter(own.as_fd(), &mut program).unwrap();
+        for first in [6, 7, 8, 7] {
+            send(&peer, &[first, 1], rustix::net::SendFlags::empty()).unwrap();
+        }
+        let mut bytes = [0; 9];
+        let mut received = 0;
+        while recv(&own, &mut bytes[..], rustix::net::RecvFlags::DONTWAIT).is_ok() {
+            assert_eq!(bytes[0], 7);
+            received += 1;
+        }
+        assert_eq!(received, 2);
+    }
+
+    #[test]
+    fn a_name_that_no_interface_can_have_is_refused() {
+        let error = |name: &str| socket::driver(name).unwrap_err();
+        assert_eq!(error("sixteen-letters-").kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(error("fifteen-letters").raw_os_error(), Some(libc::ENODEV));
+    }
+}

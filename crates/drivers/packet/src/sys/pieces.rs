@@ -91,3 +91,37 @@ impl<'a, const N: usize> Pieces<'a, N> {
         Ok(sent.min(count as usize))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
+
+    use super::*;
+
+    #[test]
+    fn packets_are_ranges_of_the_pieces_that_are_left() {
+        let (unix, datagrams) = (AddressFamily::UNIX, SocketType::DGRAM);
+        let (own, peer) = socketpair(unix, datagrams, SocketFlags::CLOEXEC, None).unwrap();
+        let mut first = *b"first";
+        let mut pieces = Pieces::<4>::default();
+        pieces.add(Buf::of(&mut first));
+        pieces.add_bytes(b"second");
+        pieces.add_bytes(b"no more");
+        pieces.truncate(3);
+        assert_eq!(pieces.count(), 3);
+        pieces.truncate(2);
+        assert_eq!(pieces.count(), 2);
+        pieces.add_bytes(b"third");
+        assert_eq!(pieces.send(own.as_fd(), [0..2, 2..3].into_iter()).unwrap(), 2);
+        let mut bytes = [0; 20];
+        let mut next = || {
+            let (count, _) = recv(&peer, &mut bytes[..], RecvFlags::DONTWAIT).unwrap();
+            bytes[..count].to_vec()
+        };
+        assert_eq!([next(), next()], [b"firstsecond".to_vec(), b"third".to_vec()]);
+        drop(peer);
+        assert!(pieces.send(own.as_fd(), std::iter::once(0..1)).is_err());
+    }
+}

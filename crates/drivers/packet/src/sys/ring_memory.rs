@@ -80,3 +80,43 @@ impl Drop for RingMemory {
         let _ = unsafe { munmap(self.memory.as_ptr().cast(), length) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{fs::File, os::fd::AsFd, os::unix::fs::FileExt, sync::atomic::Ordering::Relaxed};
+
+    use rustix::fs::{MemfdFlags, memfd_create};
+
+    use super::*;
+
+    /// With a file in the place of a socket: its bytes are where they are in the ring, as long as it is mapped.
+    #[test]
+    fn blocks_lie_side_by_side() {
+        const NAME: &str = "ring-memory-of-a-test";
+        let mapped = || {
+            let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+            let sizes = maps.lines().filter(|line| line.contains(NAME)).map(|line| {
+                let (start, end) = line.split(' ').next().unwrap().split_once('-').unwrap();
+                let [start, end] = [start, end].map(|at| usize::from_str_radix(at, 16).unwrap());
+                end - start
+            });
+            sizes.sum::<usize>()
+        };
+        let file = File::from(memfd_create(NAME, MemfdFlags::CLOEXEC).unwrap());
+        file.set_len(3 * 8192).unwrap();
+        let ring = RingMemory::map(file.as_fd(), 8192, 3).unwrap();
+        assert_eq!(mapped(), 3 * 8192);
+        for (block, offset) in [(0, 0), (0, 8188), (1, 4), (2, 8188)] {
+            let at = u64::from(block) * 8192 + u64::from(offset);
+            let value = block * 10_000 + offset + 1;
+            ring.word(block, offset).store(value, Relaxed);
+            let mut bytes = [0; 4];
+            file.read_exact_at(&mut bytes, at).unwrap();
+            assert_eq!(u32::from_ne_bytes(bytes), value);
+            assert_eq!(ring.block(block).read(offset as usize), Some(bytes));
+            assert_eq!(ring.block(block).size(), 8192);
+        }
+        drop(ring);
+        assert_eq!(mapped(), 0);
+    }
+}
