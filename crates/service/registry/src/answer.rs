@@ -16,6 +16,7 @@ use crate::{
     name::check_name,
     polling,
     registry::Registry,
+    steer::Steer,
     switch_ports, switches, taken_names,
 };
 
@@ -139,10 +140,9 @@ impl Registry {
                 plain(Reply::Done)
             }
             Request::Steer { interface, queue, flows } => {
-                let Registry { steerings, deferred, .. } = self;
-                let steered =
-                    steerings.steer(handle, caller, &interface, queue, &flows, deferred)?;
-                plain(Reply::Steered(steered))
+                let wanted = (queue, flows);
+                let steer = Steer::plan(&self.steerings, handle, caller, &interface, wanted)?;
+                plain(self.carry_out(steer)?)
             }
             Request::NameConflicts => plain(Reply::NameConflicts(self.conflicts.info(caller.uid))),
             Request::Parameters => plain(Reply::Parameters(self.settings.parameters())),

@@ -126,6 +126,7 @@ mod selection;
 mod settings;
 mod setup_error;
 mod shared_nic;
+mod steer;
 mod steering;
 mod subject;
 mod switch_config;

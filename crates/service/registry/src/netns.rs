@@ -157,6 +157,10 @@ impl OpenNetns {
         Ok(OpenNetns(netns.map(Arc::new)))
     }
 
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.0.as_ref().map(|ns| ns.as_fd())
+    }
+
     /// Descriptors that it takes up.
     pub fn descriptors(&self) -> usize {
         usize::from(self.0.is_some())
@@ -164,15 +168,12 @@ impl OpenNetns {
 
     /// Runs `f` there.
     pub fn inside<T: Send>(&self, f: impl FnOnce() -> T + Send) -> Result<T> {
-        enter(self.0.as_ref().map(|ns| ns.as_fd()), f)
+        enter(self.fd(), f)
     }
 }
 
 /// Runs `f` in that network namespace; `None`: this process's.
-pub(crate) fn enter<T: Send>(
-    netns: Option<BorrowedFd<'_>>,
-    f: impl FnOnce() -> T + Send,
-) -> Result<T> {
+fn enter<T: Send>(netns: Option<BorrowedFd<'_>>, f: impl FnOnce() -> T + Send) -> Result<T> {
     match netns {
         None => Ok(f()),
         Some(ns) => in_netns(ns, f).map_err(|e| match e.raw_os_error() {

@@ -58,11 +58,19 @@ pub(crate) trait Plan: Send + Sized + 'static {
 
 /// What is held for a request until its step is done.
 pub(crate) struct Needs {
+    pub uid: u32,
     /// Of ports.
     pub names: Vec<String>,
-    pub places: HeldPlaces,
-    /// Bytes of user `places.uid`.
+    pub places: Option<HeldPlaces>,
+    /// Bytes of the user.
     pub memory: u64,
+}
+
+impl Needs {
+    /// The turn of its subject is enough.
+    pub fn nothing(uid: u32) -> Needs {
+        Needs { uid, names: Vec::new(), places: None, memory: 0 }
+    }
 }
 
 /// Why a commit failed, and what is to be closed.
@@ -86,7 +94,7 @@ impl Failed {
 pub(crate) struct Acting {
     plan: Box<dyn Commit>,
     names: Vec<String>,
-    places: HeldPlaces,
+    places: Option<HeldPlaces>,
 }
 
 /// A plan of some kind.
@@ -122,13 +130,16 @@ impl Registry {
     pub(crate) fn carry_out<P: Plan>(&mut self, plan: P) -> Result<Reply> {
         let subject = plan.subject();
         self.deferred.await_turn(&subject)?;
-        let Needs { names, places, memory } = plan.needs();
+        let Needs { uid, names, places, memory } = plan.needs();
         for name in &names {
             self.named(name)?;
         }
+        crate::fault::step();
         let step = plan.step(&mut self.bridges);
-        let memory = self.regions.charge(places.uid, memory)?;
-        self.bridges.hold(&places)?;
+        let memory = self.regions.charge(uid, memory)?;
+        if let Some(places) = &places {
+            self.bridges.hold(places)?;
+        }
         names.iter().for_each(|name| self.ports.hold(name, &subject));
         self.deferred.progress.acting = Some(Acting { plan: Box::new(plan), names, places });
         let run = move || -> Result<(P::Made, Charge)> { Ok((step()?, memory)) };
@@ -149,7 +160,7 @@ impl Registry {
     /// What a request holds is anybody's.
     pub(crate) fn let_go_of_held(&mut self, Acting { names, places, .. }: &Acting) {
         names.iter().for_each(|name| self.ports.let_go(name));
-        self.bridges.let_go(places);
+        places.iter().for_each(|places| self.bridges.let_go(places));
     }
 }
 

@@ -4,14 +4,16 @@ mod common;
 
 use std::{fmt::Write, process::Command};
 
-use common::{World, all, one_at_a_time, select};
+use common::{
+    World, all,
+    asked::{Asked, close_all},
+    one_at_a_time, select,
+};
 use ringway_filter::Insn;
 use ringway_proto::{
-    Error, Filter, Options, PortShape, Registration, Reply, Request, RingSelection, RxSelector,
+    Filter, Options, PortShape, Registration, Reply, Request, RingSelection, RxSelector,
 };
-use ringway_registry::{
-    Caller, Done, Handle, Netns, Progress, Registry, Settings, Step, Subject, Work,
-};
+use ringway_registry::{Caller, Done, Netns, Progress, Registry, Settings, Step, Subject, Work};
 use ringway_testkit::skip_without_root;
 
 /// Another user.
@@ -27,67 +29,6 @@ fn world() -> World {
 
 fn open(name: &str, registration: Registration) -> Request {
     Request::Register { name: name.into(), registration, options: Box::new(Options::default()) }
-}
-
-/// A request that is begun, and begun again.
-struct Asked {
-    handle: Handle,
-    request: Request,
-    progress: Progress,
-}
-
-impl Asked {
-    fn new(world: &mut World, request: Request) -> Asked {
-        Asked { handle: world.registry.open(), request, progress: Progress::default() }
-    }
-
-    fn begin(&mut self, world: &mut World) -> Step {
-        world.registry.begin(self.handle, &world.caller, &self.request, &mut self.progress)
-    }
-
-    /// The work that it waits for.
-    fn work(&mut self, world: &mut World) -> Work {
-        match self.begin(world) {
-            Step::Do(work) => work,
-            _ => panic!("it takes no time"),
-        }
-    }
-
-    /// What it waits for that others do, when its own interface is known.
-    fn waits_for(&mut self, world: &mut World) -> Option<Subject> {
-        loop {
-            match self.begin(world) {
-                Step::Do(work) if matches!(work.subject(), Subject::Names(_)) => {
-                    self.progress.put(work.run());
-                }
-                Step::Wait(subject) => return Some(subject),
-                _ => return None,
-            }
-        }
-    }
-
-    /// The work that opens what the request is about, when its names are known.
-    fn opens(&mut self, world: &mut World) -> Work {
-        loop {
-            match self.begin(world) {
-                Step::Do(work) if !matches!(work.subject(), Subject::Names(_)) => return work,
-                Step::Do(work) => self.progress.put(work.run()),
-                Step::Wait(subject) => panic!("it waits for {subject:?}"),
-                Step::Answered(answer) => panic!("{:?}", answer.map(drop)),
-            }
-        }
-    }
-
-    /// Goes on to the end.
-    fn finish(&mut self, world: &mut World) -> Result<Reply, Error> {
-        loop {
-            match self.begin(world) {
-                Step::Do(work) => self.progress.put(work.run()),
-                Step::Answered(answer) => return answer.map(|(reply, _)| reply),
-                Step::Wait(_) => panic!("others are at it"),
-            }
-        }
-    }
 }
 
 /// The interfaces that there are, and whether each has an XDP program.
@@ -238,18 +179,6 @@ fn with_two_places() -> World {
 
 fn attach(name: &str, stack: bool) -> Request {
     Request::SwitchAttach { name: name.into(), stack, all_rings: true, mem_id: 0, mode: None }
-}
-
-/// Does what was left to the caller. Returns what it was about.
-fn close_all(world: &mut World) -> Vec<Subject> {
-    let works = world.registry.deferred().closings();
-    let closed = works.into_iter().map(|work| {
-        let done = work.run();
-        let subject = done.subject().clone();
-        world.registry.discard(done);
-        subject
-    });
-    closed.collect()
 }
 
 /// Who has no place on a switch for an interface, or for the stack behind it, is refused before anything is

@@ -13,18 +13,22 @@ use std::{
     os::fd::BorrowedFd,
     path::{Path, PathBuf},
     process::Command,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
 
 use common::{
     World,
+    asked::{Asked, close_all},
     faults::{at_each_step, close_at_each_step, quiet, register},
     select,
 };
 use ringway_nic_setup::steer::Plan;
 use ringway_proto::{Cause, Flow, Request, RingSelection};
 use ringway_region::Sizes;
-use ringway_registry::{Caller, Handle, Janitor, Registry, Settings};
+use ringway_registry::{Caller, Done, Handle, Janitor, Registry, Settings, Subject};
 use ringway_testkit::{Folder, Netns, isolate_thread, skip_without_root};
 
 /// Places of the RSS table, and of rules, as `rss_nic.c` has them.
@@ -36,16 +40,23 @@ const STATE: &str = "RSS_NIC";
 
 /// What the janitor would undo.
 #[derive(Default)]
-struct Notes(Mutex<BTreeSet<u64>>);
+struct Notes {
+    all: Mutex<BTreeSet<u64>>,
+    /// It takes no note.
+    is_full: AtomicBool,
+}
 
 impl Notes {
     fn all(&self) -> MutexGuard<'_, BTreeSet<u64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Janitor for Notes {
     fn remember(&self, number: u64, _: &Plan, _: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        if self.is_full.load(Relaxed) {
+            return Err(io::Error::from_raw_os_error(libc::ENOSPC));
+        }
         self.all().insert(number);
         Ok(())
     }
@@ -145,6 +156,9 @@ fn sweep(mut of: Steerable) {
     assert!(steps > 0);
     untouched();
 
+    end_in_each_state(&mut of);
+    untouched();
+
     // Others' requests, which are refused, or panic, leave it in force.
     let handle = of.steered();
     let steered = fs::read(&state).unwrap();
@@ -159,4 +173,56 @@ fn sweep(mut of: Steerable) {
     of.world.registry.close(handle);
     untouched();
     of.world.assert_empty();
+}
+
+/// The client goes, or the work fails, when its name is looked up and when flows are steered: then they are not,
+/// and another may steer them.
+fn end_in_each_state(of: &mut Steerable) {
+    for is_steered in [false, true] {
+        for ending in 0..5 {
+            let mut asked = Asked::new(&mut of.world, steer(2));
+            let work = match is_steered {
+                true => asked.opens(&mut of.world),
+                false => asked.work(&mut of.world),
+            };
+            assert_eq!(matches!(work.subject(), Subject::Interface(..)), is_steered);
+            let Asked { handle, mut progress, request } = asked;
+            let registry = &mut of.world.registry;
+            match ending {
+                // The client goes before the work is done, when it is done, and when its result is there.
+                0 => {
+                    registry.end(progress);
+                    registry.discard(work.run());
+                }
+                1 => {
+                    let done = work.run();
+                    assert_eq!(of.notes.all().len(), usize::from(is_steered));
+                    registry.end(progress);
+                    registry.discard(done);
+                }
+                2 => {
+                    progress.put(work.run());
+                    registry.end(progress);
+                }
+                // It is lost, and it fails.
+                3 => {
+                    registry.discard(Done::lost(work.subject().clone()));
+                    registry.end(progress);
+                }
+                _ => {
+                    of.notes.is_full.store(true, Relaxed);
+                    progress.put(work.run());
+                    let mut asked = Asked { handle, request, progress };
+                    let error = asked.finish(&mut of.world).unwrap_err();
+                    assert!(error.to_string().contains("undo it later"), "{error}");
+                    of.notes.is_full.store(false, Relaxed);
+                }
+            }
+            of.world.registry.close(handle);
+            close_all(&mut of.world);
+            assert!(fs::read(&of.state).unwrap() == fresh() && of.notes.all().is_empty());
+        }
+    }
+    let handle = of.steered();
+    of.world.registry.close(handle);
 }

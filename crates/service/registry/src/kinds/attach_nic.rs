@@ -118,9 +118,9 @@ impl AttachNic {
             mode: how.mode,
         };
         plan.check_names(registry).map_err(|e| e.at(ifname))?;
-        let Needs { places, memory, .. } = plan.needs();
-        registry.bridges.check_room(bridge, places.uid, places.ports)?;
-        registry.regions.check_asked(places.uid, memory).map_err(|e| e.at(full))?;
+        let memory = plan.needs().memory;
+        registry.bridges.check_room(bridge, plan.uid, plan.ports())?;
+        registry.regions.check_asked(plan.uid, memory).map_err(|e| e.at(full))?;
         Ok(plan)
     }
 
@@ -131,6 +131,11 @@ impl AttachNic {
                 .remedy("close or detach it first")),
             false => Ok(()),
         }
+    }
+
+    /// Places on the bridge.
+    fn ports(&self) -> usize {
+        1 + usize::from(self.stack)
     }
 
     /// Its sockets stay in this process.
@@ -251,10 +256,11 @@ impl Plan for AttachNic {
     }
 
     fn needs(&self) -> Needs {
-        let ports = 1 + usize::from(self.stack);
+        let (bridge, uid, ports) = (self.bridge.clone(), self.uid, self.ports());
         Needs {
+            uid,
             names: vec![self.full.clone(), self.key.clone()],
-            places: HeldPlaces { bridge: self.bridge.clone(), uid: self.uid, ports },
+            places: Some(HeldPlaces { bridge, uid, ports }),
             memory: memory_of(&self.interface, self.request(), self.stack),
         }
     }

@@ -128,8 +128,9 @@ impl Plan for AttachPersistent {
     fn needs(&self) -> Needs {
         let AttachPersistent { key, bridge, full, uid, .. } = self;
         Needs {
+            uid: *uid,
             names: vec![full.clone(), key.clone()],
-            places: HeldPlaces { bridge: bridge.clone(), uid: *uid, ports: 2 },
+            places: Some(HeldPlaces { bridge: bridge.clone(), uid: *uid, ports: 2 }),
             memory: STACK_PORT_MEMORY,
         }
     }

@@ -75,7 +75,9 @@ impl Regions {
 
     /// Puts memory that is in no region on a user's account. ENOMEM as in [`check_asked`](Self::check_asked).
     pub fn charge(&mut self, uid: u32, bytes: u64) -> Result<Charge> {
-        self.check_asked(uid, bytes)?;
+        if bytes > 0 {
+            self.check_asked(uid, bytes)?;
+        }
         Ok(self.charges.add(self.accounts.of(uid), bytes))
     }
 

@@ -10,6 +10,7 @@ use ringway_proto::{
 use ringway_region::{NetifView, Region, RingView};
 use ringway_registry::{Caller, Handle, Registry, Settings};
 
+pub mod asked;
 pub mod faults;
 
 /// A turn of a test with interfaces. A process that another test starts has copies of this one's sockets until it
