@@ -100,6 +100,7 @@ impl EgressFilter {
 }
 
 /// See [`EgressFilter::of`].
+#[derive(Clone)]
 pub struct EgressFilterLoad {
     interface: String,
     target: Target,

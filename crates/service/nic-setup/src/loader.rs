@@ -49,12 +49,14 @@ pub struct LoadedRules {
 }
 
 /// By which the program of an interface is attached.
+#[derive(Clone)]
 pub(crate) enum Entry {
     Xdp(Arc<Fd>),
     Tc(Arc<Attachment>),
 }
 
 /// See [`XdpProgram::installer`](crate::XdpProgram::installer).
+#[derive(Clone)]
 pub struct Installer {
     entry: Entry,
     loader: Loader,

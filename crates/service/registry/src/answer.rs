@@ -11,7 +11,10 @@ use crate::{
     descriptors::takes_some,
     handles::Handle,
     header, host, info, interfaces,
-    kinds::{attached::Attach, monitor::Monitor, nic::Nic, persistent::Persistent},
+    kinds::{
+        attached::Attach, monitor::Monitor, nic::Nic, nic_filters::Asked, nic_receiving::Receiving,
+        persistent::Persistent,
+    },
     lasting::LastingAddress,
     name::check_name,
     polling,
@@ -127,13 +130,13 @@ impl Registry {
                 plain(Reply::Done)
             }
             Request::SetFilter { name, rings, filter } => {
-                Nic::set_filter(self, handle, caller, &name, rings, filter)?;
-                plain(Reply::Done)
+                let receiving = Receiving { handle, name, which: rings };
+                plain(Asked::Filter(filter).answer(self, caller, receiving)?)
             }
             Request::SetAction { name, rings, action } => {
                 let action = action.map(|action| WantedAction::new(asker, &name, action));
-                Nic::set_action(self, handle, caller, &name, rings, action.transpose()?)?;
-                plain(Reply::Done)
+                let receiving = Receiving { handle, name, which: rings };
+                plain(Asked::Action(action.transpose()?).answer(self, caller, receiving)?)
             }
             Request::RedirectQueues { name, queues, to_program } => {
                 Nic::redirect_queues(self, caller, &name, &queues, to_program)?;

@@ -16,7 +16,7 @@ use std::{
 pub(crate) struct Charges(HashMap<u32, Arc<AtomicU64>>);
 
 /// Some bytes on an account, until it is dropped: on any thread.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Charge {
     bytes: u64,
     account: Arc<AtomicU64>,

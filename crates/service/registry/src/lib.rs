@@ -29,8 +29,8 @@
 //! | `KeptSockets`, `Steerings`, `Notices` | sockets that programs keep, flows that are steered, what an operator is told |
 //! | `NameConflicts` | names that users asked for, and others have |
 //!
-//! What is slow is a step of a `transaction`, for requests that attach to switches, or, for others, a piece of
-//! [`Work`] after which the request is begun again.
+//! What is slow is a step of a `transaction`, for requests that attach to switches, set filters or action programs,
+//! or steer flows; or, for others, a piece of [`Work`] after which the request is begun again.
 //!
 //! What work has made is closed off the loop, too, unless a request takes it (`made`). `recover` makes the
 //! books agree after a panic, and `check` tells whether they do, for the simulation (`tests/simulation`).

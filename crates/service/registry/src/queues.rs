@@ -121,17 +121,23 @@ impl RxAttachment {
         }
     }
 
-    /// Takes note of rules that were installed. They come back if they were installed for another.
-    pub fn adopt(&mut self, installed: InstalledRules) -> Option<InstalledRules> {
+    /// Whether these rules were installed for it.
+    pub fn is_of(&self, installed: &InstalledRules) -> bool {
+        match self {
+            RxAttachment::Xdp(program) => program.is_of(installed),
+            RxAttachment::Packet(_) => false,
+            RxAttachment::Redirected(redirect) => redirect.is_of(installed),
+        }
+    }
+
+    /// Takes note of rules that were installed [for it](Self::is_of).
+    pub fn adopt(&mut self, installed: InstalledRules) {
         crate::fault::step();
         match self {
-            RxAttachment::Xdp(program) if program.is_of(&installed) => program.adopt(installed),
-            RxAttachment::Redirected(redirect) if redirect.is_of(&installed) => {
-                redirect.adopt(installed);
-            }
-            _ => return Some(installed),
+            RxAttachment::Xdp(program) => program.adopt(installed),
+            RxAttachment::Packet(_) => {}
+            RxAttachment::Redirected(redirect) => redirect.adopt(installed),
         }
-        None
     }
 
     /// From now on they come to the socket.

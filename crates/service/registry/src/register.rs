@@ -15,6 +15,7 @@ use crate::{
         OpenRequest,
         monitor::{self, Monitor},
         nic::Nic,
+        nic_filters::{Asked, RuleChange},
         pipe::Pipe,
     },
     name::PortName,
@@ -230,11 +231,13 @@ impl Registry {
             }
         }
         if let Some(action) = action {
-            Nic::install_action(self, id, &rings[1], Some(action))?;
+            RuleChange::of_registration(self, id, &rings[1], Asked::Action(Some(action)))?;
         }
         match options.filter.take() {
-            Some(filter) => Nic::install_filter(self, id, &rings[1], Some(filter))?,
-            None => Nic::drop_old_rules(self, id, &rings[1])?,
+            Some(filter) => {
+                RuleChange::of_registration(self, id, &rings[1], Asked::Filter(Some(filter)))?;
+            }
+            None => RuleChange::drop_old(self, id, &rings[1])?,
         }
         let port = self.port(id);
         let region = port.region;

@@ -11,7 +11,7 @@ use ringway_proto::{Error, NicMode, Refusals, Result};
 use ringway_region::Timestamps;
 
 use crate::{
-    kinds::nic_stack::NicStack,
+    kinds::nic_stack::{LoadedHostFilter, NicStack},
     nic_mode::ModeRequest,
     port::PortId,
     queues::{Entry, OpenedQueues, Opening, RxAttachment, Socket},
@@ -224,6 +224,29 @@ impl SharedNic {
             }
             None => Ok(None),
         }
+    }
+
+    /// From now on this selects what comes up in host rings; `None`: all that the stack sends does, while
+    /// programs have tx rings. After an error the filter is the one before, and the refused one is given back.
+    pub fn set_filter(
+        &mut self,
+        stack: &mut NicStack,
+        loaded: &mut Option<LoadedHostFilter>,
+    ) -> Result<Option<Ending>> {
+        let (filter, begun) = match loaded.take() {
+            Some(LoadedHostFilter { filter, begun }) => (Some(filter), begun),
+            None => (None, None),
+        };
+        let has_begun = begun.is_some();
+        if has_begun {
+            self.egress_redirect = begun;
+        }
+        let before = std::mem::replace(&mut stack.filter, filter);
+        self.connect(Some(stack)).inspect_err(|_| {
+            let refused = std::mem::replace(&mut stack.filter, before);
+            let begun = self.egress_redirect.take_if(|_| has_begun);
+            *loaded = refused.map(|filter| LoadedHostFilter { filter, begun });
+        })
     }
 
     /// The interface has gone from where it was, and may be in another network namespace by now:

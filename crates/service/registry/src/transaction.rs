@@ -14,7 +14,8 @@
 //!   that needs a name which another holds waits for that one, and holds nothing itself.
 //! * The *step* is done off the loop, and needs nothing of the registry.
 //! * A *commit* enters what was made into the books. If it cannot, it has undone what it did, and
-//!   what was made is closed off the loop.
+//!   what was made is closed off the loop: the request is refused, or, if what the plan was made for is
+//!   not there any more, begun again.
 //!
 //! Only facts and plan are begun again, and [not for ever](crate::deferred::MOST_WAITS). If the
 //! client goes, names and places are free at once, and memory when what the step has made is closed.
@@ -75,13 +76,19 @@ impl Needs {
 
 /// Why a commit failed, and what is to be closed.
 pub(crate) struct Failed {
-    error: Error,
+    /// `None`: the books are not those of which the plan was made.
+    error: Option<Error>,
     left: Box<dyn Any + Send>,
 }
 
 impl Failed {
     pub fn new(error: Error, left: impl Send + 'static) -> Failed {
-        Failed { error, left: Box::new(left) }
+        Failed { error: Some(error), left: Box::new(left) }
+    }
+
+    /// Another plan is to be made.
+    pub fn again(left: impl Send + 'static) -> Failed {
+        Failed { error: None, left: Box::new(left) }
     }
 
     /// This is to be closed after that.
@@ -107,11 +114,8 @@ impl<P: Plan> Commit for P {
         let Ok(outcome) = outcome.downcast::<Result<(P::Made, Charge)>>() else {
             return Err(lost());
         };
-        let ((made, memory), subject) = ((*outcome)?, self.subject());
-        (*self).commit(registry, made, memory).map_err(|Failed { error, left }| {
-            registry.deferred.close_off_loop(subject, left);
-            error
-        })
+        let (made, memory) = (*outcome)?;
+        registry.enter(*self, made, memory)
     }
 }
 
@@ -144,6 +148,20 @@ impl Registry {
         self.deferred.progress.acting = Some(Acting { plan: Box::new(plan), names, places });
         let run = move || -> Result<(P::Made, Charge)> { Ok((step()?, memory)) };
         Err(self.deferred.wait_for_work(Work::new(subject, run)))
+    }
+
+    /// Commits a plan whose step is done, or takes no time. What is left if it fails is closed off the loop.
+    pub(crate) fn enter<P: Plan>(
+        &mut self,
+        plan: P,
+        made: P::Made,
+        memory: Charge,
+    ) -> Result<Reply> {
+        let subject = plan.subject();
+        plan.commit(self, made, memory).map_err(|Failed { error, left }| {
+            self.deferred.close_off_loop(subject.clone(), left);
+            error.unwrap_or_else(|| self.deferred.wait_for_others(subject))
+        })
     }
 
     /// The step of the request that is being answered is done.

@@ -35,6 +35,7 @@ pub(crate) mod nic;
 pub(crate) mod nic_filters;
 pub(crate) mod nic_mtu;
 pub(crate) mod nic_queues;
+pub(crate) mod nic_receiving;
 pub(crate) mod nic_sockets;
 pub(crate) mod nic_stack;
 pub(crate) mod null;

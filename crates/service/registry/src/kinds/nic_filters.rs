@@ -1,18 +1,29 @@
-//! The filters and action programs of a NIC's receive rings, and which of its queues are redirected, as users
-//! choose them.
+//! The filters and action programs of a NIC's receive rings, as a [transaction](crate::transaction).
+//!
+//! * Facts: what is asked for, [verified](Fit) by the kernel by itself.
+//! * Plan: which rules the interface's program will have, for all queues, and which filter its host rings.
+//! * Step: both are loaded, and put in the place of others. What is not committed is put back when it is dropped.
+//! * Commit: they are the rings'.
+//!
+//! It holds nothing but its turn at the interface.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use ringway_abi::Dir;
-use ringway_nic_setup::{Loader, QueueRule, QueueRules};
-use ringway_proto::{Cause, Error, Filter, Result, RxSelector};
+use ringway_nic_setup::{InstalledRules, Installer, Loader, QueueRule, QueueRules};
+use ringway_proto::{Cause, Error, Filter, Reply, Result};
 
 use crate::{
     actions::{InstalledAction, WantedAction},
+    bridges::Bridges,
     caller::Caller,
-    deferred::Deferred,
-    handles::Handle,
-    kinds::{nic::Nic, nic_stack::NicStack},
+    charge::Charge,
+    deferred::{Deferred, Progress},
+    kinds::{
+        nic::Nic,
+        nic_receiving::Receiving,
+        nic_stack::{HostFilterLoad, LoadedHostFilter},
+    },
     port::{Port, PortId},
     ports::Ports,
     queues::RxAttachment,
@@ -21,354 +32,407 @@ use crate::{
     setup_error::nic_error,
     shared_nic::SharedNic,
     subject::{NicKey, Subject},
+    transaction::{Failed, Needs, Plan},
 };
 
 /// What the filters and action programs of one user may cost on one interface: those of all users are
 /// verified together, and the kernel gives up at a million instructions.
 const MAX_COST: u64 = 62_500;
 
-/// The receive rings of a NIC that a filter or an action program is for.
+/// What is asked for some receive rings; `None`: they get everything again, or have no action program.
+pub(crate) enum Asked {
+    Filter(Option<Filter>),
+    Action(Option<WantedAction>),
+}
+
+/// The same, found fit to be installed.
+enum Fit {
+    Filter(Option<Arc<Installed>>),
+    Action(Option<Arc<InstalledAction>>),
+}
+
+/// The receive rings of a NIC that it is for.
 struct RuleRings {
+    id: PortId,
+    key: NicKey,
     of_nic: Vec<u16>,
     of_host: Vec<u16>,
     /// Loads programs into the kernel; `None` where there can be none.
     loader: Option<Loader>,
 }
 
+/// The rules of some receive rings are going to be others.
+pub(crate) struct RuleChange {
+    /// The user that asks, and the rings; `None`: a registration, for rings that it is about to have.
+    asked: Option<(u32, Receiving)>,
+    id: PortId,
+    key: NicKey,
+    of_nic: Vec<u16>,
+    fit: Fit,
+    /// The rules of all queues, if the interface's program has others.
+    rules: Option<(Installer, QueueRules)>,
+    host: HostChange,
+}
+
+enum HostChange {
+    None,
+    /// All that the stack sends comes up.
+    Remove,
+    Load(HostFilterLoad),
+}
+
+/// What is in force, until it is dropped or committed.
+#[derive(Default)]
+pub(crate) struct Loaded {
+    rules: Option<InstalledRules>,
+    host: Option<LoadedHostFilter>,
+}
+
+impl Asked {
+    /// In error messages.
+    fn plural(&self) -> &'static str {
+        match self {
+            Asked::Filter(_) => "filters",
+            Asked::Action(_) => "action programs",
+        }
+    }
+
+    /// Changes the rules of receive rings that programs have.
+    pub fn answer(
+        self,
+        registry: &mut Registry,
+        caller: &Caller,
+        receiving: Receiving,
+    ) -> Result<Reply> {
+        let (id, rings) = receiving.find(registry, caller)?;
+        let mut change = RuleChange::plan(registry, id, &rings, self)?;
+        change.asked = Some((caller.uid, receiving));
+        match change.takes_time() {
+            true => registry.carry_out(change),
+            false => registry.enter(change, Loaded::default(), Charge::default()),
+        }
+    }
+}
+
 impl RuleRings {
-    /// `what`: "filters", say.
-    fn new(registry: &Registry, id: PortId, rings: &[u16], what: &str) -> Result<RuleRings> {
-        let port = registry.port(id);
-        let Some(nic) = port.get::<Nic>() else {
-            let problem = format!("network interfaces alone have {what}");
-            return Err(unsupported(&port.name, problem, "leave it out"));
+    /// Fails if these rings cannot have what is asked for.
+    fn new(registry: &Registry, id: PortId, rings: &[u16], asked: &Asked) -> Result<RuleRings> {
+        let (port, what) = (registry.port(id), asked.plural());
+        let refused = |problem: &str, remedy: &str| {
+            Err(Error::new(Cause::Unsupported, problem).at(&port.name).remedy(remedy))
+        };
+        let Some(&Nic { key, .. }) = port.get() else {
+            return refused(&format!("network interfaces alone have {what}"), "leave it out");
         };
         if rings.is_empty() {
-            let remedy = "set it where receive rings are open";
-            return Err(unsupported(&port.name, "nothing is received there", remedy));
+            return refused("nothing is received there", "set it where receive rings are open");
         }
         let queues = port.nic_rings(Dir::Rx).len();
-        let (of_nic, of_host) = rings.iter().partition(|&&ring| usize::from(ring) < queues);
-        let attachment = registry.shared.get(&nic.key).and_then(SharedNic::attachment);
+        let (of_nic, of_host): (Vec<_>, Vec<_>) =
+            rings.iter().partition(|&&ring| usize::from(ring) < queues);
+        let attachment = registry.shared.get(&key).and_then(SharedNic::attachment);
         let loader = attachment.and_then(RxAttachment::loader);
-        Ok(RuleRings { of_nic, of_host, loader })
-    }
-}
-
-fn unsupported(name: &str, problem: impl Into<String>, remedy: &str) -> Error {
-    Error::new(Cause::Unsupported, problem).at(name).remedy(remedy)
-}
-
-fn in_other_mode(name: &str) -> String {
-    format!("open it in another mode, such as netmap:{name}@mode=copy")
-}
-
-impl Nic {
-    /// Changes the filter of receive rings; `None`: they get everything again. Without a name, of
-    /// those that the handle has.
-    pub(crate) fn set_filter(
-        registry: &mut Registry,
-        handle: Handle,
-        caller: &Caller,
-        name: &str,
-        rings: RxSelector,
-        filter: Option<Filter>,
-    ) -> Result<()> {
-        let (id, rings) = Nic::chosen(registry, handle, caller, name, rings)?;
-        Nic::install_filter(registry, id, &rings, filter)
-    }
-
-    /// The same for the action program; `None`: they have none.
-    pub(crate) fn set_action(
-        registry: &mut Registry,
-        handle: Handle,
-        caller: &Caller,
-        name: &str,
-        rings: RxSelector,
-        action: Option<WantedAction>,
-    ) -> Result<()> {
-        let (id, rings) = Nic::chosen(registry, handle, caller, name, rings)?;
-        Nic::install_action(registry, id, &rings, action)
-    }
-
-    /// The receive rings that a request is about, and their port.
-    fn chosen(
-        registry: &Registry,
-        handle: Handle,
-        caller: &Caller,
-        name: &str,
-        rings: RxSelector,
-    ) -> Result<(PortId, Vec<u16>)> {
-        if !name.is_empty() {
-            return Nic::receiving(&registry.ports, caller, name, rings);
-        }
-        let binding = registry.handles.binding(handle)?;
-        let [_, received] = &binding.rings;
-        Ok((binding.port, received.clone()))
-    }
-
-    /// Redirects the frames of queues to the programs that have their rings, or withholds them: of
-    /// all these queues or, if no program has one of them, of none.
-    pub(crate) fn redirect_queues(
-        registry: &mut Registry,
-        caller: &Caller,
-        name: &str,
-        queues: &[u16],
-        to_program: bool,
-    ) -> Result<()> {
-        let (id, _) = Nic::receiving(&registry.ports, caller, name, RxSelector::Queues)?;
-        for &queue in queues {
-            Nic::receiving(&registry.ports, caller, name, RxSelector::Queue(queue))?;
-        }
-        if let Some(Nic { sockets: Some(sockets), .. }) = registry.port_mut(id).get_mut() {
-            for &queue in queues {
-                if let Some(rule) = sockets.rx_rules.get_mut(usize::from(queue)) {
-                    rule.withheld = !to_program;
-                }
+        match asked {
+            Asked::Filter(_)
+                if !of_host.is_empty() && of_host.len() != port.host_rings(Dir::Rx).len() =>
+            {
+                refused("host rings have one filter in common", "open all of them, by ^ or *")
             }
+            Asked::Filter(Some(_)) if !of_nic.is_empty() && loader.is_none() => refused(
+                "its programs in packet mode have all that it receives",
+                &format!(
+                    "close it, and open it with a filter, such as netmap:{}@filter=udp: that one \
+                     can be changed",
+                    port.name
+                ),
+            ),
+            Asked::Action(_) if !of_host.is_empty() => {
+                refused(&format!("host rings have no {what}"), "open it without ^ or *")
+            }
+            Asked::Action(Some(_)) if !loader.as_ref().is_some_and(Loader::takes_actions) => {
+                refused(
+                    &format!("packet mode has no {what}"),
+                    &format!("open it in another mode, such as netmap:{}@mode=copy", port.name),
+                )
+            }
+            _ => Ok(RuleRings { id, key, of_nic, of_host, loader }),
         }
-        registry.users_changed(id);
-        Ok(())
     }
+}
 
-    /// A NIC of the caller's, and of those receive rings of it the ones that programs have.
-    fn receiving(
+impl Fit {
+    /// As long as the kernel has not verified it, the request fails, without a lasting change.
+    fn verified(
         ports: &Ports,
-        caller: &Caller,
-        name: &str,
-        which: RxSelector,
-    ) -> Result<(PortId, Vec<u16>)> {
-        // No interface has such a name: to open the port would not help.
-        if name.contains([':', '{', '}']) {
-            return Err(unsupported(
-                name,
-                "it is no network interface",
-                "name one, as netmap:eth0",
-            ));
-        }
-        let id = Nic::named(ports, caller, name)?.ok_or_else(|| {
-            Error::absent("no program of yours has it open").at(name).remedy("open it, then choose")
-        })?;
-        let port = ports.port(id);
-        let (all, queues) = (port.rings(Dir::Rx), port.nic_rings(Dir::Rx).len() as u16);
-        let used = |i: &u16| all.get(usize::from(*i)).is_some_and(|ring| ring.users > 0);
-        let rings: Vec<u16> = match which {
-            RxSelector::Queues => (0..queues).filter(used).collect(),
-            RxSelector::Queue(queue) => {
-                [queue].into_iter().filter(|i| *i < queues && used(i)).collect()
+        deferred: &mut Deferred,
+        asked: Asked,
+        rings: &RuleRings,
+    ) -> Result<Fit> {
+        let port = ports.port(rings.id);
+        Ok(match asked {
+            Asked::Filter(None) => Fit::Filter(None),
+            Asked::Action(None) => Fit::Action(None),
+            Asked::Filter(Some(filter)) => {
+                let wanted = Wanted::new(&port.name, filter)?;
+                let of_nic = rings.of_nic.clone();
+                let loader = rings.loader.clone().filter(|_| !of_nic.is_empty());
+                let make = move || Installed::new(wanted, loader.as_ref(), &of_nic);
+                Fit::Filter(Some(once(deferred, port.uid, |known| &mut known.filter, make)?))
             }
-            // They have one filter in common, whichever program has which.
-            RxSelector::Host => (queues..all.len() as u16).collect(),
-        };
-        match (rings.is_empty(), which) {
-            (false, _) => Ok((id, rings)),
-            (true, RxSelector::Queues) => Err(Error::invalid("no program receives on it").at(name)),
-            (true, RxSelector::Queue(queue)) => {
-                Err(Error::invalid(format!("no program receives on queue {queue}"))
-                    .at(name)
-                    .remedy(format!("open {name}~{queue} first")))
+            Asked::Action(Some(action)) => {
+                let action = action.within(&port.name, rings.key)?;
+                let name = port.name.clone();
+                let make = move || InstalledAction::new(&name, action);
+                Fit::Action(Some(once(deferred, port.uid, |known| &mut known.action, make)?))
             }
-            (true, RxSelector::Host) => Err(Error::invalid("no program has its host rings")
-                .at(name)
-                .remedy(format!("open {name}^ first"))),
-        }
+        })
     }
 
-    /// Installs a filter for those receive rings of a port.
-    pub(crate) fn install_filter(
-        registry: &mut Registry,
-        id: PortId,
-        rings: &[u16],
-        filter: Option<Filter>,
-    ) -> Result<()> {
-        let RuleRings { of_nic, of_host, loader } = RuleRings::new(registry, id, rings, "filters")?;
-        let port = registry.port(id);
-        let name = &port.name;
-        if !of_host.is_empty() && of_host.len() != port.host_rings(Dir::Rx).len() {
-            let problem = "host rings have one filter in common";
-            return Err(unsupported(name, problem, "open all of them, by ^ or *"));
-        }
-        let installed = match filter {
-            Some(_) if !of_nic.is_empty() && loader.is_none() => {
-                let problem = "its programs in packet mode have all that it receives";
-                let remedy = format!(
-                    "close it, and open it with a filter, such as netmap:{name}@filter=udp: that one \
-                     can be changed"
-                );
-                return Err(unsupported(name, problem, &remedy));
-            }
-            Some(filter) => {
-                let wanted = Wanted::new(name, filter)?;
-                let loader = loader.filter(|_| !of_nic.is_empty());
-                let Registry { ports, deferred, .. } = &mut *registry;
-                Some(Nic::verified(ports.port(id), deferred, wanted, loader, &of_nic)?)
-            }
-            None => None,
-        };
-        if !of_host.is_empty() {
-            NicStack::set_filter(registry, id, installed.clone())?;
-        }
-        if of_nic.is_empty() {
+    /// Fails if the user's rules for the interface would cost too much.
+    fn check_cost(&self, port: &Port, queues: &[u16]) -> Result<()> {
+        if matches!(self, Fit::Filter(None) | Fit::Action(None)) {
             return Ok(());
         }
-        Nic::change_rules(registry, id, &of_nic, |rule| rule.filter = installed.clone())
+        let sockets = port.get::<Nic>().and_then(|nic| nic.sockets.as_ref());
+        match sockets.map_or(0, |sockets| sockets.cost_with(queues, |rule| self.put(rule))) {
+            cost if cost > MAX_COST => Err(too_complicated(&port.name, cost)),
+            _ => Ok(()),
+        }
     }
 
-    /// Installs an action program for those receive rings of a port.
-    pub(crate) fn install_action(
+    fn put(&self, rule: &mut RxRule) {
+        match self {
+            Fit::Filter(filter) => rule.filter.clone_from(filter),
+            Fit::Action(action) => rule.action.clone_from(action),
+        }
+    }
+}
+
+/// What the kernel has verified for a user, once for the request.
+fn once<T: Send + Sync + 'static>(
+    deferred: &mut Deferred,
+    uid: u32,
+    known: impl Fn(&mut Progress) -> &mut Option<Arc<T>>,
+    make: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<Arc<T>> {
+    if let Some(known) = known(&mut deferred.progress) {
+        return Ok(known.clone());
+    }
+    let made = Arc::new(deferred.off_loop(Subject::User(uid), make)??);
+    Ok(known(&mut deferred.progress).insert(made).clone())
+}
+
+impl RuleChange {
+    /// Of receive rings of a port.
+    fn plan(
         registry: &mut Registry,
         id: PortId,
         rings: &[u16],
-        action: Option<WantedAction>,
-    ) -> Result<()> {
-        let what = "action programs";
-        let RuleRings { of_nic, of_host, loader } = RuleRings::new(registry, id, rings, what)?;
-        let Some(&Nic { key, .. }) = registry.port(id).get() else { return Ok(()) };
-        let name = &registry.port(id).name;
-        if !of_host.is_empty() {
-            let problem = "host rings have no action programs";
-            return Err(unsupported(name, problem, "open it without ^ or *"));
-        }
-        let installed = match action {
-            Some(_) if !loader.is_some_and(|loader| loader.takes_actions()) => {
-                let problem = format!("packet mode has no {what}");
-                return Err(unsupported(name, problem, &in_other_mode(name)));
+        asked: Asked,
+    ) -> Result<RuleChange> {
+        let rings = RuleRings::new(registry, id, rings, &asked)?;
+        let Registry { ports, shared, deferred, .. } = registry;
+        let fit = Fit::verified(ports, deferred, asked, &rings)?;
+        let RuleRings { id, key, of_nic, of_host, .. } = rings;
+        let (port, shared) = (ports.port(id), shared.get(&key));
+        fit.check_cost(port, &of_nic)?;
+        let host = match &fit {
+            Fit::Filter(filter) if !of_host.is_empty() => {
+                HostChange::of(port, shared, filter.as_ref())
             }
-            Some(action) => {
-                let action = action.within(name, key)?;
-                let Registry { ports, deferred, .. } = &mut *registry;
-                Some(Nic::verified_action(ports.port(id), deferred, action, &of_nic)?)
-            }
-            None => None,
+            _ => HostChange::None,
         };
-        Nic::change_rules(registry, id, &of_nic, |rule| rule.action = installed.clone())
-    }
-
-    /// Changes the rules of these receive queues of a port, and loads them.
-    fn change_rules(
-        registry: &mut Registry,
-        id: PortId,
-        queues: &[u16],
-        change: impl Fn(&mut RxRule),
-    ) -> Result<()> {
-        let Some(nic) = registry.port(id).get::<Nic>() else { return Ok(()) };
-        let key = nic.key;
-        let now = |queue: u16| nic.sockets.as_ref()?.rx_rules.get(usize::from(queue));
-        let shared = registry.shared.get(&key);
-        let mut rules =
-            shared.map(|shared| Nic::asked_rules(shared, &registry.ports)).unwrap_or_default();
-        for &queue in queues {
-            let mut rule = now(queue).cloned().unwrap_or_default();
-            change(&mut rule);
+        let mut rules = shared.map(|shared| asked_rules(shared, ports)).unwrap_or_default();
+        let now = port.get::<Nic>().and_then(|nic| nic.sockets.as_ref());
+        for &queue in &of_nic {
+            let now = now.and_then(|sockets| sockets.rx_rules.get(usize::from(queue)));
+            let mut rule = now.cloned().unwrap_or_default();
+            fit.put(&mut rule);
             put(&mut rules, queue.into(), rule.kernel());
         }
-        Nic::load_rules(&mut registry.shared, &mut registry.deferred, key, rules)?;
-        crate::fault::step();
-        let nic = registry.ports.get_mut(id).and_then(|port| port.get_mut::<Nic>());
-        if let Some(sockets) = nic.and_then(|nic| nic.sockets.as_mut()) {
-            for &queue in queues {
-                if let Some(rule) = sockets.rx_rules.get_mut(usize::from(queue)) {
-                    change(rule);
-                }
-            }
-        }
-        Ok(())
+        let attachment = shared.and_then(SharedNic::attachment).filter(|_| !of_nic.is_empty());
+        let rules = attachment.and_then(|attachment| to_install(attachment, rules));
+        Ok(RuleChange { asked: None, id, key, of_nic, fit, rules, host })
     }
 
-    /// The filter that the request asks for, found fit to be installed for these receive queues.
-    fn verified(
-        port: &Port,
-        deferred: &mut Deferred,
-        wanted: Wanted,
-        loader: Option<Loader>,
-        queues: &[u16],
-    ) -> Result<Arc<Installed>> {
-        if let Some(filter) = &deferred.progress.filter {
-            return Ok(filter.clone());
-        }
-        let of = queues.to_vec();
-        let make = move || Installed::new(wanted, loader.as_ref(), &of);
-        let installed = Arc::new(deferred.off_loop(Subject::User(port.uid), make)??);
-        check_cost(port, queues, |rule| rule.filter = Some(installed.clone()))?;
-        deferred.progress.filter = Some(installed.clone());
-        Ok(installed)
+    fn takes_time(&self) -> bool {
+        self.rules.is_some() || matches!(self.host, HostChange::Load(_))
     }
 
-    /// The same of an action program.
-    fn verified_action(
-        port: &Port,
-        deferred: &mut Deferred,
-        wanted: WantedAction,
-        queues: &[u16],
-    ) -> Result<Arc<InstalledAction>> {
-        if let Some(action) = &deferred.progress.action {
-            return Ok(action.clone());
-        }
-        let name = port.name.clone();
-        let make = move || InstalledAction::new(&name, wanted);
-        let installed = Arc::new(deferred.off_loop(Subject::User(port.uid), make)??);
-        check_cost(port, queues, |rule| rule.action = Some(installed.clone()))?;
-        deferred.progress.action = Some(installed.clone());
-        Ok(installed)
+    /// What a registration asks for its rings.
+    pub fn of_registration(
+        registry: &mut Registry,
+        id: PortId,
+        rings: &[u16],
+        asked: Asked,
+    ) -> Result<()> {
+        RuleChange::plan(registry, id, rings, asked)?.within_request(registry)
     }
 
-    /// What programs have chosen for an interface, by queue.
-    fn asked_rules(shared: &SharedNic, ports: &Ports) -> QueueRules {
-        let mut rules = QueueRules::new();
-        for (queue, holder) in shared.holders() {
-            let nic = ports.get(holder).and_then(|port| port.get::<Nic>());
-            let sockets = nic.and_then(|nic| nic.sockets.as_ref());
-            let rule = sockets.and_then(|sockets| sockets.rx_rules.get(queue as usize));
-            let rule = rule.map(RxRule::kernel).filter(|rule| !rule.is_empty());
-            if let Some(rule) = rule {
-                put(&mut rules, queue as usize, rule);
-            }
-        }
-        rules
-    }
-
-    /// Gives receive rings that nobody had all frames again, if the interface's program still asks a
+    /// Gives receive rings that no program had all frames again, if the interface's program still asks a
     /// filter, or an action program, that they had before.
-    pub(crate) fn drop_old_rules(registry: &mut Registry, id: PortId, rings: &[u16]) -> Result<()> {
+    pub fn drop_old(registry: &mut Registry, id: PortId, rings: &[u16]) -> Result<()> {
         let Some(&Nic { key, .. }) = registry.port(id).get() else { return Ok(()) };
         let Some(shared) = registry.shared.get(&key) else { return Ok(()) };
         let Some(attachment) = shared.attachment() else { return Ok(()) };
-        let chosen = Nic::asked_rules(shared, &registry.ports);
+        let chosen = asked_rules(shared, &registry.ports);
         let at = |rules: &[QueueRule], ring: &u16| {
             rules.get(usize::from(*ring)).cloned().unwrap_or_default()
         };
-        match rings.iter().all(|ring| at(attachment.rules(), ring).is(&at(&chosen, ring))) {
-            true => Ok(()),
-            false => Nic::load_rules(&mut registry.shared, &mut registry.deferred, key, chosen),
+        if rings.iter().all(|ring| at(attachment.rules(), ring).is(&at(&chosen, ring))) {
+            return Ok(());
+        }
+        let (rules, fit, host) =
+            (to_install(attachment, chosen), Fit::Filter(None), HostChange::None);
+        let of_nic = Vec::new();
+        RuleChange { asked: None, id, key, of_nic, fit, rules, host }.within_request(registry)
+    }
+
+    /// Within a registration, which is begun again with what the step has made.
+    fn within_request(self, registry: &mut Registry) -> Result<()> {
+        let loaded = match self.takes_time() {
+            true => {
+                let step = self.step(&mut registry.bridges);
+                registry.deferred.make_off_loop(self.key, step)??.take()
+            }
+            false => Loaded::default(),
+        };
+        registry.enter(self, loaded, Charge::default()).map(drop)
+    }
+
+    /// The receive queues that are to have the rule now: a program may have let some go.
+    fn queues(&self, registry: &Registry) -> Result<Vec<u16>> {
+        let mut queues = self.of_nic.clone();
+        if let Some((uid, receiving)) = &self.asked {
+            // The user may have taken up what was free when the plan was made.
+            registry.check_descriptors(*uid, 1)?;
+            let left = receiving.of(registry, self.id)?;
+            queues.retain(|queue| left.contains(queue));
+        }
+        if !matches!(self.host, HostChange::None) {
+            registry.port(self.id).check_there()?;
+        }
+        Ok(queues)
+    }
+
+    /// Whether what it was loaded for is as it was.
+    fn fits(&self, registry: &Registry, loaded: &Loaded) -> bool {
+        let shared = registry.shared.get(&self.key);
+        let attachment = shared.and_then(SharedNic::attachment);
+        let is_its = |rules| attachment.is_some_and(|attachment| attachment.is_of(rules));
+        let Loaded { rules, host } = loaded;
+        rules.as_ref().is_none_or(is_its)
+            && host.as_ref().is_none_or(|host| {
+                let port = registry.ports.get(self.id).and_then(|port| port.get::<Nic>());
+                port.is_some_and(|nic| nic.stack.is_some())
+                    && host.begun.is_some() != has_begun(shared)
+            })
+    }
+}
+
+impl HostChange {
+    fn of(port: &Port, shared: Option<&SharedNic>, filter: Option<&Arc<Installed>>) -> HostChange {
+        let Some(nic) = port.get::<Nic>() else { return HostChange::None };
+        let Some(stack) = &nic.stack else { return HostChange::None };
+        match (stack.installed(), filter) {
+            (None, None) => HostChange::None,
+            (Some(now), Some(filter)) if Arc::ptr_eq(now, filter) => HostChange::None,
+            (_, None) => HostChange::Remove,
+            (_, Some(filter)) => {
+                HostChange::Load(HostFilterLoad::new(nic, stack, filter, has_begun(shared)))
+            }
+        }
+    }
+}
+
+/// Whether what the stack sends is redirected already.
+fn has_begun(shared: Option<&SharedNic>) -> bool {
+    shared.is_some_and(|shared| shared.egress_redirect.is_some())
+}
+
+impl Plan for RuleChange {
+    type Made = Loaded;
+
+    fn subject(&self) -> Subject {
+        self.key.into()
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::nothing(self.asked.as_ref().map_or(0, |(uid, _)| *uid))
+    }
+
+    fn step(&self, _bridges: &mut Bridges) -> impl FnOnce() -> Result<Loaded> + Send + use<> {
+        let rules = self.rules.clone();
+        let host = match &self.host {
+            HostChange::Load(load) => Some(load.clone()),
+            _ => None,
+        };
+        move || {
+            let host = host.map(HostFilterLoad::load).transpose()?;
+            let rules = rules.map(|(installer, rules)| installer.install(rules)).transpose();
+            Ok(Loaded { host, rules: rules.map_err(nic_error)? })
         }
     }
 
-    /// Installs these rules for the queues of an interface, and no others.
-    fn load_rules(
-        all_shared: &mut HashMap<NicKey, SharedNic>,
-        deferred: &mut Deferred,
-        key: NicKey,
-        rules: QueueRules,
-    ) -> Result<()> {
-        let Some(attachment) = all_shared.get(&key).and_then(SharedNic::attachment) else {
-            return Ok(());
+    fn commit(
+        self,
+        registry: &mut Registry,
+        mut loaded: Loaded,
+        _memory: Charge,
+    ) -> Result<Reply, Failed> {
+        let queues = match self.queues(registry) {
+            Ok(queues) => queues,
+            Err(error) => return Err(Failed::new(error, loaded)),
         };
-        let Some(installer) = attachment.installer() else { return Ok(()) };
-        if attachment.has_rules(&rules) {
-            return Ok(());
+        if !self.fits(registry, &loaded) {
+            return Err(Failed::again(loaded));
         }
-        let wanted = rules.clone();
-        let installed = deferred.make_off_loop(key, move || installer.install(wanted))?;
-        let installed = installed.map_err(nic_error)?.take();
-        let attachment = all_shared.get_mut(&key).and_then(SharedNic::attachment_mut);
-        let left = match attachment {
-            Some(attachment) => attachment.adopt(installed),
-            None => Some(installed),
-        };
-        let Some(left) = left else { return Ok(()) };
-        // The interface was let go of, and opened again, meanwhile.
-        deferred.close_off_loop(key, left);
-        Nic::load_rules(all_shared, deferred, key, rules)
+        crate::fault::step();
+        let Registry { ports, shared, deferred, .. } = registry;
+        let Some(shared) = shared.get_mut(&self.key) else { return Ok(Reply::Done) };
+        let Some(nic) = ports.port_mut(self.id).get_mut::<Nic>() else { return Ok(Reply::Done) };
+        if let (false, Some(stack)) = (matches!(self.host, HostChange::None), &mut nic.stack) {
+            match shared.set_filter(stack, &mut loaded.host) {
+                Ok(None) => {}
+                Ok(Some(ending)) => deferred.end_off_loop(self.key, ending),
+                Err(error) => return Err(Failed::new(error, loaded)),
+            }
+        }
+        // From here on nothing fails.
+        if let (Some(attachment), Some(rules)) = (shared.attachment_mut(), loaded.rules) {
+            attachment.adopt(rules);
+        }
+        crate::fault::step();
+        let rules = nic.sockets.as_mut().map(|sockets| &mut sockets.rx_rules);
+        for (queue, rule) in (0..).zip(rules.into_iter().flatten()) {
+            if queues.contains(&queue) {
+                self.fit.put(rule);
+            }
+        }
+        Ok(Reply::Done)
+    }
+}
+
+/// What programs have chosen for an interface, by queue.
+fn asked_rules(shared: &SharedNic, ports: &Ports) -> QueueRules {
+    let mut rules = QueueRules::new();
+    for (queue, holder) in shared.holders() {
+        let nic = ports.get(holder).and_then(|port| port.get::<Nic>());
+        let sockets = nic.and_then(|nic| nic.sockets.as_ref());
+        let rule = sockets.and_then(|sockets| sockets.rx_rules.get(queue as usize));
+        let rule = rule.map(RxRule::kernel).filter(|rule| !rule.is_empty());
+        if let Some(rule) = rule {
+            put(&mut rules, queue as usize, rule);
+        }
+    }
+    rules
+}
+
+/// These rules for all queues of an interface, if its program has others.
+fn to_install(attachment: &RxAttachment, rules: QueueRules) -> Option<(Installer, QueueRules)> {
+    match attachment.has_rules(&rules) {
+        true => None,
+        false => Some((attachment.installer()?, rules)),
     }
 }
 
@@ -377,16 +441,6 @@ fn put(rules: &mut QueueRules, queue: usize, rule: QueueRule) {
     rules.resize(rules.len().max(queue + 1), QueueRule::default());
     if let Some(place) = rules.get_mut(queue) {
         *place = rule;
-    }
-}
-
-/// Fails if a user's rules for an interface would cost too much, changed so for these queues.
-fn check_cost(port: &Port, queues: &[u16], change: impl Fn(&mut RxRule)) -> Result<()> {
-    let nic = port.get::<Nic>();
-    let sockets = nic.and_then(|nic| nic.sockets.as_ref());
-    match sockets.map_or(0, |sockets| sockets.cost_with(queues, change)) {
-        cost if cost > MAX_COST => Err(too_complicated(&port.name, cost)),
-        _ => Ok(()),
     }
 }
 

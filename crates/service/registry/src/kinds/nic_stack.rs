@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use ringway_abi::Dir;
-use ringway_nic_setup::{EgressFilter, EgressRedirect, HostEnd, Interface};
+use ringway_nic_setup::{EgressFilter, EgressFilterLoad, EgressRedirect, HostEnd, Interface};
 use ringway_proto::{Error, FilterInfo, Result};
 use rustix::fd::BorrowedFd;
 
@@ -13,6 +13,7 @@ use crate::{
         nic::Nic,
         nic_sockets::{Sockets, open_all},
     },
+    netns::OpenNetns,
     port::{PortId, add_spares, split_host, state_mut},
     queues::{RxAttachment, Socket, check_buffers, lend},
     registry::Registry,
@@ -27,12 +28,54 @@ pub(crate) struct NicStack {
     attachment: RxAttachment,
     sockets: Sockets,
     /// What of the stack's traffic comes up; the rest goes its way.
-    filter: Option<HostFilter>,
+    pub filter: Option<HostFilter>,
 }
 
-struct HostFilter {
+pub(crate) struct HostFilter {
     installed: Arc<Installed>,
     loaded: EgressFilter,
+}
+
+/// A filter for the host rings of a NIC that is to be loaded.
+#[derive(Clone)]
+pub(crate) struct HostFilterLoad {
+    installed: Arc<Installed>,
+    load: EgressFilterLoad,
+    /// Where what the stack sends is redirected from then on, unless it is already.
+    begin: Option<(OpenNetns, Interface)>,
+}
+
+/// The same, loaded; in force if something was begun with it.
+pub(crate) struct LoadedHostFilter {
+    pub filter: HostFilter,
+    pub begun: Option<EgressRedirect>,
+}
+
+impl HostFilterLoad {
+    pub fn new(
+        nic: &Nic,
+        stack: &NicStack,
+        installed: &Arc<Installed>,
+        has_begun: bool,
+    ) -> HostFilterLoad {
+        let load = EgressFilter::of(&nic.interface, &stack.end, &installed.kernel);
+        let begin = (!has_begun).then(|| (nic.netns.clone(), nic.interface.clone()));
+        HostFilterLoad { installed: installed.clone(), load, begin }
+    }
+
+    /// Takes as long as the verifier does.
+    pub fn load(self) -> Result<LoadedHostFilter> {
+        let HostFilterLoad { installed, load, begin } = self;
+        let loaded = load.load().map_err(nic_error)?;
+        let begun = match begin {
+            Some((netns, interface)) => {
+                let begin = || EgressRedirect::begin_filtered(&interface, &loaded);
+                Some(netns.inside(begin)?.map_err(nic_error)?)
+            }
+            None => None,
+        };
+        Ok(LoadedHostFilter { filter: HostFilter { installed, loaded }, begun })
+    }
 }
 
 impl NicStack {
@@ -44,6 +87,10 @@ impl NicStack {
     pub fn filter_info(&self) -> Option<FilterInfo> {
         let filter = self.filter.as_ref()?;
         Some(FilterInfo { host: true, ..filter.installed.info(Vec::new()) })
+    }
+
+    pub fn installed(&self) -> Option<&Arc<Installed>> {
+        self.filter.as_ref().map(|filter| &filter.installed)
     }
 
     /// What the client of a host ring holds: it keeps the ring connected with the stack.
@@ -61,72 +108,6 @@ impl NicStack {
 }
 
 impl NicStack {
-    /// Installs a filter for the host rings of a NIC, which has some; `None`: all that the stack sends
-    /// comes up, while programs have tx rings.
-    pub(crate) fn set_filter(
-        registry: &mut Registry,
-        id: PortId,
-        installed: Option<Arc<Installed>>,
-    ) -> Result<()> {
-        let Some(nic) = registry.port(id).get::<Nic>() else { return Ok(()) };
-        let Some(stack) = &nic.stack else { return Ok(()) };
-        let now = stack.filter.as_ref().map(|filter| Arc::as_ptr(&filter.installed));
-        if now == installed.as_ref().map(Arc::as_ptr) {
-            return Ok(());
-        }
-        let key = nic.key;
-        let begun =
-            registry.shared.get(&key).is_some_and(|shared| shared.egress_redirect.is_some());
-        let mut made = None;
-        if let Some(installed) = installed.clone() {
-            let load = EgressFilter::of(&nic.interface, &stack.end, &installed.kernel);
-            let (netns, interface) = (nic.netns.clone(), nic.interface.clone());
-            let work = move || -> Result<_> {
-                let loaded = load.load().map_err(nic_error)?;
-                if begun {
-                    return Ok((loaded, None));
-                }
-                let begin = netns.inside(|| EgressRedirect::begin_filtered(&interface, &loaded))?;
-                let begin = begin.map_err(nic_error)?;
-                Ok((loaded, Some(begin)))
-            };
-            made = Some((installed, registry.deferred.make_off_loop(key, work)??));
-        }
-        registry.port(id).check_there()?;
-        let shared = registry.shared.entry(key).or_default();
-        let has_none = shared.egress_redirect.is_none();
-        if has_none && made.as_ref().is_some_and(|(_, made)| made.1.is_none()) {
-            // It has ended meanwhile.
-            return NicStack::set_filter(registry, id, installed);
-        }
-        crate::fault::step();
-        let (filter, begin) = match made {
-            Some((installed, made)) => {
-                let (loaded, begin) = made.take();
-                (Some(HostFilter { installed, loaded }), begin)
-            }
-            None => (None, None),
-        };
-        if let Some(redirect) = begin {
-            shared.egress_redirect = Some(redirect);
-        }
-        let port = registry.ports.get_mut(id);
-        let Some(nic) = port.and_then(|port| port.get_mut::<Nic>()) else { return Ok(()) };
-        let Some(stack) = &mut nic.stack else { return Ok(()) };
-        let before = std::mem::replace(&mut stack.filter, filter);
-        match shared.connect(Some(stack)) {
-            Ok(None) => Ok(()),
-            Ok(Some(ending)) => {
-                registry.deferred.end_off_loop(key, ending);
-                Ok(())
-            }
-            Err(error) => {
-                stack.filter = before;
-                Err(error)
-            }
-        }
-    }
-
     /// Connects the host rings of a NIC with the stack behind it.
     pub(crate) fn connect(registry: &mut Registry, id: PortId) -> Result<()> {
         let slots = registry.settings.nic_slots;
