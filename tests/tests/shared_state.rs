@@ -32,10 +32,12 @@ const SHARED: &str = "/dev/shm";
 /// Set for a process that has these places to itself.
 const APART: &str = "RINGWAY_TEST_APART";
 
-/// The mounts of that process, and its own command.
-const MOUNTS: &str = "mount -t tmpfs -o mode=755 none /run && mkdir /run/tmp && \
-    mount --bind \"${TMPDIR:-/tmp}\" /run/tmp && mount -t tmpfs -o mode=1777 none /tmp && \
-    mount -t tmpfs -o mode=1777 none /dev/shm && exec env TMPDIR=/run/tmp \"$@\"";
+/// The mounts of that process, and its own command. The project stays where it is, also if that is in /tmp.
+const MOUNTS: &str = "mount -t tmpfs -o mode=755 none /run && mkdir /run/tmp /run/project && \
+    mount --bind \"${TMPDIR:-/tmp}\" /run/tmp && mount --bind \"$0\" /run/project && \
+    mount -t tmpfs -o mode=1777 none /tmp && mount -t tmpfs -o mode=1777 none /dev/shm && \
+    mkdir -p \"$0\" && mount --move /run/project \"$0\" && exec env TMPDIR=/run/tmp \"$@\"";
+const PROJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 /// Runs `body`, the inside of a test, in a process with a `/run`, a `/tmp` and a `/dev/shm` of its
 /// own.
@@ -47,7 +49,8 @@ fn apart(test: &str, body: impl FnOnce(&Home)) {
         return body(&Home::new());
     }
     let mut shell = Command::new("unshare");
-    shell.args(["--mount", "sh", "-c", MOUNTS, "sh"]);
+    let project = fs::canonicalize(PROJECT).expect("the tests are in it");
+    shell.args(["--mount", "sh", "-c", MOUNTS]).arg(project);
     shell.arg(env::current_exe().expect("this program has a path"));
     shell.args([test, "--exact", "--nocapture", "--test-threads=1"]);
     shell.env(APART, "1");

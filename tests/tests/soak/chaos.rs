@@ -162,9 +162,13 @@ fn change(random: &mut Random, tally: &mut Tally) {
         }
         3 | 4 => {
             let (name, stack) = (one_of(random, &ATTACHABLE), random.below(2) == 0);
+            let bridge = bridge_of(name, bridge);
             ("attached", control.switch_attach(bridge, name, stack).map(drop))
         }
-        5 => ("detached", control.switch_detach(bridge, one_of(random, &ATTACHABLE))),
+        5 => {
+            let name = one_of(random, &ATTACHABLE);
+            ("detached", control.switch_detach(bridge_of(name, bridge), name))
+        }
         6 => {
             let name = one_of(random, &PERSISTENT);
             ("persistent ports made", control.interface_new(name, PortShape::default()).map(drop))
@@ -180,6 +184,11 @@ fn change(random: &mut Random, tally: &mut Tally) {
         _ => ("looks", control.ports().and(control.switches()).map(drop)),
     };
     tally.count(what, &result);
+}
+
+/// Where it is attached when `bridge` was drawn.
+fn bridge_of(name: &str, bridge: &'static str) -> &'static str {
+    if name == PERSISTENT[1] { BRIDGES[1] } else { bridge }
 }
 
 /// Ports are opened and closed in this process, faster than processes come and go.

@@ -13,7 +13,8 @@ pub const LOOSE: &str = "d";
 /// Bridges and persistent ports that come and go.
 pub const BRIDGES: [&str; 2] = ["vale1", "vale2"];
 pub const PERSISTENT: [&str; 2] = ["p0", "p1"];
-/// What is attached to bridges: one end of a cable at most, so that no frame comes twice.
+/// What is attached to bridges: one end of a cable at most, so that no frame comes twice. A persistent port can be on
+/// both bridges, and is a way from one to the other: the second stays on one bridge.
 pub const ATTACHABLE: [&str; 4] = ["z0", "d1", "p0", "p1"];
 const MTU: u32 = 1500;
 
