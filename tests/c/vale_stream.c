@@ -2,7 +2,7 @@
 /*
  * A program that only sends, and does so without a pause. The first syncs free
  * all of its ring, and the others a quarter (S-VALE-5), unless a lossless port
- * has no room. It ends at once when it has sent everything.
+ * has no room; then it ends when all is taken, and else at once.
  *
  * usage: vale_stream PORT SYNCS [lossless]
  *
@@ -47,6 +47,11 @@ main(int argc, char **argv)
 		free = nm_ring_space(ring);
 		freed += sync < FIRST && free == all;
 		least = free < least ? free : least;
+	}
+	/* What waits for room when its program ends is lost. */
+	while (argc > 3 && nm_ring_space(ring) < all) {
+		require(wait_events(port.fd, POLLOUT, 10000) == POLLOUT, "room");
+		port_txsync(&port);
 	}
 	if (argc == 3) {
 		check_number(freed, FIRST, "S-VALE-5 the first free all slots");

@@ -105,9 +105,10 @@ fn vale_stream() {
             succeed(command("valec13:alone"));
             let mut command = command("valec12:from");
             command.arg("lossless");
-            let sender = Proc::spawn(command);
+            let mut sender = Proc::spawn(command);
             let (mut received, mut sent) = (0, None);
             while sent.is_none_or(|sent| received < sent) {
+                let is_over = !sender.is_running();
                 let mut ring = to.rx(0);
                 for frame in ring.batch(usize::MAX) {
                     let sequence = frame.read(SEQUENCE).map(u32::from_ne_bytes);
@@ -119,6 +120,8 @@ fn vale_stream() {
                     let output = sender.output();
                     let number = output.lines().find_map(|line| line.strip_prefix("sent "));
                     sent = number.map(|number| number.parse().unwrap());
+                    let is_all = sent == Some(received);
+                    assert!(is_all || !is_over, "{library:?}: {received}: {output}");
                 }
             }
             let (status, output) = sender.wait();

@@ -499,6 +499,8 @@ fn a_sender_that_has_gone_holds_up_nobody() {
     assert_eq!(world.receive(2, 9).len(), 7);
     world.clients[1].drained(0);
     assert_eq!(world.receive(2, 9), [(1, 50, 1)]);
+    barrier(&world.bridge);
+    assert_eq!(world.totals(2).drops.ring_full, 3, "what had waited is lost there");
 }
 
 /// A sync of the receiver waits until its monitors have what it has released: it is told, although

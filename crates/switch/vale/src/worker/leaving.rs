@@ -9,7 +9,7 @@
     reason = "`members` and `counters` have as many entries, never shrink, and the index is that of an entry"
 )]
 
-use ringway_switch_port::{Port, PortIndex};
+use ringway_switch_port::{Port, PortIndex, Source};
 use rustix::{event::epoll, fd::AsFd};
 
 use super::Worker;
@@ -80,6 +80,7 @@ impl Worker {
         if budget.is_spent() && waits {
             self.members[place] = Some(member);
         } else {
+            self.lose_what_waits(&mut member);
             self.finish(index, member);
         }
         if self.panicked {
@@ -93,12 +94,33 @@ impl Worker {
     }
 
     /// A port that goes has had a turn, in which it has `worked` or had nothing to do any more.
-    pub(super) fn after_turn(&mut self, index: PortIndex, member: Box<BridgePort>, worked: bool) {
+    pub(super) fn after_turn(
+        &mut self,
+        index: PortIndex,
+        mut member: Box<BridgePort>,
+        worked: bool,
+    ) {
         let over = |leaving: &Leaving| !worked || leaving.until <= self.now;
         if member.leaving.as_ref().is_some_and(over) {
+            self.lose_what_waits(&mut member);
             self.finish(index, member);
         } else {
             self.members[usize::from(index)] = Some(member);
+        }
+    }
+
+    /// What waits for a lossless port leaves its place to others: it is lost there.
+    fn lose_what_waits(&mut self, member: &mut BridgePort) {
+        for ring in 0..member.held.len() {
+            let Some(stall) = member.held[ring].and_then(|held| held.stall) else { continue };
+            let mut burst = std::mem::take(&mut self.spare).recycle(Source::default());
+            burst.limit = u32::MAX;
+            member.port.collect(ring, &mut burst, &mut member.totals.drops);
+            let lost = burst.frames.len() as u64;
+            self.spare = burst.recycle(Source::default());
+            if let Some(to) = &mut self.members[usize::from(stall.to)] {
+                to.totals.drops.ring_full += lost;
+            }
         }
     }
 

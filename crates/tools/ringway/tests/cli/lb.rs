@@ -325,6 +325,8 @@ fn frames_of_a_wire_are_shared_out() {
 fn what_the_input_loses_is_counted() {
     let home = Home::new();
     let lb = start(&home, &["vale0:in", "--to", "1", "--name", "out"]);
+    // What was lost before it has begun is none of its own.
+    lb.wait_for(r#""type":"rate""#, LIMIT);
     lb.stop();
     home.json(&["gen", "vale0:a", "--count", "3000"]);
     lb.signal(Signal::CONT);
