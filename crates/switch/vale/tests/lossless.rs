@@ -16,7 +16,7 @@ use ringway_mirror::{Mirror, MirrorMode, Mirrors};
 use ringway_region::RingInit;
 use ringway_switch_port::PortMirrors;
 use ringway_vale::{
-    Bridge, Clock, Forwarding, Lossless, PortConfig, PortCounters, PortFilter, Totals,
+    Bridge, Clock, Forwarding, Lossless, PortConfig, PortCounters, PortFilter, Remainder, Totals,
 };
 
 fn lossless() -> PortConfig {
@@ -501,6 +501,27 @@ fn a_sender_that_has_gone_holds_up_nobody() {
     assert_eq!(world.receive(2, 9), [(1, 50, 1)]);
     barrier(&world.bridge);
     assert_eq!(world.totals(2).drops.ring_full, 3, "what had waited is lost there");
+}
+
+/// However much that one has sent. Where its rings are to go on elsewhere, nothing is lost.
+#[test]
+fn what_a_sender_that_has_gone_leaves_is_counted() {
+    for remainder in [Remainder::Forward, Remainder::Drop] {
+        let name = "vale-ll-left";
+        let bridge = Bridge::start(name).unwrap();
+        let [sender, receiver] = [[1024, 8], [8, 8]].map(|slots| Client::new([1, 1], slots, 0));
+        sender.attach(&bridge);
+        let (_, counters) = receiver.attach_as(&bridge, lossless());
+        for number in 0..500u16 {
+            sender.send(&[&header(BROADCAST, mac(0))[..], &number.to_be_bytes()].concat());
+        }
+        until_asleep(name);
+        bridge.leave(0, None, remainder, None).unwrap().wait();
+        barrier(&bridge);
+        let lost = if remainder == Remainder::Forward { 500 - 7 } else { 0 };
+        assert_eq!(counters.totals().drops.ring_full, lost);
+        assert_eq!(sender.tx[0].hwcur(), if lost > 0 { 500 } else { 7 });
+    }
 }
 
 /// A sync of the receiver waits until its monitors have what it has released: it is told, although

@@ -9,7 +9,7 @@
     reason = "`members` and `counters` have as many entries, never shrink, and the index is that of an entry"
 )]
 
-use ringway_switch_port::{Port, PortIndex, Source};
+use ringway_switch_port::{Frame, FrameStatus, Port, PortIndex, Source};
 use rustix::{event::epoll, fd::AsFd};
 
 use super::Worker;
@@ -17,7 +17,7 @@ use crate::{
     budget::{Budget, Turn},
     clock::Millis,
     draining::Left,
-    forward::BridgePort,
+    forward::{BridgePort, account},
 };
 
 /// A port that takes longer than this loses what is left: its packets are old by now.
@@ -80,7 +80,9 @@ impl Worker {
         if budget.is_spent() && waits {
             self.members[place] = Some(member);
         } else {
-            self.lose_what_waits(&mut member);
+            if remainder == Remainder::Forward {
+                self.lose_what_waits(&mut member);
+            }
             self.finish(index, member);
         }
         if self.panicked {
@@ -109,15 +111,26 @@ impl Worker {
         }
     }
 
-    /// What waits for a lossless port leaves its place to others: it is lost there.
+    /// What a program leaves in a ring whose first packet waits for a lossless port gives way to what others send:
+    /// it is lost, and counted at that port. How much there is was [sealed](Self::leave).
     fn lose_what_waits(&mut self, member: &mut BridgePort) {
-        for ring in 0..member.held.len() {
-            let Some(stall) = member.held[ring].and_then(|held| held.stall) else { continue };
-            let mut burst = std::mem::take(&mut self.spare).recycle(Source::default());
-            burst.limit = u32::MAX;
-            member.port.collect(ring, &mut burst, &mut member.totals.drops);
-            let lost = burst.frames.len() as u64;
-            self.spare = burst.recycle(Source::default());
+        let BridgePort { port, held, totals, .. } = member;
+        for (ring, held) in held.iter().enumerate() {
+            let Some(stall) = held.and_then(|held| held.stall) else { continue };
+            let mut lost = 0;
+            loop {
+                let mut burst = std::mem::take(&mut self.spare).recycle(Source::default());
+                burst.limit = u32::MAX;
+                let found = port.collect(ring, &mut burst, &mut totals.drops);
+                account(&burst.frames, totals);
+                let fine = |frame: &&Frame| frame.status == FrameStatus::Fine;
+                lost += burst.frames.iter().filter(fine).count() as u64;
+                self.spare = burst.recycle(Source::default());
+                if found == 0 {
+                    break;
+                }
+                port.release(ring);
+            }
             if let Some(to) = &mut self.members[usize::from(stall.to)] {
                 to.totals.drops.ring_full += lost;
             }
