@@ -8,6 +8,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests are told by variables what to do")]
 
 mod bpf;
+mod datagram;
 mod folder;
 mod forbid;
 mod frames;
@@ -19,11 +20,13 @@ mod proc;
 mod program;
 mod skip;
 mod snapshot;
+mod socket;
 mod sys;
 mod tagging;
 mod tmux;
 
 pub use bpf::bpf_object;
+pub use datagram::datagram;
 pub use folder::Folder;
 pub use forbid::{forbid_ioctls, forbid_tcx, forbid_tcx_here};
 use frames::FROM;
@@ -36,6 +39,7 @@ pub use proc::Proc;
 pub use program::{install, install_script};
 pub use skip::{is_root, skip, skip_unless, skip_without_root};
 pub use snapshot::Snapshot;
+pub use socket::datagram_sockets;
 pub use sys::StuckWrite;
 pub use tagging::Tagging;
 pub use tmux::Tmux;

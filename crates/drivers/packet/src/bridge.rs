@@ -495,7 +495,8 @@ fn drops_of(rx: &OwnedFd) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socketpair};
+    use ringway_testkit::datagram_sockets;
+    use rustix::net::{SendFlags, send};
 
     use super::*;
     use crate::blocks::written::{Laid, lay, ring};
@@ -653,8 +654,7 @@ mod tests {
 
     /// Messages that a socket of this process has sent.
     fn messages(sent: &[(Header, Vec<u8>)], is_timed: bool) -> (InMessages, OwnedFd) {
-        let (unix, datagrams) = (AddressFamily::UNIX, SocketType::DGRAM);
-        let (own, peer) = socketpair(unix, datagrams, SocketFlags::CLOEXEC, None).unwrap();
+        let (own, peer) = datagram_sockets();
         sys::time_messages(own.as_fd(), is_timed).unwrap();
         for (header, frame) in sent {
             let bytes = [&header.emit()[..Header::SHORT], frame].concat();

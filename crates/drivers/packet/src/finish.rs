@@ -78,6 +78,7 @@ impl OffloadScratch {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use ringway_testkit::datagram;
     use ringway_vnet::{
         Header,
         checksum::{finish_nonzero, sum},
@@ -85,22 +86,13 @@ pub(crate) mod tests {
 
     /// UDP over IPv4 with a checksum that is its pseudo header's sum.
     pub(crate) fn partial(payload: &[u8]) -> Vec<u8> {
-        let udp = 8 + payload.len() as u16;
-        let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0];
-        frame.extend((20 + udp).to_be_bytes());
-        frame.extend([0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2, 0, 7, 0, 9]);
-        frame.extend(udp.to_be_bytes());
-        let pseudo = sum(&frame[26..34]) + sum(&[0, 17]) + sum(&udp.to_be_bytes());
-        frame.extend(finish_nonzero(pseudo).map(|byte| !byte));
-        frame.extend(payload);
-        frame
+        let [left, _] = datagram(payload);
+        left
     }
 
     /// The same with its checksum, and with a tag.
     pub(crate) fn whole(payload: &[u8], tag: Option<[u8; 4]>) -> Vec<u8> {
-        let mut frame = partial(payload);
-        let checksum = finish_nonzero(sum(&frame[34..]));
-        frame[40..42].copy_from_slice(&checksum);
+        let [_, mut frame] = datagram(payload);
         tag.into_iter().for_each(|tag| drop(frame.splice(12..12, tag)));
         frame
     }

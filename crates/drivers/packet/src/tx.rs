@@ -277,7 +277,8 @@ mod tests {
     use ringway_abi::Dir;
     use ringway_kring::Outcome;
     use ringway_region::{Region, RingInit, Sizes};
-    use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
+    use ringway_testkit::datagram_sockets;
+    use rustix::net::{RecvFlags, recv};
 
     use super::*;
 
@@ -306,8 +307,7 @@ mod tests {
             let bufs: Vec<u32> = (2..2 + slots).collect();
             let kring = Kring::create(&region, 0, &init, &bufs).unwrap();
             offsets.note(&kring);
-            let (unix, datagrams) = (AddressFamily::UNIX, SocketType::DGRAM);
-            let (own, peer) = socketpair(unix, datagrams, SocketFlags::CLOEXEC, None).unwrap();
+            let (own, peer) = datagram_sockets();
             Ring { kring, driver: PacketTx::new(Arc::new(own), &layout), peer }
         }
 

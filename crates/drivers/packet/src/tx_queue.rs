@@ -116,17 +116,14 @@ pub fn stall_reason(error: &io::Error) -> Option<StallReason> {
 mod tests {
     use std::time::Duration;
 
-    use rustix::net::{
-        AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair,
-        sockopt::set_socket_send_buffer_size,
-    };
+    use ringway_testkit::datagram_sockets;
+    use rustix::net::{RecvFlags, recv, sockopt::set_socket_send_buffer_size};
 
     use super::*;
 
     /// A queue to a socket of this process: what has few frames waiting, as an interface has.
     fn queue(max_frame: u32) -> (TxQueue, OwnedFd) {
-        let (unix, datagrams) = (AddressFamily::UNIX, SocketType::DGRAM);
-        let (own, peer) = socketpair(unix, datagrams, SocketFlags::CLOEXEC, None).unwrap();
+        let (own, peer) = datagram_sockets();
         (TxQueue::new(own, max_frame), peer)
     }
 

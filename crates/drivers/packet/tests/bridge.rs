@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use common::{IGNORED, Port, Wire};
 use ringway_nic_setup::{Source, TxSocket, open_packet_port};
 use ringway_packet::{KernelWay, PacketPort, socket};
-use ringway_switch_port::{Burst, Configure, Drops, PacketIo, Source as From, Wake};
+use ringway_switch_port::{Burst, Configure, Drops, PacketIo, Source as From, Wake, under_test};
 use ringway_testkit::{frame, skip_without_root, tagged};
 use ringway_vnet::{
     Header,
@@ -52,23 +52,7 @@ fn open_messages(wire: &Wire) -> PacketPort {
 
 /// Frames of one look, and how much was looked at. What they leave of it is released.
 fn look(port: &mut PacketPort, limit: u32, drops: &mut Drops) -> (Vec<Vec<u8>>, u32) {
-    let mut burst = Burst::default().recycle(From::default());
-    burst.limit = limit;
-    let looked = port.collect(0, &mut burst, drops);
-    let bytes = |frame| {
-        let mut bytes = Vec::new();
-        for (buf, len) in burst.pieces(frame) {
-            assert!(*len <= 2048, "a piece fits each buffer");
-            let mut piece = vec![0; *len as usize];
-            buf.copy_to(piece.len(), &mut piece);
-            bytes.extend(piece);
-        }
-        bytes
-    };
-    let frames = burst.frames.iter().map(bytes).collect();
-    drop(burst);
-    port.release(0);
-    (frames, looked)
+    under_test::look(port, 0, limit, drops)
 }
 
 /// Looks until there are that many; panics after half a minute, which only a bug takes.
@@ -90,33 +74,11 @@ fn collect_all(port: &mut PacketPort, count: usize, limit: u32, drops: &mut Drop
     frames
 }
 
-/// Has the port send frames; packets and bytes that it has taken.
+/// Has the port send frames at once; packets and bytes that it has taken.
 fn deliver(port: &mut PacketPort, frames: &[Vec<u8>], drops: &mut Drops) -> (u64, u64) {
-    let mut frames = frames.to_vec();
-    let mut burst = Burst::default().recycle(From::default());
-    for frame in &mut frames {
-        // In two pieces, where the second begins behind what is looked at.
-        let cut = frame.len().min(20);
-        let (first, second) = frame.split_at_mut(cut);
-        burst.push_private(first);
-        if !second.is_empty() {
-            burst.push_private(second);
-        }
-        burst.end_frame();
-    }
-    burst.read_headers();
-    // Also of what is too short for Ethernet, whose length is not looked at otherwise.
-    let lengths = lengths(&burst);
-    burst.frames.iter_mut().zip(lengths).for_each(|(frame, length)| frame.len = length);
-    let delivered = port.deliver(0, &burst.frames, &burst, drops);
+    let delivered = under_test::deliver(port, 0, frames, drops);
     port.flush(true);
-    (delivered.packets, delivered.bytes)
-}
-
-/// Bytes of each frame.
-fn lengths(burst: &Burst<'_>) -> Vec<u32> {
-    let length = |frame| burst.pieces(frame).iter().map(|(_, len)| *len).sum();
-    burst.frames.iter().map(length).collect()
+    delivered
 }
 
 /// Frames of all lengths, and with tags, come as they are on the wire, whether in blocks or as messages.

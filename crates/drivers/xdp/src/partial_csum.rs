@@ -52,24 +52,12 @@ fn complete<'a>(pieces: impl Iterator<Item = Buf<'a>>, first: &Buf<'a>, partial_
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ringway_testkit::datagram;
 
-    /// UDP over IPv4 with an odd number of bytes: as its sender left it, and as it should be.
+    /// With an odd number of bytes: as its sender left it, and as it should be.
     fn frames() -> [Vec<u8>; 2] {
         let payload: Vec<u8> = (0..1337u32).map(|i| (i * 7) as u8).collect();
-        let udp = 8 + payload.len() as u16;
-        let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0];
-        frame.extend((20 + udp).to_be_bytes());
-        frame.extend([0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2, 0, 7, 0, 9]);
-        frame.extend(udp.to_be_bytes());
-        let pseudo = sum(&frame[26..34]) + sum(&[0, 17]) + sum(&udp.to_be_bytes());
-        let mut left = frame.clone();
-        left.extend(finish_nonzero(pseudo).map(|byte| !byte));
-        left.extend(&payload);
-        frame.extend([0, 0]);
-        frame.extend(&payload);
-        let checksum = finish_nonzero(pseudo + sum(&frame[34..]));
-        frame[40..42].copy_from_slice(&checksum);
-        [left, frame]
+        datagram(&payload)
     }
 
     /// Wherever the pieces end.

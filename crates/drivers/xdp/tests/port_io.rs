@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use common::{Wire, frame_queue, recv, send, wait_readable};
 use ringway_nic_setup::{AttachMode, Interface, Mode, PortAttachment, in_netns, open_nic_port_as};
-use ringway_switch_port::{Burst, Configure, Drops, PacketIo, Source, Wake};
+use ringway_switch_port::{Configure, Drops, PacketIo, Wake, under_test};
 use ringway_testkit::{Netns, frame, skip_without_root, tagged};
 use ringway_xdp::{FrameCounters, FrameQueue, KickOutcome, NicPort};
 
@@ -24,23 +24,7 @@ fn open(netns: &Netns, name: &str) -> NicPort<PortAttachment> {
 
 /// Frames of one look, and how many pieces the kernel had them in. They are released.
 fn look(port: &mut NicPort<PortAttachment>, limit: u32, drops: &mut Drops) -> (Vec<Vec<u8>>, u32) {
-    let mut burst = Burst::default().recycle(Source::default());
-    burst.limit = limit;
-    let taken = port.collect(0, &mut burst, drops);
-    let bytes = |frame| {
-        let mut bytes = Vec::new();
-        for (buf, len) in burst.pieces(frame) {
-            assert!(*len <= 2048, "a piece fits each buffer");
-            let mut piece = vec![0; *len as usize];
-            buf.copy_to(piece.len(), &mut piece);
-            bytes.extend(piece);
-        }
-        bytes
-    };
-    let frames = burst.frames.iter().map(bytes).collect();
-    drop(burst);
-    port.release(0);
-    (frames, taken)
+    under_test::look(port, 0, limit, drops)
 }
 
 /// Sends all, which veth has room for.
@@ -52,32 +36,16 @@ fn send_all(from: &mut FrameQueue, frames: &[Vec<u8>]) {
     }
 }
 
-/// Has the port send frames on any ring; packets and bytes that it has taken.
+/// Has the port send frames on any ring, at once; packets and bytes that it has taken.
 fn deliver(
     port: &mut NicPort<PortAttachment>,
     ring: usize,
     frames: &[Vec<u8>],
     drops: &mut Drops,
 ) -> (u64, u64) {
-    let mut frames = frames.to_vec();
-    let mut burst = Burst::default().recycle(Source::default());
-    let lengths: Vec<_> = frames.iter().map(|frame| frame.len() as u32).collect();
-    for frame in &mut frames {
-        // In two pieces, where the second begins behind what is looked at.
-        let cut = frame.len().min(20);
-        let (first, second) = frame.split_at_mut(cut);
-        burst.push_private(first);
-        if !second.is_empty() {
-            burst.push_private(second);
-        }
-        burst.end_frame();
-    }
-    burst.read_headers();
-    // Also of what is too short for Ethernet, whose length is not looked at otherwise.
-    burst.frames.iter_mut().zip(lengths).for_each(|(frame, length)| frame.len = length);
-    let delivered = port.deliver(ring, &burst.frames, &burst, drops);
+    let delivered = under_test::deliver(port, ring, frames, drops);
     port.flush(true);
-    (delivered.packets, delivered.bytes)
+    delivered
 }
 
 /// That many frames of the other end.

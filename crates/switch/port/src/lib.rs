@@ -23,6 +23,7 @@
 //! | `port.rs` | the traits |
 //! | `counters.rs` | what a port counts |
 //! | `wake_source.rs` | what wakes the worker for a port that the kernel serves |
+//! | `under_test.rs` | a port as its tests use it |
 #![cfg_attr(
     not(test),
     deny(
@@ -42,6 +43,8 @@ mod copies;
 mod counters;
 mod frame;
 mod port;
+#[cfg(feature = "under-test")]
+pub mod under_test;
 mod wake_source;
 
 pub use copies::CopyMirrors;

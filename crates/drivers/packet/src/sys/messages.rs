@@ -149,14 +149,14 @@ mod tests {
         time::{SystemTime, UNIX_EPOCH},
     };
 
-    use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socketpair};
+    use ringway_testkit::datagram_sockets;
+    use rustix::net::{SendFlags, send};
 
     use super::*;
 
     #[test]
     fn messages_are_whole_if_they_fit() {
-        let (unix, datagrams) = (AddressFamily::UNIX, SocketType::DGRAM);
-        let (own, peer) = socketpair(unix, datagrams, SocketFlags::CLOEXEC, None).unwrap();
+        let (own, peer) = datagram_sockets();
         let mut messages = Messages::new();
         assert_eq!((messages.receive(own.as_fd()), messages.count()), (0, 0));
         const MOST: usize = ROOM - HEADROOM;
@@ -178,8 +178,7 @@ mod tests {
 
     #[test]
     fn messages_have_their_times_if_that_is_asked_for() {
-        let (unix, datagrams) = (AddressFamily::UNIX, SocketType::DGRAM);
-        let (own, peer) = socketpair(unix, datagrams, SocketFlags::CLOEXEC, None).unwrap();
+        let (own, peer) = datagram_sockets();
         let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
         let mut messages = Messages::new();
         for on in [false, true, false] {

@@ -62,14 +62,14 @@ fn check(result: libc::c_int) -> io::Result<()> {
 mod tests {
     use std::os::fd::AsFd;
 
-    use rustix::net::{AddressFamily, SocketFlags, SocketType, recv, send, socketpair};
+    use ringway_testkit::datagram_sockets;
+    use rustix::net::{recv, send};
 
     use super::*;
 
     #[test]
     fn other_sockets_are_none_of_packets() {
-        let (unix, datagrams) = (AddressFamily::UNIX, SocketType::DGRAM);
-        let (own, _peer) = socketpair(unix, datagrams, SocketFlags::CLOEXEC, None).unwrap();
+        let (own, _peer) = datagram_sockets();
         let code = |error: io::Error| error.raw_os_error();
         assert_eq!(bound_to(own.as_fd()).map(drop).map_err(code), Err(Some(libc::EINVAL)));
         assert!(take_drops(own.as_fd()).is_err());
@@ -78,8 +78,7 @@ mod tests {
     /// Any socket takes one: of these packets, those that begin with a 7.
     #[test]
     fn a_filter_decides_what_is_received() {
-        let (unix, datagrams) = (AddressFamily::UNIX, SocketType::DGRAM);
-        let (own, peer) = socketpair(unix, datagrams, SocketFlags::CLOEXEC, None).unwrap();
+        let (own, peer) = datagram_sockets();
         let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
         let (load, jump, done) = (0x30, 0x15, 0x06);
         let mut program =

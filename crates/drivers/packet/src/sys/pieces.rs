@@ -96,14 +96,14 @@ impl<'a, const N: usize> Pieces<'a, N> {
 mod tests {
     use std::os::fd::AsFd;
 
-    use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
+    use ringway_testkit::datagram_sockets;
+    use rustix::net::{RecvFlags, recv};
 
     use super::*;
 
     #[test]
     fn packets_are_ranges_of_the_pieces_that_are_left() {
-        let (unix, datagrams) = (AddressFamily::UNIX, SocketType::DGRAM);
-        let (own, peer) = socketpair(unix, datagrams, SocketFlags::CLOEXEC, None).unwrap();
+        let (own, peer) = datagram_sockets();
         let mut first = *b"first";
         let mut pieces = Pieces::<4>::default();
         pieces.add(Buf::of(&mut first));

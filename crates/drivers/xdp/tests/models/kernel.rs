@@ -6,12 +6,12 @@ use std::{os::fd::OwnedFd, sync::Arc};
 use ringway_abi::Dir;
 use ringway_kring::{Kring, Outcome};
 use ringway_region::{Layout, Region, RingInit, Sizes};
+use ringway_testkit::datagram_sockets;
 use ringway_xdp::{Desc, RX_HEADROOM, RingSizes, fake::FakeKernel};
 use rustix::io::{pread, pwrite};
 use rustix::net::xdp::{
     XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING, XDP_UMEM_PGOFF_COMPLETION_RING, XDP_UMEM_PGOFF_FILL_RING,
 };
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 /// Of all of a region's buffers, headroom included.
 pub const CHUNK: u64 = 2048;
@@ -40,9 +40,8 @@ pub struct Kernel {
 impl Kernel {
     /// With empty rings, whose indices begin with `first`.
     pub fn new(sizes: RingSizes, first: u32) -> Kernel {
-        let (family, flags) = (AddressFamily::UNIX, SocketFlags::CLOEXEC);
-        let socket = socketpair(family, SocketType::DGRAM, flags, None).unwrap();
-        let kernel = Kernel { fake: FakeKernel::new(sizes).unwrap(), sizes, socket };
+        let fake = FakeKernel::new(sizes).unwrap();
+        let kernel = Kernel { fake, sizes, socket: datagram_sockets() };
         for ring in [FILL, COMPLETION, RX, TX] {
             kernel.set_word(ring + PRODUCER, first);
             kernel.set_word(ring + CONSUMER, first);
@@ -79,15 +78,23 @@ impl Kernel {
         ENTRIES + u64::from(number % size) * bytes
     }
 
+    /// Takes up to so many entries off a ring of that size.
+    fn take<const N: usize>(&self, ring: u64, size: u32, most: u32) -> Vec<[u8; N]> {
+        let first = self.word(ring + CONSUMER);
+        let count = self.pending(ring).min(most);
+        self.set_word(ring + CONSUMER, first.wrapping_add(count));
+        let read = |i| {
+            let mut bytes = [0; N];
+            let at = ring + Kernel::entry(size, first.wrapping_add(i), N as u64);
+            assert_eq!(pread(self.fake.memory(), &mut bytes, at), Ok(N));
+            bytes
+        };
+        (0..count).map(read).collect()
+    }
+
     /// Takes up to so many descriptors off the TX ring.
     pub fn take_sent(&self, most: u32) -> Vec<Desc> {
-        let first = self.word(TX + CONSUMER);
-        let count = self.pending(TX).min(most);
-        self.set_word(TX + CONSUMER, first.wrapping_add(count));
-        let read = |i| {
-            let mut bytes = [0; 16];
-            let at = TX + Kernel::entry(self.sizes.tx, first.wrapping_add(i), 16);
-            assert_eq!(pread(self.fake.memory(), &mut bytes, at), Ok(16));
+        let desc = |bytes: [u8; 16]| {
             let [address @ .., a, b, c, d, e, f, g, h] = bytes;
             Desc {
                 address: u64::from_ne_bytes(address),
@@ -95,7 +102,7 @@ impl Kernel {
                 options: u32::from_ne_bytes([e, f, g, h]),
             }
         };
-        (0..count).map(read).collect()
+        self.take(TX, self.sizes.tx, most).into_iter().map(desc).collect()
     }
 
     /// Says that what lies there has been sent.
@@ -105,16 +112,7 @@ impl Kernel {
 
     /// Takes up to so many chunks off the FILL ring.
     pub fn take_posted(&self, most: u32) -> Vec<u64> {
-        let first = self.word(FILL + CONSUMER);
-        let count = self.pending(FILL).min(most);
-        self.set_word(FILL + CONSUMER, first.wrapping_add(count));
-        let read = |i| {
-            let mut bytes = [0; 8];
-            let at = FILL + Kernel::entry(self.sizes.fill, first.wrapping_add(i), 8);
-            assert_eq!(pread(self.fake.memory(), &mut bytes, at), Ok(8));
-            u64::from_ne_bytes(bytes)
-        };
-        (0..count).map(read).collect()
+        self.take(FILL, self.sizes.fill, most).into_iter().map(u64::from_ne_bytes).collect()
     }
 
     /// Receives these frames.

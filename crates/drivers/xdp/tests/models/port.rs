@@ -1,6 +1,9 @@
 //! An interface as a port of a bridge, with a kernel's side for each of its queues.
 
-use ringway_switch_port::{Burst, Configure, Drops, PacketIo, Source};
+use ringway_switch_port::{
+    Configure, Drops, PacketIo,
+    under_test::{self, deliver},
+};
 use ringway_testkit::frame;
 use ringway_xdp::{
     Desc, FrameQueue, NicPort, NicPortConfig, RX_HEADROOM, RingSizes, Umem, XskSocket,
@@ -38,21 +41,7 @@ fn world(queues: usize, in_parts: bool) -> (NicPort<()>, Vec<Kernel>) {
 
 /// Frames of one look, which are released.
 fn look(port: &mut NicPort<()>, ring: usize, limit: u32) -> Vec<Vec<u8>> {
-    let mut burst = Burst::default().recycle(Source::default());
-    burst.limit = limit;
-    port.collect(ring, &mut burst, &mut Drops::default());
-    let bytes = |frame| {
-        let piece = |&(buf, len): &(ringway_region::Buf<'_>, u32)| {
-            let mut bytes = vec![0; len as usize];
-            buf.copy_to(bytes.len(), &mut bytes);
-            bytes
-        };
-        burst.pieces(frame).iter().flat_map(piece).collect()
-    };
-    let frames = burst.frames.iter().map(bytes).collect();
-    drop(burst);
-    port.release(ring);
-    frames
+    under_test::look(port, ring, limit, &mut Drops::default()).0
 }
 
 /// Receives into so many chunks, each a frame or, but for each `parts`th, a part of one.
@@ -64,32 +53,6 @@ fn receive(kernel: &Kernel, count: u32, length: u32, parts: u32) -> Vec<u64> {
         kernel.receive(&[if i % parts == 0 { desc } else { desc.going_on() }]);
     }
     chunks.iter().map(|chunk| chunk / CHUNK).collect()
-}
-
-/// Has the port send frames of these lengths on a ring; how many it takes, and their bytes.
-fn deliver(
-    port: &mut NicPort<()>,
-    ring: usize,
-    frames: &[Vec<u8>],
-    drops: &mut Drops,
-) -> (u64, u64) {
-    let mut frames = frames.to_vec();
-    let lengths: Vec<_> = frames.iter().map(|frame| frame.len() as u32).collect();
-    let mut burst = Burst::default().recycle(Source::default());
-    for frame in &mut frames {
-        let cut = frame.len().min(20);
-        let (first, second) = frame.split_at_mut(cut);
-        burst.push_private(first);
-        if !second.is_empty() {
-            burst.push_private(second);
-        }
-        burst.end_frame();
-    }
-    burst.read_headers();
-    // Also of what is too short for Ethernet, whose length is not looked at otherwise.
-    burst.frames.iter_mut().zip(lengths).for_each(|(frame, length)| frame.len = length);
-    let delivered = port.deliver(ring, &burst.frames, &burst, drops);
-    (delivered.packets, delivered.bytes)
 }
 
 /// So many chunks at most as the limit has, but no more than 128, and those of one frame at the least.

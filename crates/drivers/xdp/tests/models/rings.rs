@@ -49,7 +49,7 @@ proptest! {
                 prop_assert_eq!(rings.tx.peek_pending(i), desc(*number));
                 prop_assert_eq!(rings.fill.peek_pending(i), number << 11);
             }
-            // The last that the kernel has had, as far as they are not written over.
+            // What the kernel took last is still in the ring, until newer entries overwrite it.
             for back in 0..(SIZES.tx - there.len() as u32).min((next - there.len() as u64) as u32) {
                 let number = next - there.len() as u64 - 1 - u64::from(back);
                 prop_assert_eq!(rings.tx.peek_consumed(back), desc(number));

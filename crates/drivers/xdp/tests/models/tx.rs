@@ -196,7 +196,7 @@ impl World {
                 from += 1;
                 continue;
             }
-            // Its slots, as far as there are any, and as far as a packet goes.
+            // Where the packet ends, if its end was sent; and how many slots a packet may have.
             let end = self.slots[from..].iter().position(|slot| !goes_on(slot)).map(|n| n + 1);
             let limit = if goes_on(&self.slots[from]) {
                 self.most_slots.min(SLOTS - 1) as usize
