@@ -37,6 +37,6 @@ impl Parcel {
     }
 
     pub fn bytes(&self, slots: &Slots<'_>) -> u64 {
-        (0..self.count).map(|n| u64::from(slots.get(self.at + n).len)).sum()
+        u64::from(slots.get(self.at).len) + self.bytes_behind_first(slots)
     }
 }

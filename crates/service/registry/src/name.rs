@@ -13,8 +13,8 @@ pub enum PortName<'a> {
     Plain(&'a str),
 }
 
-/// Longest name of an interface, and of each half of a VALE name.
-pub(crate) const IFNAMSIZ: usize = 16;
+/// Longest name of an interface, and of each half of a VALE name, with the zero that ends it in C.
+pub const IFNAMSIZ: usize = 16;
 
 /// Longest name in a request (`NETMAP_REQ_IFNAMSIZ`).
 const MAX_NAME: usize = 64;

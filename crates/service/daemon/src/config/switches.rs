@@ -8,7 +8,7 @@ use ringway_proto::{
     parse_vids,
 };
 use ringway_registry::{
-    DeclaredInterface, DeclaredPort, DeclaredSwitch, LastingAddress, LastingSettings,
+    DeclaredInterface, DeclaredPort, DeclaredSwitch, IFNAMSIZ, LastingAddress, LastingSettings,
 };
 use serde::Deserialize;
 use toml::Spanned;
@@ -374,9 +374,6 @@ impl Switch {
     }
 }
 
-/// Bytes of a name, at most, as the kernel and the registry have it.
-const LONGEST: usize = 15;
-
 /// What is not part of a port's name, but says what is opened of it.
 const NOT_IN_NAMES: [char; 5] = ['/', ':', '@', '{', '}'];
 
@@ -393,8 +390,8 @@ impl Port {
         let wrong = |text: &str| Err(format!("{full}: {text}"));
         let is_stack = name.ends_with('^');
         // Nothing would ever have the settings.
-        if !(1..=LONGEST).contains(&name.trim_end_matches('^').len()) || name.contains(NOT_IN_NAMES)
-        {
+        let length = name.trim_end_matches('^').len();
+        if !(1..IFNAMSIZ).contains(&length) || name.contains(NOT_IN_NAMES) {
             return wrong(
                 "no interface and no port has that name: they have 1 to 15 bytes, and none of / : @ { }",
             );

@@ -188,8 +188,7 @@ fn port_lines<'a>(
         PortLine {
             switch: &switch.name,
             port: name,
-            // Those that are not there have numbers behind those of all others.
-            index: Some(*index).filter(|index| *index < 256),
+            index: (!port.absent).then_some(*index),
             counted: Counted::of(port),
             rates: before.map(|before| before.rates(now, port)),
             known: totals.known,
