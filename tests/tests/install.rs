@@ -89,6 +89,8 @@ fn what_is_installed_can_be_taken_away() {
             "lib/netavark/ringway",
             "lib/systemd/network/10-ringway.network",
             "lib/systemd/system/ringway-metrics.service",
+            "lib/systemd/system/ringway-mirror@.service",
+            "lib/systemd/system/ringway-vm@.service",
             "include/usdpaa/fsl_usd.h",
             "include/usdpaa/internal/conf.h",
             "lib/ringway/usdpaa/usdpaa_policy_hash_ipv4.xml",

@@ -3,8 +3,8 @@
 
 use std::{
     collections::BTreeSet,
-    fs,
-    os::unix::net::UnixDatagram,
+    fs, iter,
+    os::unix::net::{UnixDatagram, UnixStream},
     path::PathBuf,
     process::{Command, Output},
     time::Duration,
@@ -12,6 +12,7 @@ use std::{
 
 use ringway_testkit::{Folder, Proc, Snapshot, skip_without_root, unique_name};
 use ringway_tests::{GROUP, Home, c::project, ends, one_at_a_time, until};
+use ringway_vhost::guest::{Guest, Setup};
 use rustix::process::Signal;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -28,12 +29,13 @@ mount -t tmpfs none /sys/fs/cgroup
 mount -t cgroup2 none /sys/fs/cgroup
 mount -t tmpfs none /run
 mount -t tmpfs none /mnt
+mount -t tmpfs none /var/lib
 mkdir -p /run/lock /run/units/ringwayd.service.d /mnt/bin
 cp -a "$1"/. /mnt/bin
 sed 's|@PREFIX@|/mnt|' "$2/ringwayd.service" > /run/units/ringwayd.service
 cp "$2/ringwayd.socket" /run/units
 # A silent daemon is ended sooner than on a machine that is used. Its configuration is none of the machine's.
-: > /mnt/ringwayd.toml
+echo 'group = "ringway"' > /mnt/ringwayd.toml
 cat > /run/units/ringwayd.service.d/test.conf <<'END'
 [Service]
 WatchdogSec=5
@@ -43,7 +45,13 @@ ExecReload=
 ExecReload=/mnt/bin/ringwayd --check /mnt/ringwayd.toml
 ExecReload=/bin/sh -c "kill -HUP $$MAINPID"
 END
-sed 's|@PREFIX@|/mnt|' "$2/ringway-metrics.service" > /run/units/ringway-metrics.service
+for unit in ringway-metrics ringway-vm@ ringway-mirror@; do
+    sed 's|@PREFIX@|/mnt|; s|/etc/ringway|/mnt/etc|' "$2/$unit.service" > "/run/units/$unit.service"
+done
+# The groups of the package, and of QEMU's.
+grep -v '^ringway:\|^kvm:' /etc/group > /mnt/group
+printf 'ringway:x:54321:\nkvm:x:54322:\n' >> /mnt/group
+mount --bind /mnt/group /etc/group
 for target in default basic sysinit sockets shutdown multi-user; do
     printf '[Unit]\nDescription=%s\nDefaultDependencies=no\n' $target > /run/units/$target.target
 done
@@ -139,13 +147,22 @@ impl Machine {
     }
 
     fn daemon(&self) -> u32 {
-        let line = self.say("systemctl show --property MainPID --value ringwayd");
+        self.process("ringwayd")
+    }
+
+    /// A unit's process; 0: it has none.
+    fn process(&self, unit: &str) -> u32 {
+        let line = self.say(&format!("systemctl show --property MainPID --value {unit}"));
         line.trim().parse().expect("a number")
     }
 
     /// Waits until the daemon is another one; its process.
     fn wait_for_another(&self, than: u32) -> u32 {
-        until("another daemon is there", || match self.daemon() {
+        self.wait_for_another_process("ringwayd", than)
+    }
+
+    fn wait_for_another_process(&self, unit: &str, than: u32) -> u32 {
+        until("another process is there", || match self.process(unit) {
             0 => Err(0.to_string()),
             same if same == than => Err(same.to_string()),
             other => Ok(other),
@@ -324,6 +341,73 @@ ringway switch attach vale0 p1 p2
 /// Both interfaces forward in the kernel.
 const ARE_THERE: &str = "list=$(ringway switch list); echo \"$list\"; \
     echo \"$list\" | grep -q 'vale0:p1 (kernel' && echo \"$list\" | grep -q 'vale0:p2 (kernel'";
+
+/// A guest on the card that a unit serves, at its socket.
+fn guest(machine: &Machine, port: &str) -> Guest {
+    // Below the root of the machine's first process, because its mounts are not here.
+    let path = format!("/proc/{}/root/run/ringway-vm/{port}/socket", machine.manager);
+    let socket = until("the unit listens", || {
+        UnixStream::connect(&path).map_err(|error| format!("{error}\n{:?}", machine.boot.output()))
+    });
+    Guest::over(Setup::default(), socket).unwrap()
+}
+
+/// Sends a frame until it arrives: the units may only be setting up their ports.
+fn exchange(machine: &Machine, guests: &mut [Guest; 2], number: u8) {
+    let [from, to] = guests;
+    let frame = [&[0xff; 6][..], &[2, 0, 0, 0, 0, 1, 0x88, 0xb5], &[number; 46]].concat();
+    until("a frame arrives", || {
+        while to.offer_buffer(0, 2048) {}
+        from.send(0, &[&[0; 12], frame.as_slice()].concat(), 1000);
+        from.reap(0);
+        let arrived = iter::from_fn(|| to.receive(0)).any(|received| received[12..] == frame);
+        arrived.then_some(()).ok_or_else(|| {
+            text(&machine.run("ringway switch list; systemctl --no-pager status 'ringway-vm@*'"))
+        })
+    });
+}
+
+/// Machines and mirrors that are there as long as the system runs.
+#[test]
+fn units_serve_machines_and_mirrors() {
+    on_machine("units_serve_machines_and_mirrors", |machine| {
+        let ports = ["vale0:vm1", "vale0:vm2"];
+        machine.say("systemctl start ringwayd.service");
+        machine.say(
+            "mkdir -p /mnt/etc/mirror && \
+             echo 'MIRROR=vale0 vm1 --to file:/var/lib/ringway-mirror/seen/seen.pcapng' > /mnt/etc/mirror/seen.conf",
+        );
+        machine
+            .say("systemctl start ringway-vm@vale0:vm1 ringway-vm@vale0:vm2 ringway-mirror@seen");
+        until("the machine is mirrored", || match machine.say("ringway ports") {
+            list if list.contains("vale0:vm1/rt") => Ok(()),
+            list => Err(list),
+        });
+        let mut guests = ports.map(|port| guest(machine, port));
+        exchange(machine, &mut guests, 1);
+        for port in ports {
+            let process = machine.process(&format!("ringway-vm@{port}"));
+            let status = machine.say(&format!("cat /proc/{process}/status"));
+            for line in ["Seccomp:\t2", "NoNewPrivs:\t1", "CapEff:\t0000000000000000"] {
+                assert!(status.contains(line), "{port}: {line}: {status}");
+            }
+            assert!(!status.contains("\nUid:\t0"), "{port}: {status}");
+        }
+        // They outlive the daemon, with the machine connected.
+        machine.replace_daemon(KILL);
+        exchange(machine, &mut guests, 2);
+        // A unit that is started again makes the socket anew.
+        let unit = "ringway-vm@vale0:vm1";
+        let process = machine.process(unit);
+        machine.say(&format!("systemctl kill --signal=KILL {unit}"));
+        machine.wait_for_another_process(unit, process);
+        guests[0] = guest(machine, ports[0]);
+        exchange(machine, &mut guests, 3);
+        machine.say("systemctl stop ringway-mirror@seen ringway-vm@vale0:vm1 ringway-vm@vale0:vm2");
+        machine.say("! ls /run/ringway-vm/*/socket");
+        machine.say("ringway recv file:/var/lib/ringway-mirror/seen/seen.pcapng --count 1");
+    });
+}
 
 /// How the daemon of the unit ends, and another comes.
 const KILL: &str = "kill -KILL $(systemctl show --property MainPID --value ringwayd)";

@@ -41,6 +41,8 @@ When the machine is switched off or boots again, the
 port stays, and waits for it. Frames that come meanwhile are dropped as the port's ring is full.
 
 A user that may write to the socket can have the port: the rights of its folder and the umask decide.
+For a port that is always there, `systemctl enable --now ringway-vm@vale0:vm1` runs this, with the socket
+/run/ringway-vm/vale0:vm1/socket.
 
 Examples:
   ringway vm attach vale0 vm1 --socket /run/vm1.sock

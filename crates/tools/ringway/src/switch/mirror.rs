@@ -16,12 +16,13 @@ use ringway::{
     BridgeInfo, Cause, Control, FileSpec, Forwarding, Interest, Port, PortSpec, Turns, TxRing,
 };
 use ringway_filter::{Interpreter, Program, compile};
+use rustix::process::geteuid;
 use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Runs until it is interrupted, and nothing is mirrored after that: for a mirror that is always there, let a
-service of systemd run it, with Restart=always. Copies that the other port has no room for are lost, and counted; the
+Runs until it is interrupted, and nothing is mirrored after that: for a mirror that is always there, systemd runs it as
+ringway-mirror@NAME, with the arguments in /etc/ringway/mirror/NAME.conf (MIRROR=vale0 eth1 --to ...). Copies that the other port has no room for are lost, and counted; the
 ports that are mirrored never wait. A port that is not there yet, or goes, is mirrored as soon as it is
 there.
 
@@ -202,7 +203,7 @@ impl Source {
         if self.port.is_some() || now < self.retry {
             return Ok(());
         }
-        match Port::options().rx_only().open(&self.spec) {
+        match self.open() {
             Ok(port) => {
                 self.fragments = Fragments::of(&port);
                 match &mut self.book {
@@ -220,6 +221,26 @@ impl Source {
             }
         }
         Ok(())
+    }
+
+    /// Its monitor. Root shows what any user's port has, and the copies are read as what a user may write to.
+    fn open(&self) -> std::result::Result<Port, ringway::Error> {
+        let open = |spec: &str| Port::options().rx_only().open(spec);
+        open(&self.spec).or_else(|error| match self.user() {
+            Some(user) if error.cause() == Cause::Busy => {
+                open(&format!("{}@user={user}", self.spec))
+            }
+            _ => Err(error),
+        })
+    }
+
+    /// The user whose the port is, if root asks, and the port was not named with a user.
+    fn user(&self) -> Option<u32> {
+        if !geteuid().is_root() || self.spec.contains("@user=") {
+            return None;
+        }
+        let ports = Control::connect().and_then(|control| control.ports()).ok()?;
+        ports.iter().find(|port| port.name == self.name()).map(|port| port.uid)
     }
 
     fn tell_why_not(&self, error: &ringway::Error) {
