@@ -93,6 +93,7 @@ impl Record {
             unblocked: (self.word >> 56) as u32,
             is_down: self.ring & 32 != 0,
             isolated: self.ring & 64 != 0,
+            swap_buffers: self.at & 4 != 0,
             filter_in: (self.at & 16 != 0).then(|| self.filter()),
             filter_out: (self.at & 32 != 0).then(|| self.filter()),
             max_addresses: (self.at & 8 != 0).then_some(1 + u16::from(self.at >> 4)),

@@ -448,6 +448,69 @@ fn what_is_declared_no_more_is_as_at_first() {
     });
 }
 
+/// Declared ports that swap buffers are in one region, and packets pass between them while that changes.
+#[test]
+fn declared_ports_swap_buffers() {
+    if skip_without_root("declared_ports_swap_buffers") {
+        return;
+    }
+    isolated_with_system("declared_ports_swap_buffers", HANGS, |home| {
+        let world = World::new(home);
+        let port = |name: &str, settings: &str| {
+            format!("[[switch.port]]\nname = \"{name}\"\n{settings}\n")
+        };
+        let swaps = "swap_buffers = true";
+        let switch_alone = "[[switch]]\nname = \"vale0\"\n";
+        let both = format!("{switch_alone}{}{}", port("a", swaps), port("b", swaps));
+        let daemon = world.daemon(home, &both);
+        let control = Control::connect().unwrap();
+        let [mut a, mut b, other] =
+            ["vale0:a", "vale0:b", "vale1:a"].map(|name| Port::open(name).unwrap());
+        let regions = control.ports().unwrap();
+        let region = |port: &Port| {
+            let found = regions.iter().find(|info| info.name == port.name());
+            found.map(|info| info.mem_id).unwrap()
+        };
+        assert_eq!(region(&a), region(&b));
+        assert_ne!(region(&a), region(&other));
+        let mut pass = |rounds: std::ops::Range<u32>| {
+            for round in rounds {
+                let [to_b, to_a] = [[2, 1], [1, 2]].map(|[to, from]| {
+                    let mut frame = vec![0; 1514];
+                    (frame[0], frame[5], frame[6], frame[11]) = (2, to, 2, from);
+                    frame[14..18].copy_from_slice(&round.to_ne_bytes());
+                    frame
+                });
+                for (from, frame) in [(&mut a, &to_b), (&mut b, &to_a)] {
+                    assert!(from.tx(0).push(frame));
+                    from.tx(0).sync();
+                }
+                for (to, frame) in [(&mut a, to_a), (&mut b, to_b)] {
+                    until("the frame arrives", || {
+                        let (_, mut rx) = to.split();
+                        rx[0].sync();
+                        let arrived = rx[0].batch(2).map(|slot| slot.to_vec()).collect::<Vec<_>>();
+                        match arrived.as_slice() {
+                            [] => Err("nothing".to_string()),
+                            [arrived] => {
+                                assert_eq!(*arrived, frame);
+                                Ok(())
+                            }
+                            more => panic!("{more:?}"),
+                        }
+                    });
+                }
+            }
+        };
+        pass(0..3000);
+        reload(home, &daemon, &format!("{switch_alone}{}", port("a", swaps)));
+        pass(3000..4000);
+        reload(home, &daemon, &both);
+        pass(4000..7000);
+        end(daemon, Signal::TERM);
+    });
+}
+
 /// Files beside the configuration add to it, and `ringway switch save` writes one.
 #[test]
 fn what_is_saved_declares_the_same() {
@@ -472,6 +535,11 @@ fn what_is_saved_declares_the_same() {
         run(&["switch", "port", "vale0:c3", "--mac", "02:00:00:00:00:01,02:00:00:00:00:02"]);
         run(&["switch", "port", "vale0:c3", "--isolated", "--group-forward", "0x4000"]);
         run(&["switch", "port", "vale0:c3", "--lossless=50", "--filter-out", "not udp"]);
+        for port in ["vale0:c1", "vale0:c1^"] {
+            let (good, said) =
+                world.run(home, "ringway", &["switch", "port", port, "--swap-buffers"]);
+            assert!(!good && said.contains("the setting is for ports of programs"), "{said}");
+        }
         run(&["switch", "fdb", "add", "vale0", "02:00:00:00:00:05", "c2", "--vlan", "20"]);
         run(&["switch", "forward", "vale0", "learning", "--ageing", "33"]);
         run(&["switch", "new", "vale1"]);

@@ -211,6 +211,8 @@ complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l lossy -d 'Lose packets when the port is full'
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l isolated -d 'Let nothing pass between the port and other isolated ports: they reach all ports that are not'
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l no-isolated -d 'Let it reach isolated ports again'
+complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l swap-buffers -d 'Let buffers change hands between the port and other such ports, where they are in one region (vale0:a@1), in place of copying packets'
+complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l no-swap-buffers -d 'Copy packets again'
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l no-filter-in -d 'Let it send all frames again'
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l no-filter-out -d 'Let it get all frames again'
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l no-max-addresses -d 'Let it send with as many addresses as the switch can learn of a port again'

@@ -256,6 +256,7 @@ mod tests {
             lossless,
             group_forward: 0x4000,
             isolated: true,
+            swap_buffers: true,
             filter_in: Some(filter("arp")),
             filter_out: Some(filter("")),
             max_addresses: Some(9),
@@ -394,6 +395,7 @@ mod tests {
         let settings = second.switches.iter_mut().flat_map(|switch| &mut switch.settings);
         settings.for_each(|settings| {
             (settings.group_forward, settings.isolated) = (0, false);
+            settings.swap_buffers = false;
             (settings.rate, settings.storm, settings.max_addresses) = (None, None, None);
             (settings.filter_in, settings.filter_out) = (None, None);
         });

@@ -86,6 +86,8 @@ pub struct BridgePortInfo {
     pub group_forward: u16,
     /// Nothing passes between it and other isolated ports.
     pub isolated: bool,
+    /// Buffers change hands between it and other such ports of its region.
+    pub swap_buffers: bool,
     /// The filter of what it may send, if not all.
     pub filter_in: Option<String>,
     /// The same of what it gets.

@@ -95,6 +95,8 @@ pub struct PortSettings {
     /// Whether nothing is to pass between it and other ports that are isolated: all of them reach the ports
     /// that are not, such as a router's.
     pub isolated: Option<bool>,
+    /// Whether buffers are to change hands between it and other such ports of its region, in place of being copied.
+    pub swap_buffers: Option<bool>,
     /// The frames that it may send; `Some(None)`: all. Others are dropped. The filter is of the frame as the port sends
     /// it, without a virtio-net header; it takes no samples.
     pub filter_in: Option<Option<Filter>>,

@@ -110,6 +110,8 @@ pub struct LastingSettings {
     #[serde(default)]
     pub isolated: bool,
     #[serde(default)]
+    pub swap_buffers: bool,
+    #[serde(default)]
     pub filter_in: Option<Filter>,
     #[serde(default)]
     pub filter_out: Option<Filter>,
@@ -135,6 +137,7 @@ impl LastingSettings {
             uid: 0,
             group_forward: 0,
             isolated: false,
+            swap_buffers: false,
             filter_in: None,
             filter_out: None,
             max_addresses: None,
@@ -161,6 +164,7 @@ impl LastingSettings {
             lossless: Some(*lossless),
             group_forward: Some(self.group_forward),
             isolated: Some(self.isolated),
+            swap_buffers: Some(self.swap_buffers),
             filter_in: Some(filter_in.clone()),
             filter_out: Some(filter_out.clone()),
             max_addresses: Some(*max_addresses),
@@ -186,6 +190,7 @@ impl LastingSettings {
             lossless: reset(now.lossless, then.lossless, unset.lossless),
             group_forward: reset(now.group_forward, then.group_forward, unset.group_forward),
             isolated: reset(now.isolated, then.isolated, unset.isolated),
+            swap_buffers: reset(now.swap_buffers, then.swap_buffers, unset.swap_buffers),
             filter_in: reset(now.filter_in, then.filter_in, unset.filter_in),
             filter_out: reset(now.filter_out, then.filter_out, unset.filter_out),
             max_addresses: reset(now.max_addresses, then.max_addresses, unset.max_addresses),

@@ -35,6 +35,7 @@ pub(crate) fn apply(settings: PortSettings, config: &mut PortConfig) -> Result<(
     }
     config.group_forward = settings.group_forward.unwrap_or(config.group_forward);
     config.isolated = settings.isolated.unwrap_or(config.isolated);
+    config.swap_buffers = settings.swap_buffers.unwrap_or(config.swap_buffers);
     config.max_addresses = settings.max_addresses.unwrap_or(config.max_addresses);
     if let Some(rate) = settings.rate {
         config.rate = rate.map(rate_of);

@@ -160,6 +160,13 @@ impl Bridges {
             .remedy("the setting is for attached interfaces"));
         }
         let mut config = self.config(bridge, index).cloned().unwrap_or_default();
+        if settings.swap_buffers == Some(true) && (config.is_interface || config.leads_on) {
+            return Err(Error::invalid(
+                "an interface has no buffers that a program's port could take",
+            )
+            .at(name)
+            .remedy("the setting is for ports of programs"));
+        }
         apply(settings, &mut config).map_err(|e| e.at(name))?;
         self.note_configured_by(bridge, caller.uid);
         self.change(bridge, index, |now| *now = config);

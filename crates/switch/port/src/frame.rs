@@ -6,7 +6,7 @@
 
 use ringway_abi::{NS_INDIRECT, NS_MOREFRAG};
 use ringway_mirror::Shown;
-use ringway_region::Buf;
+use ringway_region::{Buf, RingView};
 
 use crate::port::PortIndex;
 
@@ -224,6 +224,16 @@ pub struct Burst<'a> {
     /// Some packet's virtio-net header has a piece of its own: the Ethernet header is in the
     /// next.
     pub apart: bool,
+    /// If the buffers of its slots may change hands.
+    pub slots: Option<TxSlots<'a>>,
+}
+
+/// The slots that a burst was found in.
+#[derive(Clone, Copy, Debug)]
+pub struct TxSlots<'a> {
+    pub ring: &'a RingView,
+    /// The first of them.
+    pub at: u32,
 }
 
 impl<'a> Burst<'a> {
@@ -327,8 +337,8 @@ impl<'a> Burst<'a> {
                 pieces.push((Buf::of(bytes), *len));
             }
         }
-        let Burst { source, serial, apart, .. } = *self;
-        Burst { source, serial, pieces, frames: self.frames.clone(), limit: self.limit, apart }
+        let Burst { source, serial, apart, limit, .. } = *self;
+        Burst { source, serial, pieces, frames: self.frames.clone(), limit, apart, slots: None }
     }
 
     /// The slots that the first `count` packets came in, but for those of broken packets.
@@ -435,7 +445,7 @@ impl<'a> Burst<'a> {
         self.frames.clear();
         // Collected in place: an emptied vector keeps its memory and changes its lifetime.
         let pieces = self.pieces.into_iter().map(|_| unreachable!()).collect();
-        let (serial, frames) = (self.serial + 1, self.frames);
-        Burst { source, serial, pieces, frames, limit: self.limit, apart: false }
+        let (serial, frames, limit) = (self.serial + 1, self.frames, self.limit);
+        Burst { source, serial, pieces, frames, limit, apart: false, slots: None }
     }
 }

@@ -49,7 +49,9 @@ mod wake_source;
 
 pub use copies::CopyMirrors;
 pub use counters::{Delivered, Drops};
-pub use frame::{Burst, Frame, FrameStatus, HEADER, Piece, SHORTEST, Source, is_group, link_local};
+pub use frame::{
+    Burst, Frame, FrameStatus, HEADER, Piece, SHORTEST, Source, TxSlots, is_group, link_local,
+};
 pub use port::{
     Backpressure, Configure, KernelWay, Mirrored, PacketIo, Port, PortIndex, PortMirrors, Room,
     Wake,

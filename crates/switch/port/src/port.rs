@@ -57,6 +57,18 @@ pub trait PacketIo {
         drops: &mut Drops,
     ) -> Delivered;
 
+    /// The same for packets that go to no other port: their buffers may change hands, in place of being copied,
+    /// where the burst [has them](Burst::slots).
+    fn hand_over(
+        &mut self,
+        ring: usize,
+        frames: &[Frame],
+        burst: &Burst<'_>,
+        drops: &mut Drops,
+    ) -> Delivered {
+        self.deliver(ring, frames, burst, drops)
+    }
+
     /// Makes deliveries visible. `idle` says that the bridge has nothing more to do: a receiver that
     /// waits is to be woken, however little there is.
     fn flush(&mut self, idle: bool);

@@ -45,6 +45,9 @@ pub struct PortConfig {
     pub group_forward: u16,
     /// Whether nothing passes between it and other ports of which this is true.
     pub isolated: bool,
+    /// Whether buffers change hands between it and other such ports whose rings are in the same region: a long packet of
+    /// one slot that goes to no other port is not copied then.
+    pub swap_buffers: bool,
     /// How often it was told to go on although it was blocked.
     pub unblocked: u32,
     /// It is a network interface without a link, or the stack behind an interface that is set down: what is for it is
@@ -69,6 +72,7 @@ impl Default for PortConfig {
             leads_on: false,
             group_forward: 0,
             isolated: false,
+            swap_buffers: false,
             unblocked: 0,
             is_down: false,
         }

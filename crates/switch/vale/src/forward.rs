@@ -665,7 +665,7 @@ impl ForwardCtx<'_> {
                 && !(self.isolated && to.config.isolated)
                 && carries(&self.rewrite.retagged, to, run)
             {
-                deliver(to, 0, run, self.burst, &mut self.rewrite, self.budget);
+                deliver(to, (0, true), run, self.burst, &mut self.rewrite, self.budget);
                 reached = true;
             }
         }
@@ -692,7 +692,7 @@ impl ForwardCtx<'_> {
         // All of a burst may be copied once in a turn.
         let copied_once = to.copies == 1 && to.config.header_len == self.burst.source.header_len;
         if !self.waits && (copied_once || !self.yields) && self.reached.is_empty() {
-            deliver(to, ring, run, self.burst, &mut self.rewrite, self.budget);
+            deliver(to, (ring, false), run, self.burst, &mut self.rewrite, self.budget);
             return Ok(());
         }
         let reached = std::mem::take(&mut self.reached);
@@ -705,7 +705,7 @@ impl ForwardCtx<'_> {
         let afforded = if all { run.len() } else { self.budget.affords(lengths, copies).max(1) };
         let now = &run[..afforded];
         let fitting = to.admit(ring, now, self.burst, self.now, true, self.budget);
-        deliver(to, ring, &now[..fitting], self.burst, &mut self.rewrite, self.budget);
+        deliver(to, (ring, false), &now[..fitting], self.burst, &mut self.rewrite, self.budget);
         let Some(frame) = run.get(fitting) else { return Ok(()) };
         let stall = (fitting < now.len()).then(|| {
             let ring = to.lossless_queue_of(ring);
@@ -740,7 +740,7 @@ impl ForwardCtx<'_> {
             }
             let queue = missing.is_none();
             if to.admit(0, frame, self.burst, self.now, queue, self.budget) == 1 {
-                deliver(to, 0, frame, self.burst, &mut self.rewrite, self.budget);
+                deliver(to, (0, true), frame, self.burst, &mut self.rewrite, self.budget);
                 reached.insert(port);
                 done = true;
             } else {
@@ -772,9 +772,10 @@ fn carries(retagged: &Option<&mut Vec<Frame>>, to: &BridgePort, run: &[Frame]) -
     retagged.is_none() || run.first().is_some_and(|frame| to.vlans.has(frame.vid))
 }
 
+/// `to_all`: other ports may get them as well.
 fn deliver(
     to: &mut BridgePort,
-    ring: usize,
+    (ring, to_all): (usize, bool),
     run: &[Frame],
     burst: &Burst<'_>,
     rewrite: &mut TxRewrite<'_>,
@@ -796,7 +797,11 @@ fn deliver(
     // Behind a header, a tag is for the converter to move.
     let edited = burst.source.header_len != 0 && run.iter().any(|frame| frame.skip != 0);
     let delivered = if alike && !edited {
-        to.port.deliver(ring, run, burst, &mut to.totals.drops)
+        if to_all || !to.config.swap_buffers {
+            to.port.deliver(ring, run, burst, &mut to.totals.drops)
+        } else {
+            to.port.hand_over(ring, run, burst, &mut to.totals.drops)
+        }
     } else {
         converter.deliver(to, ring, run, burst, drops, budget)
     };

@@ -83,6 +83,17 @@ impl PacketIo for RingPort {
         self.rx[ring].deliver(frames, burst, drops)
     }
 
+    fn hand_over(
+        &mut self,
+        ring: usize,
+        frames: &[Frame],
+        burst: &Burst<'_>,
+        drops: &mut Drops,
+    ) -> Delivered {
+        let ring = if ring < self.rx.len() { ring } else { ring % self.rx.len() };
+        self.rx[ring].hand_over(frames, burst, drops)
+    }
+
     fn flush(&mut self, idle: bool) {
         self.rx.iter_mut().for_each(|side| side.flush(idle));
     }

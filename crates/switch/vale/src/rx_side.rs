@@ -1,17 +1,27 @@
 //! An rx ring in a client's region, which the bridge fills.
 
-use std::{ops::Range, slice, sync::Arc};
+use std::{
+    ops::Range,
+    slice,
+    sync::{
+        Arc,
+        atomic::{Ordering::SeqCst, compiler_fence},
+    },
+};
 
-use ringway_abi::{NS_MOREFRAG, NS_PORT_SHIFT};
+use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG, NS_PORT_SHIFT};
 use ringway_kring::{Doorbell, Kring, Offsets};
 use ringway_mirror::Mirrors;
-use ringway_region::Buf;
+use ringway_region::{Buf, RingView};
 
 use crate::offsets::place;
-use ringway_switch_port::{Burst, Delivered, Drops, Frame, Room};
+use ringway_switch_port::{Burst, Delivered, Drops, Frame, Room, TxSlots};
 
 /// Released slots that go to monitors in one look.
 const SWAPS: u32 = 128;
+
+/// Bytes of a packet from which on two slots are sooner written than the packet is copied.
+const SWAP_FROM: u32 = 384;
 
 /// One rx ring of the port: the bridge fills it.
 #[derive(Debug)]
@@ -149,8 +159,8 @@ impl RxSide {
     ) -> Delivered {
         let first = self.hwtail;
         let delivered = match self.offsets {
-            None => self.deliver_run::<false>(frames, burst, drops),
-            Some(_) => self.deliver_run::<true>(frames, burst, drops),
+            None => self.deliver_run::<false, false>(frames, burst, drops),
+            Some(_) => self.deliver_run::<true, false>(frames, burst, drops),
         };
         self.bytes += delivered.bytes;
         if !self.mirrors.is_empty() {
@@ -159,8 +169,25 @@ impl RxSide {
         delivered
     }
 
+    /// The same for packets that go to no other port: buffers change hands where the sender's are in the same region.
+    pub(crate) fn hand_over(
+        &mut self,
+        frames: &[Frame],
+        burst: &Burst<'_>,
+        drops: &mut Drops,
+    ) -> Delivered {
+        let is_own =
+            |slots: TxSlots<'_>| Arc::ptr_eq(slots.ring.region(), self.kring.ring().region());
+        if !burst.slots.is_some_and(is_own) || self.offsets.is_some() || !self.mirrors.is_empty() {
+            return self.deliver(frames, burst, drops);
+        }
+        let delivered = self.deliver_run::<false, true>(frames, burst, drops);
+        self.bytes += delivered.bytes;
+        delivered
+    }
+
     #[inline]
-    fn deliver_run<const OFFSETS: bool>(
+    fn deliver_run<const OFFSETS: bool, const SWAP: bool>(
         &mut self,
         frames: &[Frame],
         burst: &Burst<'_>,
@@ -175,7 +202,7 @@ impl RxSide {
         let mut rest = frames.iter();
         loop {
             if plain {
-                self.deliver_plain(&mut rest, burst, &mut delivered);
+                self.deliver_plain::<SWAP>(&mut rest, burst, &mut delivered);
             }
             let Some(frame) = rest.next() else { break };
             if self.space(frame.count.into()) {
@@ -212,7 +239,7 @@ impl RxSide {
     /// Delivers packets as nearly all are, of one piece that arrives as it was sent: up to the first that takes more than
     /// a good slot which is known to be free.
     #[inline]
-    fn deliver_plain(
+    fn deliver_plain<const SWAP: bool>(
         &mut self,
         rest: &mut slice::Iter<'_, Frame>,
         burst: &Burst<'_>,
@@ -225,6 +252,20 @@ impl RxSide {
             && let [frame, behind @ ..] = rest.as_slice()
             && let ([(from, len)], 0) = (burst.pieces(frame), frame.skip)
         {
+            if SWAP
+                && *len >= SWAP_FROM
+                && let Some(TxSlots { ring: sent, at: first }) = burst.slots
+            {
+                let from = sent.advance(first, frame.start.into());
+                if !swap([sent, ring], [from, at], frame, *len) {
+                    break;
+                }
+                at = ring.next(at);
+                free -= 1;
+                delivered.add(*len);
+                *rest = behind.iter();
+                continue;
+            }
             let index = ring.plain_slot(at).buf_idx;
             let Some(to) = bufs.get(index).filter(|to| *len <= to.size()) else { break };
             to.copy_from(from, *len as usize);
@@ -329,4 +370,24 @@ impl RxSide {
             csb.app.kick(&csb.service, || self.client.notify());
         }
     }
+}
+
+/// Has a slot that was sent and a free one change buffers, which are of one region: the packet, of `len` bytes, is in the
+/// free one then. False, with nothing changed, if either buffer is none. The sender's slot is read again, and may name
+/// another buffer by now, of those that its program can write to anyway.
+fn swap([sent, ring]: [&RingView; 2], [from, to]: [u32; 2], frame: &Frame, len: u32) -> bool {
+    let (theirs, mine) = (sent.plain_slot(from), ring.plain_slot(to));
+    let (Some(buf), Some(_)) = (sent.buf(theirs.buf_idx), ring.buf(mine.buf_idx)) else {
+        return false;
+    };
+    // The receiver gets what was looked at.
+    buf.store(0, frame.header());
+    // A daemon that is killed in between leaves a slot without a buffer, and never two with the same.
+    ring.set_slot(to, 0, 0, 0);
+    compiler_fence(SeqCst);
+    // S-FLAGS-NS_BUF_CHANGED.
+    sent.set_slot(from, mine.buf_idx, theirs.len, theirs.flags | NS_BUF_CHANGED);
+    compiler_fence(SeqCst);
+    ring.set_slot(to, theirs.buf_idx, len as u16, 1 << NS_PORT_SHIFT | NS_BUF_CHANGED);
+    true
 }

@@ -6,7 +6,7 @@ use ringway_abi::{NETMAP_MAX_FRAGS, NS_BUF_CHANGED, NS_MOREFRAG};
 use ringway_kring::{Doorbell, Kring, Offsets};
 use ringway_mirror::{Mirrors, Shown};
 use ringway_region::{Buf, Slot};
-use ringway_switch_port::{Burst, Drops, FrameStatus};
+use ringway_switch_port::{Burst, Drops, FrameStatus, TxSlots};
 
 /// Slots looked at before other ports have their turn: their first lines fit the L1 cache.
 const BURST: u32 = 128;
@@ -83,6 +83,9 @@ impl TxSide {
         data: impl Fn(Buf<'a>, u64) -> Option<Buf<'a>>,
     ) -> u32 {
         let side = self;
+        // Monitors get what the slots hold.
+        let stay = side.offsets.is_some() || !side.mirrors.is_empty();
+        burst.slots = (!stay).then(|| TxSlots { ring: side.kring.ring(), at: side.hwcur });
         let (view, bufs) = (side.kring.ring(), side.kring.ring().bufs());
         let head = side.sealed.unwrap_or_else(|| side.kring.csb().app.head());
         if head >= view.num_slots() {

@@ -406,6 +406,9 @@ impl Worker {
             budget.charge(Delivered { packets: 0, bytes }, 1);
             burst = burst.private(&mut copy);
         }
+        if !config.swap_buffers {
+            burst.slots = None;
+        }
         burst.read_headers();
         if *is_guarded {
             if let Some(filter) = filter_in {

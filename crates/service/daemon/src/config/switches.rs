@@ -102,6 +102,9 @@ struct Port {
     /// Nothing passes between it and other isolated ports.
     #[serde(default)]
     isolated: bool,
+    /// Buffers change hands between it and other such ports of its memory.
+    #[serde(default)]
+    swap_buffers: bool,
     /// Addresses behind it at most.
     max_addresses: Option<u16>,
     /// Bits a second that it may send.
@@ -405,6 +408,9 @@ impl Port {
         if !(is_interface || is_stack) && self.group_forward.is_some() {
             return wrong("`group_forward` is for an `interface`: programs get these groups");
         }
+        if (is_interface || is_stack) && self.swap_buffers {
+            return wrong("`swap_buffers` is for a program's port, by its `name`");
+        }
         let vlan = match (self.access, &self.trunk, self.native) {
             (None, None, None) => Vlan::Unaware,
             (Some(vid), None, None) => Vlan::Access(vid),
@@ -436,6 +442,7 @@ impl Port {
             uid,
             group_forward: self.group_forward.unwrap_or(0),
             isolated: self.isolated,
+            swap_buffers: self.swap_buffers,
             filter_in: filter(&self.filter_in),
             filter_out: filter(&self.filter_out),
             max_addresses: self.max_addresses,
@@ -549,6 +556,8 @@ mod tests {
             ),
             (port("name = 'e^'"), 3, "write `host = true`"),
             (port("name = 'a'\ngroup_forward = 1"), 3, "for an `interface`"),
+            (port("interface = 'a'\nswap_buffers = true"), 3, "by its `name`"),
+            (port("name = 'a^'\nswap_buffers = true"), 3, "by its `name`"),
             (port("interface = 'e'\nmode = 'fast'"), 6, "zerocopy, copy, generic, packet"),
             (port("name = 'a'\naccess = 1\ntrunk = '2'"), 3, "`trunk` and perhaps `native`"),
             (port("name = 'a'\nnative = 1"), 3, "`trunk` and perhaps `native`"),

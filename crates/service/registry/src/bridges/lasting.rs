@@ -19,6 +19,7 @@ impl PortEntry {
             lossless: self.config.lossless.map(shown_lossless),
             group_forward: self.config.group_forward,
             isolated: self.config.isolated,
+            swap_buffers: self.config.swap_buffers,
             filter_in: self.config.filter_in.as_deref().map(shown_filter),
             filter_out: self.config.filter_out.as_deref().map(shown_filter),
             max_addresses: self.config.max_addresses,
@@ -62,13 +63,16 @@ impl BridgeEntry {
 
     /// The settings of a port of user `uid` that comes back, or is declared, if there are any.
     pub(super) fn settle(&self, name: &str, uid: u32, config: &mut PortConfig) -> Result<()> {
-        let at = self.position_of_settings(name, uid);
-        let kept = at.and_then(|at| self.settings.get(at));
-        let declared = || self.declared.as_ref()?.settings(name, uid);
-        match kept.or_else(declared) {
+        match self.settings_of(name, uid) {
             Some(settings) => apply(settings.wanted(), config),
             None => Ok(()),
         }
+    }
+
+    fn settings_of(&self, name: &str, uid: u32) -> Option<&LastingSettings> {
+        let at = self.position_of_settings(name, uid);
+        let kept = at.and_then(|at| self.settings.get(at));
+        kept.or_else(|| self.declared.as_ref()?.settings(name, uid))
     }
 
     fn position_of_settings(&self, name: &str, uid: u32) -> Option<usize> {
@@ -128,6 +132,12 @@ impl BridgeEntry {
 }
 
 impl Bridges {
+    /// Whether a port that a user is about to open is to swap buffers, as it did before, or is declared.
+    pub fn will_swap_buffers(&self, bridge: &str, name: &str, uid: u32) -> bool {
+        let settings = self.entry(bridge).and_then(|entry| entry.settings_of(name, uid));
+        settings.is_some_and(|settings| settings.swap_buffers)
+    }
+
     /// Of the bridges that a user made to stay, or that something `stays` on.
     pub fn lasting(&self, stays: impl Fn(&str) -> bool) -> Vec<LastingSwitch> {
         let visible = self.entries.iter().flatten().filter(|entry| entry.is_visible());

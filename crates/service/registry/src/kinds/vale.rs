@@ -20,7 +20,7 @@ use crate::{
     name::PortName,
     nic_mode::ModeRequest,
     port::{Port, PortId, Ring, Shape, make_rings},
-    regions::RegionKey,
+    regions::{GLOBAL_ID, RegionKey},
     registry::Registry,
     selection::Selection,
     settings::Settings,
@@ -208,7 +208,12 @@ impl Vale {
         }
         registry.expected.check_free_for_program(name)?;
         registry.bridges.check_may_join(caller, bridge)?;
-        let (region, side) = Vale::new_side(registry, caller, reg)?;
+        let mut reg = *reg;
+        // Buffers change hands within a region.
+        if reg.mem_id == 0 && registry.bridges.will_swap_buffers(bridge, name, caller.uid) {
+            reg.mem_id = GLOBAL_ID;
+        }
+        let (region, side) = Vale::new_side(registry, caller, &reg)?;
         let id = registry.add_port(name, Some(name.into()), caller.uid, region, Vale { side });
         registry.port_mut(id).config.sources = registry.bridges.sources_of_new(bridge);
         if let Err(error) = Vale::serve(registry, id, bridge, name) {

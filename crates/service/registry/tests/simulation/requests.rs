@@ -176,6 +176,7 @@ pub fn request(random: &mut Random) -> Request {
         34 => {
             let vlan = random.of(&[None, Some(Vlan::Unaware), Some(Vlan::Access(7))]);
             let isolated = random.of(&[None, Some(true), Some(false)]);
+            let swap_buffers = random.of(&[None, Some(true), Some(false)]);
             let rates = [8_000, 7, 1_000_000].map(|bits| Some(Some(RateLimit::new(bits))));
             let rate = random.of(&[[None, Some(None)].as_slice(), &rates].concat());
             let storm = random.of(&[None, Some(None), Some(Some(0)), Some(Some(100))]);
@@ -186,6 +187,7 @@ pub fn request(random: &mut Random) -> Request {
             let settings = PortSettings {
                 vlan,
                 isolated,
+                swap_buffers,
                 filter_in,
                 filter_out,
                 max_addresses,

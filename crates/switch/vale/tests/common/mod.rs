@@ -43,7 +43,20 @@ impl Client {
     /// With pools of these sizes.
     pub fn with_sizes(rings: [u32; 2], slots: [u32; 2], sizes: Sizes, headroom: u32) -> Client {
         let region = Arc::new(Region::create(2, Layout::new(&sizes, headroom).unwrap()).unwrap());
-        let mut next_buf = 2;
+        Client::in_region(region, 0, rings, slots)
+    }
+
+    /// Several in one region, each with one ring each way.
+    pub fn neighbours<const N: usize>(slots: [u32; 2]) -> [Client; N] {
+        let sizes = Sizes::private([N as u32; 2], slots, 0, 0);
+        let region = Arc::new(Region::create(2, Layout::new(&sizes, 0).unwrap()).unwrap());
+        std::array::from_fn(|place| Client::in_region(region.clone(), place as u32, [1, 1], slots))
+    }
+
+    /// The `place`th of a region whose clients are all alike.
+    fn in_region(region: Arc<Region>, place: u32, rings: [u32; 2], slots: [u32; 2]) -> Client {
+        let mut next_buf = 2 + place * (rings[0] * slots[0] + rings[1] * slots[1]);
+        let object = place * (rings[0] + rings[1]);
         let mut make = |dir, first_object, count, num_slots| -> Vec<Kring> {
             let ring = |i| {
                 let bufs: Vec<u32> = (next_buf..next_buf + num_slots).collect();
@@ -53,8 +66,8 @@ impl Client {
             };
             (0..count).map(ring).collect()
         };
-        let tx = make(Dir::Tx, 0, rings[0], slots[0]);
-        let rx = make(Dir::Rx, rings[0], rings[1], slots[1]);
+        let tx = make(Dir::Tx, object, rings[0], slots[0]);
+        let rx = make(Dir::Rx, object + rings[0], rings[1], slots[1]);
         let doorbell = || Arc::new(Doorbell::new().unwrap());
         let worker = doorbell();
         Client {

@@ -190,6 +190,7 @@ mod tests {
             "sources": "any",
             "group_forward": 0,
             "isolated": false,
+            "swap_buffers": false,
             "loops_with": (index == 1).then_some("vale0:b"),
             "mode": mode,
             "absent": absent,

@@ -3,10 +3,11 @@
 
 use crate::endpoint::Mac;
 use crate::error::{Error, Result};
+use crate::output::note;
 use crate::units::{Rate, human, parse_bytes, parse_whole};
 use ringway::{
-    BridgePortInfo, Control, Filter, Forwarding, Lossless, PortSettings, RateLimit,
-    SourceAddresses, Vlan,
+    BridgePortInfo, Control, Filter, Forwarding, Lossless, PortInfo, PortKind, PortSettings,
+    RateLimit, SourceAddresses, Vlan,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -69,6 +70,7 @@ Examples:
   ringway switch port vale0:a --filter-in 'arp or ip src net 10.1.0.0/24'
   ringway switch port vale0:a --lossless
   ringway switch port vale0:a --isolated
+  ringway switch port vale0:a --swap-buffers
   ringway switch port vale0:a --rate 100Mbit/s --burst 256kB
   ringway switch port vale0:a --storm 1000pps
   ringway switch port vale0:eth1 --group-forward 0x4000
@@ -123,6 +125,13 @@ pub struct Port {
     /// Let it reach isolated ports again
     #[arg(long, group = "choice")]
     no_isolated: bool,
+    /// Let buffers change hands between the port and other such ports, where they are in one region (vale0:a@1), in
+    /// place of copying packets
+    #[arg(long, group = "choice", conflicts_with = "no_swap_buffers")]
+    swap_buffers: bool,
+    /// Copy packets again
+    #[arg(long, group = "choice")]
+    no_swap_buffers: bool,
     /// Drop what the port sends and this filter expression does not match (pcap-filter(7)); it sees frames as the port
     /// sends them, with their tags
     #[arg(long, value_name = "EXPRESSION", group = "choice", conflicts_with = "no_filter_in")]
@@ -284,6 +293,7 @@ pub fn port(control: &Control, args: &Port) -> Result<bool> {
     };
     let (group_forward, unblock) = (args.group_forward, args.unblock);
     let isolated = (args.isolated || args.no_isolated).then_some(args.isolated);
+    let swap_buffers = (args.swap_buffers || args.no_swap_buffers).then_some(args.swap_buffers);
     let rate = args.rate.map(|bits_per_second| {
         let rate = RateLimit::new(bits_per_second);
         RateLimit { burst_bytes: args.burst.unwrap_or(rate.burst_bytes), ..rate }
@@ -296,6 +306,7 @@ pub fn port(control: &Control, args: &Port) -> Result<bool> {
         lossless: choice(lossless, args.lossy),
         group_forward,
         isolated,
+        swap_buffers,
         filter_in: choice(filter_in.map(Into::into), args.no_filter_in),
         filter_out: choice(filter_out.map(Into::into), args.no_filter_out),
         max_addresses: choice(args.max_addresses, args.no_max_addresses),
@@ -307,7 +318,25 @@ pub fn port(control: &Control, args: &Port) -> Result<bool> {
         return Ok(false);
     }
     control.switch_port(&args.port, settings)?;
+    if args.swap_buffers {
+        note_lonely(control, &args.port)?;
+    }
     Ok(true)
+}
+
+/// Says so if no other port of a switch can have a port's buffers.
+fn note_lonely(control: &Control, name: &str) -> Result<()> {
+    let ports = control.ports()?;
+    let Some(own) = ports.iter().find(|port| port.name == name) else { return Ok(()) };
+    let is_neighbour = |port: &&PortInfo| {
+        port.kind == PortKind::Vale && (port.uid, port.mem_id) == (own.uid, own.mem_id)
+    };
+    if ports.iter().filter(is_neighbour).count() < 2 {
+        note(format_args!(
+            "{name} has a region for itself, so it copies; open both ports in one: {name}@1"
+        ));
+    }
+    Ok(())
 }
 
 /// What is to be set, or taken off if `none`, or neither.
@@ -356,6 +385,9 @@ pub fn part(port: &BridgePortInfo) -> String {
     }
     if port.isolated {
         words.push("isolated".into());
+    }
+    if port.swap_buffers {
+        words.push("swaps buffers".into());
     }
     if let Some(filter) = &port.filter_in {
         words.push(format!("sends `{filter}`"));

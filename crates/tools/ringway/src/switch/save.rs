@@ -87,6 +87,8 @@ struct Port {
     group_forward: Option<u16>,
     #[serde(skip_serializing_if = "is_false")]
     isolated: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    swap_buffers: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_addresses: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -232,6 +234,7 @@ fn saved_port(
         lossless: port.lossless.map(|Lossless { patience_ms }| patience_ms),
         group_forward: Some(port.group_forward).filter(|mask| *mask != 0),
         isolated: port.isolated,
+        swap_buffers: port.swap_buffers,
         max_addresses: port.max_addresses,
         rate: port.rate.map(|RateLimit { bits_per_second, .. }| bits_per_second),
         burst: port.rate.map(|RateLimit { burst_bytes, .. }| burst_bytes),

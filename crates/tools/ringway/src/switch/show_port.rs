@@ -30,6 +30,7 @@ struct Settings<'a> {
     /// How many addresses the switch may know behind it, if not as many as it can.
     max_addresses: Option<u16>,
     isolated: bool,
+    swap_buffers: bool,
     /// How much it may send, if not as much as it likes.
     rate_bits_per_second: Option<u64>,
     burst_bytes: Option<u64>,
@@ -89,6 +90,7 @@ fn settings(port: &BridgePortInfo) -> Settings<'_> {
         filter_out: port.filter_out.as_deref(),
         max_addresses: port.max_addresses,
         isolated: port.isolated,
+        swap_buffers: port.swap_buffers,
         rate_bits_per_second: port.rate.map(|RateLimit { bits_per_second, .. }| bits_per_second),
         burst_bytes: port.rate.map(|RateLimit { burst_bytes, .. }| burst_bytes),
         storm_frames_per_second: port.storm,

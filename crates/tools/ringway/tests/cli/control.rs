@@ -43,6 +43,13 @@ fn stats_tell_what_each_port_has_sent_and_received() {
     assert_eq!(shown["trunk"], serde_json::json!([10, 20, 21, 22]));
     assert_eq!([&shown["isolated"], &shown["native"]], [&true.into(), &serde_json::Value::from(1)]);
     choose(&["switch", "port", "vale0:b", "--no-isolated"]);
+    let alone = home.run(&["switch", "port", "vale0:b", "--swap-buffers"]);
+    assert!(alone.status.success());
+    let said = String::from_utf8(alone.stderr).unwrap();
+    assert!(said.contains("vale0:b has a region for itself") && said.contains("@1"), "{said}");
+    let shown = home.json(&["switch", "port", "vale0:b"]);
+    assert_eq!(find(&shown, "switch_port_settings")["swap_buffers"], true);
+    choose(&["switch", "port", "vale0:b", "--no-swap-buffers"]);
     let limits = ["--rate", "100Mbit/s", "--storm", "1000pps"];
     let said = home.failure(&[&["switch", "port", "vale0:b"][..], &limits].concat());
     assert!(said.contains("--no-rate or --lossy"), "{said}");

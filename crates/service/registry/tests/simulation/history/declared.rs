@@ -81,6 +81,7 @@ fn settings(random: &mut Random, name: String, uid: u32) -> LastingSettings {
         name,
         uid,
         isolated: random.one_in(4),
+        swap_buffers: random.one_in(4),
         rate: random.one_in(4).then(|| RateLimit::new(1_000_000)),
         vlan: if random.one_in(3) { Vlan::Access(7) } else { Vlan::Unaware },
         sources: if random.one_in(4) { SourceAddresses::One } else { SourceAddresses::Any },
