@@ -224,7 +224,9 @@ pub struct Burst<'a> {
     /// Some packet's virtio-net header has a piece of its own: the Ethernet header is in the
     /// next.
     pub apart: bool,
-    /// If the buffers of its slots may change hands.
+    /// Whether the buffers of its slots may change hands.
+    pub swaps: bool,
+    /// If they may, and the port has such slots.
     pub slots: Option<TxSlots<'a>>,
 }
 
@@ -338,7 +340,8 @@ impl<'a> Burst<'a> {
             }
         }
         let Burst { source, serial, apart, limit, .. } = *self;
-        Burst { source, serial, pieces, frames: self.frames.clone(), limit, apart, slots: None }
+        let frames = self.frames.clone();
+        Burst { source, serial, pieces, frames, limit, apart, swaps: false, slots: None }
     }
 
     /// The slots that the first `count` packets came in, but for those of broken packets.
@@ -446,6 +449,6 @@ impl<'a> Burst<'a> {
         // Collected in place: an emptied vector keeps its memory and changes its lifetime.
         let pieces = self.pieces.into_iter().map(|_| unreachable!()).collect();
         let (serial, frames, limit) = (self.serial + 1, self.frames, self.limit);
-        Burst { source, serial, pieces, frames, limit, apart: false, slots: None }
+        Burst { source, serial, pieces, frames, limit, apart: false, swaps: false, slots: None }
     }
 }

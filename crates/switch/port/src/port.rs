@@ -32,6 +32,11 @@ pub trait PacketIo {
     /// Whether a program would see what is delivered.
     fn receives(&self) -> bool;
 
+    /// Whether there may be something to [collect](PacketIo::collect): where that is cheaper to tell.
+    fn may_have_sent(&self, _ring: usize) -> bool {
+        true
+    }
+
     /// Adds to `burst` what the port has sent since the last [`release`](PacketIo::release), up
     /// to the size of a burst. Returns the number of slots looked at, 0 if there is nothing.
     fn collect<'a>(&'a mut self, ring: usize, burst: &mut Burst<'a>, drops: &mut Drops) -> u32;

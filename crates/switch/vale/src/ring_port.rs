@@ -47,6 +47,10 @@ impl RingPort {
 }
 
 impl PacketIo for RingPort {
+    fn may_have_sent(&self, ring: usize) -> bool {
+        self.tx[ring].may_have_sent()
+    }
+
     fn collect<'a>(&'a mut self, ring: usize, burst: &mut Burst<'a>, drops: &mut Drops) -> u32 {
         self.tx[ring].collect(burst, drops)
     }

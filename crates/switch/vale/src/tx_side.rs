@@ -64,6 +64,18 @@ impl TxSide {
         TxSide { offsets, ..self }
     }
 
+    /// Whether there is anything to collect, be it only a wrong index.
+    #[inline]
+    pub(crate) fn may_have_sent(&self) -> bool {
+        self.head() != self.hwcur
+    }
+
+    /// The client's `head`, any number, or the last that counts.
+    #[inline]
+    fn head(&self) -> u32 {
+        self.sealed.unwrap_or_else(|| self.kring.csb().app.head())
+    }
+
     /// Adds to `burst` what was sent. Returns how many slots that are.
     pub(crate) fn collect<'a>(&'a mut self, burst: &mut Burst<'a>, drops: &mut Drops) -> u32 {
         match self.offsets {
@@ -84,10 +96,11 @@ impl TxSide {
     ) -> u32 {
         let side = self;
         // Monitors get what the slots hold.
-        let stay = side.offsets.is_some() || !side.mirrors.is_empty();
-        burst.slots = (!stay).then(|| TxSlots { ring: side.kring.ring(), at: side.hwcur });
+        if burst.swaps && side.offsets.is_none() && side.mirrors.is_empty() {
+            burst.slots = Some(TxSlots { ring: side.kring.ring(), at: side.hwcur });
+        }
         let (view, bufs) = (side.kring.ring(), side.kring.ring().bufs());
-        let head = side.sealed.unwrap_or_else(|| side.kring.csb().app.head());
+        let head = side.head();
         if head >= view.num_slots() {
             if side.bad_head != head {
                 side.bad_head = head;

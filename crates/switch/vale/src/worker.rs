@@ -362,9 +362,15 @@ impl Worker {
             ..
         } = source;
         let from = Source { port: index, ring, header_len: config.header_len, as_sent: false };
+        if !port.may_have_sent(ring) {
+            budget.charge_look(0);
+            self.hold(&mut held[ring], (index, ring), None);
+            return false;
+        }
         let can_wait = port.can_wait();
         let mut burst = std::mem::take(&mut self.spare).recycle(from);
         burst.limit = budget.burst_bytes();
+        burst.swaps = config.swap_buffers;
         if *shown > 0 {
             // Copied for the switch, and for each monitor.
             burst.limit /= (*shown as u32).saturating_add(1);
@@ -405,9 +411,6 @@ impl Worker {
             let bytes = burst.pieces.iter().map(|(_, len)| u64::from(*len)).sum();
             budget.charge(Delivered { packets: 0, bytes }, 1);
             burst = burst.private(&mut copy);
-        }
-        if !config.swap_buffers {
-            burst.slots = None;
         }
         burst.read_headers();
         if *is_guarded {
