@@ -248,6 +248,9 @@ impl Experiment {
         if self.subject.payload == Some(Payload::Untouched) {
             arguments.push("--untouched".into());
         }
+        if self.subject.contestant == Contestant::RingwaySwaps {
+            arguments.push("--swaps".into());
+        }
         arguments
     }
 

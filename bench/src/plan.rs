@@ -78,6 +78,7 @@ pub fn experiments(extent: Extent) -> Vec<Experiment> {
             }
         }
     }
+    plan.extend([508, 1514].map(swapping));
     plan.extend(c_programs(Road::Vale));
     plan.push(libpcap(Road::PcapPipe));
     plan.push(libpcap(Road::PcapVale));
@@ -160,6 +161,13 @@ fn vale(payload: Payload, receivers: usize, size: usize) -> Experiment {
         ..ringway(Road::Vale, Unit::Mpps)
     };
     Experiment { subject, target, way: Way::Vale }
+}
+
+/// From one port to another, where buffers change hands.
+fn swapping(size: usize) -> Experiment {
+    let touched = vale(Payload::Touched, 1, size);
+    let subject = Subject { contestant: Contestant::RingwaySwaps, ..touched.subject };
+    Experiment { subject, ..touched }
 }
 
 /// The loops of netmap's pkt-gen in C beside the client in Rust.

@@ -15,6 +15,8 @@ use crate::study::{self, Description, Study};
 #[serde(rename_all = "kebab-case")]
 pub enum Contestant {
     Ringway,
+    /// Ringway on ports that swap buffers.
+    RingwaySwaps,
     /// A program of netmap's API in C, which knows nothing of Ringway, under the preload library.
     #[serde(rename = "c-preload")]
     CPreload,
@@ -69,7 +71,7 @@ pub enum Contestant {
 impl Contestant {
     pub fn is_ringway(self) -> bool {
         use Contestant::*;
-        matches!(self, Ringway | CPreload | CLinked | RingwaySwitch | RingwayPcap)
+        matches!(self, Ringway | RingwaySwaps | CPreload | CLinked | RingwaySwitch | RingwayPcap)
             || matches!(self, RingwayQueue | RingwayFilter | TpacketV4 | PfRing)
     }
 }
@@ -78,6 +80,7 @@ impl fmt::Display for Contestant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Contestant::Ringway => "Ringway",
+            Contestant::RingwaySwaps => "Ringway, buffers swapped",
             Contestant::CPreload => "C program, preload",
             Contestant::CLinked => "C program, linked",
             Contestant::RingwayPcap => "Ringway's libpcap",

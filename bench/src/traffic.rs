@@ -4,7 +4,7 @@
 use std::{hint, io};
 
 use clap::Args;
-use ringway::{Error, Interest, Port, RxFrame, TxSlot};
+use ringway::{Control, Error, Interest, Port, PortSettings, RxFrame, TxSlot};
 
 use crate::cpu;
 use crate::nic;
@@ -41,6 +41,9 @@ pub struct Traffic {
     /// Write and read no payload: what is in the buffers is sent
     #[arg(long)]
     untouched: bool,
+    /// On a switch: buffers change hands
+    #[arg(long)]
+    swaps: bool,
     /// Send UDP to port 9, for programs with filters, in so many flows
     #[arg(long, value_name = "FLOWS", value_parser = clap::value_parser!(u16).range(1..))]
     udp: Option<u16>,
@@ -74,12 +77,12 @@ pub fn pipe_rx(cpu: Option<usize>, traffic: &Traffic) -> io::Result<()> {
 /// Packets for receiver 0, which has spoken before, or for all when there are several.
 pub fn vale_tx(cpu: Option<usize>, traffic: &Traffic, receivers: usize) -> io::Result<()> {
     let to = if receivers == 1 { receiver(0) } else { BROADCAST };
-    send(open(&format!("{BRIDGE}sender"), cpu)?, traffic, to)
+    send(open_on_switch(&format!("{BRIDGE}sender"), cpu, traffic)?, traffic, to)
 }
 
 /// Receiver `index` of a bridge.
 pub fn vale_rx(cpu: Option<usize>, traffic: &Traffic, index: u8) -> io::Result<()> {
-    let mut port = open(&receiver_port(index), cpu)?;
+    let mut port = open_on_switch(&receiver_port(index), cpu, traffic)?;
     introduce(&mut port, receiver(index)).map_err(io::Error::other)?;
     receive(port, traffic)
 }
@@ -89,6 +92,18 @@ pub fn vale_rx(cpu: Option<usize>, traffic: &Traffic, index: u8) -> io::Result<(
 fn open(name: &str, cpu: Option<usize>) -> io::Result<Port> {
     let port = Port::open(name).map_err(io::Error::other)?;
     cpu.map_or(Ok(()), cpu::pin)?;
+    Ok(port)
+}
+
+/// Opens a port of the bridge, in the user's shared region if its buffers are to change hands.
+fn open_on_switch(name: &str, cpu: Option<usize>, traffic: &Traffic) -> io::Result<Port> {
+    if !traffic.swaps {
+        return open(name, cpu);
+    }
+    let port = open(&format!("{name}@1"), cpu)?;
+    let settings = PortSettings { swap_buffers: Some(true), ..PortSettings::default() };
+    let control = Control::connect().map_err(io::Error::other)?;
+    control.switch_port(name, settings).map_err(io::Error::other)?;
     Ok(port)
 }
 

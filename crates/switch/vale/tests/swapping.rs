@@ -172,7 +172,7 @@ fn monitored_rings_copy() {
     }
 }
 
-/// Ports in different regions copy, whatever they are told.
+/// Ports in different regions copy, although they are told to swap.
 #[test]
 fn regions_stay_apart() {
     let bridge = Bridge::start("vale-swap-apart").unwrap();
