@@ -389,6 +389,10 @@ fn changes_of_what_is_declared_are_told() {
         ] {
             let (place, said) = (place(), run(args));
             assert!(said.contains(&format!("{is} ({place}): the daemon ")), "{args}: {said}");
+            if args.starts_with("detach") {
+                let now = switch(&control, "vale0").map(|it| it.declared);
+                assert_eq!(now, Some(Declared::Changed));
+            }
             let in_json = format!("\"declared_at\":\"{place}\"");
             assert_eq!(said.contains(&in_json), args.contains("--json"), "{args}: {said}");
             reload(home, &daemon, DECLARED);

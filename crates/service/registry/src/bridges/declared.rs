@@ -110,12 +110,23 @@ impl BridgeEntry {
             Some(declared)
                 if (self.keeper, self.one_address, &self.forwarding)
                     == (Some(declared.owner), declared.one_address, &declared.forwarding)
-                    && declared.addresses.iter().all(|it| self.statics.contains(it)) =>
+                    && declared.addresses.iter().all(|it| self.statics.contains(it))
+                    && self.has_interfaces(declared) =>
             {
                 Declared::Yes
             }
             Some(_) => Declared::Changed,
         }
+    }
+
+    /// Whether the interfaces that are declared are attached, or are to come: none was detached.
+    fn has_interfaces(&self, declared: &DeclaredSwitch) -> bool {
+        let mut names =
+            declared.ports.iter().filter(|it| it.interface.is_some()).map(|it| &it.settings.name);
+        names.all(|name| {
+            self.ports.iter().any(|port| port.name == *name)
+                || self.expected.iter().any(|(expected, _)| expected == name)
+        })
     }
 }
 
