@@ -16,7 +16,7 @@ use rustix::process::Signal;
 const SEQUENCE: usize = 14;
 
 /// Programs that check a part of the interface, and the arguments that they are run with.
-const PROGRAMS: [(&str, &[&[&str]]); 10] = [
+const PROGRAMS: [(&str, &[&[&str]]); 11] = [
     ("layout", &[&[]]),
     ("macros", &[&[]]),
     ("module_parameters", &[&[]]),
@@ -27,6 +27,7 @@ const PROGRAMS: [(&str, &[&[&str]]); 10] = [
     ("null_cycles", &[&["64", "100000"]]),
     ("refused_calls", &[&["refused{1"]]),
     ("handler", &[&["handler{1"]]),
+    ("few_descriptors", &[&["valec14"]]),
 ];
 
 /// Builds a program of `tests/c`, and runs it in all its ways; `command` starts the built
@@ -167,6 +168,12 @@ fn refused_calls() {
 #[test]
 fn handler() {
     both_ways("handler", &[C11]);
+}
+
+/// A program at its limit of descriptors is told so, and harms neither the daemon nor itself.
+#[test]
+fn few_descriptors() {
+    both_ways("few_descriptors", &[C11]);
 }
 
 /// The programs of README.md, in C and in Rust.

@@ -90,7 +90,7 @@ impl NetmapFd {
         let fds = fds.into_iter().map(out_of_the_way).collect();
         let binding = Binding::new(grant, fds)
             .map(Binding::fetching_indirect)
-            .map_err(|e| errno(e.cause()))?;
+            .map_err(|e| explain_as(&e, errno(e.cause())))?;
         if !binding.may_ask() && !binding.is_served() {
             return Ok(binding);
         }

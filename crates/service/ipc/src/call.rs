@@ -72,7 +72,7 @@ fn ask(connection: BorrowedFd<'_>, version: u8, request: &Request) -> Result<Own
     // Names of interfaces are meant in the network namespace that the pair is made in.
     let (mine, daemons) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
-            .map_err(|e| Error::Lost(e.into()))?;
+            .map_err(Error::in_call)?;
     // Our copy of the daemon's end goes with this call, so that a daemon that dies ends the wait.
     send_request(connection, version, request, daemons.as_fd())?;
     Ok(mine)

@@ -81,6 +81,10 @@ pub enum Error {
     /// The socket exists and does not answer.
     #[error("cannot reach ringwayd at {path}: {source}; {}", connect_remedy(source))]
     Connect { path: String, source: std::io::Error },
+    /// The process, or the machine, has no descriptors left for what is asked. `is_done`: those of the answer are
+    /// missing, and the daemon has done it.
+    #[error("ringwayd cannot be asked: {source}; {}", descriptors_remedy(source))]
+    NoDescriptors { source: std::io::Error, is_done: bool },
     /// The connection broke in mid-call.
     #[error("ringwayd ended or was restarted ({0}); open the port again")]
     Lost(std::io::Error),
@@ -121,7 +125,31 @@ pub fn connect_remedy(source: &std::io::Error) -> &'static str {
     }
 }
 
+/// What to do where there are no descriptors left.
+fn descriptors_remedy(source: &std::io::Error) -> &'static str {
+    match source.raw_os_error() {
+        Some(libc::ENFILE) => "raise fs.file-max, the machine's limit",
+        _ => {
+            "close some of the program's descriptors, or raise its limit (ulimit -n, RLIMIT_NOFILE)"
+        }
+    }
+}
+
+/// Whether it says that there are no descriptors left.
+fn is_no_descriptors(error: &std::io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
 impl Error {
+    /// Why a call on the connection, or for it, has failed.
+    fn in_call(source: impl Into<std::io::Error>) -> Error {
+        let source = source.into();
+        match is_no_descriptors(&source) {
+            true => Error::NoDescriptors { source, is_done: false },
+            false => Error::Lost(source),
+        }
+    }
+
     /// What the daemon said, if it said no.
     pub fn refusal(&self) -> Option<&ringway_proto::Error> {
         match self {
@@ -136,7 +164,7 @@ impl Error {
             Error::Refused(error) => error.cause,
             Error::Unsafe { .. } => Cause::Untrusted,
             Error::Start(_) => Cause::Unreachable,
-            Error::Connect { source, .. } => {
+            Error::Connect { source, .. } | Error::NoDescriptors { source, .. } => {
                 source.raw_os_error().map_or(Cause::Unreachable, Cause::System)
             }
             Error::Lost(_) => Cause::Gone,

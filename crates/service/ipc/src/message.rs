@@ -108,7 +108,7 @@ fn receive_with(
         let mut iov = [IoSliceMut::new(&mut bytes)];
         match recvmsg(socket, &mut iov, &mut ancillary, flags | RecvFlags::CMSG_CLOEXEC) {
             Err(rustix::io::Errno::INTR) => continue,
-            result => break result.map_err(|e| Error::Lost(e.into()))?,
+            result => break result.map_err(Error::in_call)?,
         }
     };
     for message in ancillary.drain() {
@@ -121,7 +121,8 @@ fn receive_with(
     }
     bytes.truncate(got.bytes);
     if got.flags.contains(ReturnFlags::CTRUNC) {
-        return Err(Error::Lost(io::Error::from_raw_os_error(libc::EMFILE)));
+        let source = io::Error::from_raw_os_error(libc::EMFILE);
+        return Err(Error::NoDescriptors { source, is_done: true });
     }
     if got.flags.contains(ReturnFlags::TRUNC) {
         return Err(Error::Malformed);
@@ -139,7 +140,7 @@ pub(crate) fn send_request(
 ) -> Result<(), Error> {
     let bytes = in_version(version, || postcard::to_allocvec(request));
     let bytes = bytes.map_err(|_| Error::TooNew { daemon: version })?;
-    send_in(connection, version, &bytes, &[reply_to], SendFlags::empty()).map_err(Error::Lost)
+    send_in(connection, version, &bytes, &[reply_to], SendFlags::empty()).map_err(Error::in_call)
 }
 
 /// Takes a request off a connection, without waiting. `Ok(None)`: nothing (more) there for
@@ -159,7 +160,7 @@ pub fn receive_request(
         Err(Error::Lost(e)) if e.kind() == io::ErrorKind::WouldBlock => return Ok(None),
         // We have no descriptors left: the request is lost, not the caller's port. With the
         // reply end that did not arrive, the caller's wait ends.
-        Err(Error::Lost(e)) if e.raw_os_error() == Some(libc::EMFILE) => return Ok(None),
+        Err(Error::NoDescriptors { .. }) => return Ok(None),
         other => other?,
     };
     let (version, bytes) = received.ok_or(Error::Lost(io::ErrorKind::UnexpectedEof.into()))?;

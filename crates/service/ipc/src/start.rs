@@ -8,6 +8,7 @@
 
 use std::{
     ffi::{CString, OsStr},
+    fmt::Display,
     fs::{self, File, OpenOptions},
     io,
     os::unix::{
@@ -20,12 +21,13 @@ use std::{
 use rustix::{
     fd::{AsFd, OwnedFd},
     fs::{FlockOperation, flock},
+    io::retry_on_intr,
     net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with},
     process::geteuid,
 };
 
 use crate::{
-    Error,
+    Error, is_no_descriptors,
     shared_folder::retried,
     socket_path::{SocketPath, is_set_id, leave, secure},
     sys,
@@ -55,14 +57,30 @@ fn connect_private(dir: &Path, socket: &Path) -> Result<OwnedFd, Error> {
         ));
     }
     let shared = lock(dir, FlockOperation::LockShared)?;
-    if let Ok(connection) = connect_to(socket) {
+    if let Some(connection) = connect_to_listener(socket)? {
         return Ok(connection);
     }
     drop(shared);
     let _alone = lock(dir, FlockOperation::LockExclusive)?;
+    match connect_to_listener(socket)? {
+        Some(connection) => Ok(connection),
+        None => start(dir, socket),
+    }
+}
+
+/// Connects to the daemon; `None` if nothing listens there. Any other failure says nothing about the daemon,
+/// such as that this process has no descriptor left: starting one would take the socket of the daemon that runs.
+fn connect_to_listener(socket: &Path) -> Result<Option<OwnedFd>, Error> {
     match connect_to(socket) {
-        Ok(connection) => Ok(connection),
-        Err(_) => start(dir, socket),
+        Err(Error::Connect { source, .. })
+            if matches!(
+                source.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+            ) =>
+        {
+            Ok(None)
+        }
+        result => result.map(Some),
     }
 }
 
@@ -85,11 +103,7 @@ pub fn connect_running() -> Result<OwnedFd, Error> {
 fn lock(dir: &Path, operation: FlockOperation) -> Result<File, Error> {
     let path = dir.join("lock");
     let shown = path.display();
-    let refused = |source: io::Error| match source.raw_os_error() {
-        // The program's own affair, which it may know how to mend.
-        Some(libc::EMFILE | libc::ENFILE) => Error::Connect { path: shown.to_string(), source },
-        _ => Error::Start(format!("{shown}: {source}")),
-    };
+    let refused = |source| cannot_start(&shown, source);
     loop {
         secure(dir)?;
         let file = match own_file(&path, File::options().write(true)) {
@@ -140,10 +154,22 @@ fn new_socket() -> io::Result<OwnedFd> {
 pub(crate) fn connect_to(path: &Path) -> Result<OwnedFd, Error> {
     let connect = || {
         let socket = new_socket()?;
-        rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+        let address = SocketAddrUnix::new(path)?;
+        retry_on_intr(|| rustix::net::connect(&socket, &address))?;
         Ok(socket)
     };
-    connect().map_err(|source| Error::Connect { path: path.display().to_string(), source })
+    connect().map_err(|source| match is_no_descriptors(&source) {
+        true => Error::NoDescriptors { source, is_done: false },
+        false => Error::Connect { path: path.display().to_string(), source },
+    })
+}
+
+/// Why no daemon can be started. What the program itself has run out of is no fault of the daemon's.
+fn cannot_start(what: &dyn Display, source: io::Error) -> Error {
+    match is_no_descriptors(&source) {
+        true => Error::NoDescriptors { source, is_done: false },
+        false => Error::Start(format!("{what}: {source}")),
+    }
 }
 
 /// Makes the socket, starts a daemon on it, and connects: the connection waits in the
@@ -164,10 +190,9 @@ fn start(dir: &Path, path: &Path) -> Result<OwnedFd, Error> {
         Ok(socket)
     };
     let listener: OwnedFd = listen_on().map_err(|e: io::Error| {
-        Error::Start(format!("cannot listen at {}: {e}", path.display()))
+        cannot_start(&format_args!("cannot listen at {}", path.display()), e)
     })?;
-    spawn(&daemon, dir, &listener)
-        .map_err(|e| Error::Start(format!("{}: {e}", daemon.display())))?;
+    spawn(&daemon, dir, &listener).map_err(|e| cannot_start(&daemon.display(), e))?;
     connect_to(path)
 }
 

@@ -20,6 +20,8 @@ impl Number {
     pub const STATX: Number = Number(SYS_statx);
     pub const FACCESSAT2: Number = Number(SYS_faccessat2);
     pub const FUTEX: Number = Number(SYS_futex);
+    pub const PROCESS_VM_READV: Number = Number(SYS_process_vm_readv);
+    pub const PROCESS_VM_WRITEV: Number = Number(SYS_process_vm_writev);
     pub const RT_SIGPROCMASK: Number = Number(SYS_rt_sigprocmask);
     pub const SCHED_GETATTR: Number = Number(SYS_sched_getattr);
     pub const SCHED_SETATTR: Number = Number(SYS_sched_setattr);

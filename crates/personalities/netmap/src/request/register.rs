@@ -54,9 +54,12 @@ pub fn register(
                 let _ = options.settle(kind, settled);
             }
         }
+        if let ringway_ipc::Error::NoDescriptors { is_done: true, .. } = error {
+            undo(asked);
+        }
         explain(&error)
     })?;
-    let binding = NetmapFd::map(asked.fd, &grant, fds)?;
+    let binding = NetmapFd::map(asked.fd, &grant, fds).inspect_err(|_| undo(asked))?;
     if let Err(errno) = granted(asked, &binding, brought, options) {
         drop(binding);
         asked.netmap.call::<()>(asked.fd, &Request::Unregister)?;
@@ -65,6 +68,12 @@ pub fn register(
     tell_switch_owner(&binding);
     store_granted(reg, asked.netmap.bind(binding)?);
     Ok(())
+}
+
+/// Leaves the descriptor unbound (S-LIFE-2), though the daemon has registered it: this process lacks what it takes
+/// to use the port, and has a reason to tell already.
+fn undo(asked: &Asked<'_>) {
+    let _ = asked.netmap.ask::<()>(asked.fd, &Request::Unregister);
 }
 
 /// The port's name proper; and `wanted` with what Ringway alone understands: behind the name, in an

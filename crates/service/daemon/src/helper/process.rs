@@ -39,7 +39,7 @@ fn next(broker: &OwnedFd) -> io::Result<Option<OwnedFd>> {
             Ok(Some((_, mut fds))) if fds.is_empty() => drop(fds.pop()),
             Ok(Some((_, mut fds))) => return Ok(fds.pop()),
             Ok(None) => return Ok(None),
-            Err(ringway_ipc::Error::Lost(e)) if e.raw_os_error() == Some(libc::EMFILE) => {}
+            Err(ringway_ipc::Error::NoDescriptors { .. }) => {}
             Err(error) => return Err(io::Error::other(error)),
         }
     }
