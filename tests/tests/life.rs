@@ -52,6 +52,40 @@ fn a_private_daemon_comes_on_demand_and_leaves() {
     });
 }
 
+/// The daemon serves all programs of its user: limits that the program that starts it has set for itself, and a
+/// real-time priority, are not the daemon's.
+#[test]
+fn a_private_daemon_has_limits_of_its_own() {
+    const LIMITED: &str =
+        "ulimit -S -n 12 && ulimit -S -f 1000 && ulimit -S -t 1000 && exec \"$@\"";
+    /// Where the scheduling policy stands behind the program's name, and that of a usual process.
+    const POLICY: (usize, &str) = (38, "0");
+    let home = Home::new();
+    let mut command = home.command("sh");
+    command.args(["-c", LIMITED, "sh"]);
+    if is_root() {
+        command.args(["chrt", "-f", "1"]);
+    }
+    let program = Proc::spawn({
+        command.arg(home.bin().join("traffic")).args(["hold", "valea:x"]);
+        command
+    });
+    program.wait_for("open", LIMIT);
+    let daemon = format!("/proc/{}", home.daemon());
+    let limits = fs::read_to_string(format!("{daemon}/limits")).unwrap();
+    for name in ["Max open files", "Max file size", "Max cpu time"] {
+        let limit = limits.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        let mut numbers = limit.split_whitespace();
+        let (soft, hard) = (numbers.next(), numbers.next());
+        assert_eq!(soft, hard, "{name}: {limits}");
+    }
+    let stat = fs::read_to_string(format!("{daemon}/stat")).unwrap();
+    let fields = stat.rsplit_once(')').unwrap().1;
+    assert_eq!(fields.split_whitespace().nth(POLICY.0), Some(POLICY.1), "{stat}");
+    drop(program);
+    home.assert_left();
+}
+
 /// A directory that the user did not name comes and goes with the daemon.
 #[test]
 fn a_directory_of_its_own_goes_with_it() {

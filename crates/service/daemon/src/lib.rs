@@ -122,6 +122,8 @@ fn run(args: Args) -> Result<(), Box<dyn Error>> {
         return Ok(check::run(path)?);
     }
     confine::take_descriptors();
+    // A limit of file sizes, which counts for regions, is to fail a request, and not to end the daemon.
+    sys::ignore(&[libc::SIGXFSZ]);
     // Before a client can connect: a signal that comes right then must not leave the directory behind.
     let signals = Signals {
         end: sys::as_descriptor(&[libc::SIGTERM, libc::SIGINT])?,

@@ -12,8 +12,9 @@ use std::{
 
 use libc::{
     F_DUPFD, KEY_SPEC_USER_KEYRING, KEYCTL_UNLINK, SYS_add_key, SYS_chdir, SYS_clone,
-    SYS_close_range, SYS_dup3, SYS_execve, SYS_exit_group, SYS_fcntl, SYS_keyctl, SYS_rt_sigaction,
-    SYS_rt_sigprocmask, SYS_setsid, SYS_wait4, syscall,
+    SYS_close_range, SYS_dup3, SYS_execve, SYS_exit_group, SYS_fcntl, SYS_keyctl, SYS_prlimit64,
+    SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_sched_getscheduler, SYS_sched_setscheduler,
+    SYS_setsid, SYS_wait4, syscall,
 };
 use rustix::fd::{AsRawFd, BorrowedFd};
 
@@ -76,6 +77,8 @@ impl Start<'_> {
         };
         let (argv, envp) = (pointers(self.arguments), pointers(self.environment));
         let mut numbers: Vec<_> = self.descriptors.iter().map(|fd| fd.as_raw_fd()).collect();
+        let mut kept = numbers.clone();
+        kept.sort_unstable();
 
         // A debugger takes a child that sends no signal for a thread of the program, and loses
         // both; and the daemon would be under the control of a tracer of the program's.
@@ -93,6 +96,7 @@ impl Start<'_> {
             unsafe {
                 syscall(SYS_setsid);
                 if syscall(SYS_clone, FORK, 0, 0, 0, 0) == 0 {
+                    begin_anew(&kept);
                     become_program(&argv, &envp, &mut numbers);
                 }
                 exit(0)
@@ -104,6 +108,50 @@ impl Start<'_> {
             && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
         {}
         Ok(())
+    }
+}
+
+/// Leaves behind what the program has set for itself: its limits, as far as they can be raised again, a
+/// priority above all others, and its descriptors but for those in `kept`, which is sorted.
+///
+/// # Safety
+/// For the child of a fork only, for it closes descriptors that others own.
+unsafe fn begin_anew(kept: &[i32]) {
+    /// What a daemon has in greater number or for longer than the program: a limit of the program's would end the
+    /// daemon of all programs of the user, or refuse them memory.
+    const LIMITS: [u32; 7] = [
+        libc::RLIMIT_AS,
+        libc::RLIMIT_CPU,
+        libc::RLIMIT_DATA,
+        libc::RLIMIT_FSIZE,
+        libc::RLIMIT_MEMLOCK,
+        libc::RLIMIT_NOFILE,
+        libc::RLIMIT_NPROC,
+    ];
+    const ABOVE_ALL: [i32; 2] = [libc::SCHED_FIFO, libc::SCHED_RR];
+    let usual = libc::sched_param { sched_priority: 0 };
+    let (this, none) = (0, null_mut::<libc::rlimit64>());
+    // SAFETY: system calls on numbers, and on locals of the kernel's layout that outlive them.
+    unsafe {
+        for limit in LIMITS {
+            let mut found = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
+            if syscall(SYS_prlimit64, this, limit, none, &mut found) == 0 {
+                found.rlim_cur = found.rlim_max;
+                syscall(SYS_prlimit64, this, limit, &found, none);
+            }
+        }
+        if ABOVE_ALL.contains(&(syscall(SYS_sched_getscheduler, this) as i32)) {
+            syscall(SYS_sched_setscheduler, this, libc::SCHED_OTHER, &usual);
+        }
+        // First of all, for the program may have all descriptors that the limit allows.
+        let mut from = 0;
+        for fd in kept {
+            if from < *fd {
+                syscall(SYS_close_range, from, *fd - 1, 0);
+            }
+            from = *fd + 1;
+        }
+        syscall(SYS_close_range, from, u32::MAX, 0);
     }
 }
 
@@ -121,16 +169,17 @@ unsafe fn become_program(
     let (none, default) = (0u64, [0u64; 4]);
     let (no_old, set_size) = (null_mut::<u64>(), size_of_val(&none));
     let program = argv.first().copied().unwrap_or(null());
+    let count = descriptors.len();
     // SAFETY: system calls on numbers, on locals of the kernel's layout that outlive them, and on the
     // caller's arrays. libc's own functions would not do: the program may export some of that name.
     unsafe {
         for fd in descriptors.iter_mut() {
-            *fd = syscall(SYS_fcntl, *fd, F_DUPFD, 10) as i32;
+            *fd = syscall(SYS_fcntl, *fd, F_DUPFD, count) as i32;
         }
         for (to, from) in (0..).zip(&*descriptors) {
             syscall(SYS_dup3, *from, to, 0);
         }
-        syscall(SYS_close_range, descriptors.len(), u32::MAX, 0);
+        syscall(SYS_close_range, count, u32::MAX, 0);
         syscall(SYS_rt_sigprocmask, libc::SIG_SETMASK, &none, no_old, set_size);
         for signal in 1..32 {
             syscall(SYS_rt_sigaction, signal, &default, no_old, set_size);
