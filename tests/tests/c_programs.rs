@@ -16,7 +16,7 @@ use rustix::process::Signal;
 const SEQUENCE: usize = 14;
 
 /// Programs that check a part of the interface, and the arguments that they are run with.
-const PROGRAMS: [(&str, &[&[&str]]); 11] = [
+const PROGRAMS: [(&str, &[&[&str]]); 12] = [
     ("layout", &[&[]]),
     ("macros", &[&[]]),
     ("module_parameters", &[&[]]),
@@ -28,6 +28,7 @@ const PROGRAMS: [(&str, &[&[&str]]); 11] = [
     ("refused_calls", &[&["refused{1"]]),
     ("handler", &[&["handler{1"]]),
     ("few_descriptors", &[&["valec14"]]),
+    ("cancelled", &[&["valec15"]]),
 ];
 
 /// Builds a program of `tests/c`, and runs it in all its ways; `command` starts the built
@@ -174,6 +175,12 @@ fn handler() {
 #[test]
 fn few_descriptors() {
     both_ways("few_descriptors", &[C11]);
+}
+
+/// Threads that wait can be cancelled.
+#[test]
+fn cancelled() {
+    both_ways("cancelled", &[C11]);
 }
 
 /// The programs of README.md, in C and in Rust.

@@ -92,9 +92,12 @@ pub fn at_load() {
     AT_LOAD.iter().for_each(RealFn::look_up);
 }
 
-/// Calls the next function of the given name and type.
+/// Calls the next function of the given name and type. After `unwinding`, the call may be where libc ends a cancelled
+/// thread (`pthread_cancel`): it unwinds the stack then, as a panic does, and what lies there is dropped.
 macro_rules! real {
-    ($name:ident: fn($($arg:expr => $type:ty),* $(,)?) -> $ret:ty) => {{
+    (unwinding $name:ident: $($call:tt)*) => { $crate::real_libc::real!("C-unwind", $name: $($call)*) };
+    ($name:ident: $($call:tt)*) => { $crate::real_libc::real!("C", $name: $($call)*) };
+    ($abi:literal, $name:ident: fn($($arg:expr => $type:ty),* $(,)?) -> $ret:ty) => {{
         const NAME: &std::ffi::CStr =
             match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
                 Ok(name) => name,
@@ -106,7 +109,7 @@ macro_rules! real {
         // x86-64 and AArch64, and an argument that the program did not give is not looked at. The arguments
         // are those that the program gave, and what it promised with them is its own affair.
         unsafe {
-            let function: unsafe extern "C" fn($($type),*) -> $ret =
+            let function: unsafe extern $abi fn($($type),*) -> $ret =
                 std::mem::transmute(REAL.get());
             function($($arg),*)
         }

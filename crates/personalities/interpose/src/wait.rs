@@ -19,7 +19,6 @@ use smallvec::SmallVec;
 use crate::{
     descriptors::{self, InUse},
     epoll_sets,
-    raw::{Number, syscall},
     real_libc::{errno, real},
     uaccess,
 };
@@ -260,7 +259,7 @@ fn count(entries: &[Entry]) -> usize {
 fn merge(entries: &mut [Entry]) -> Result<usize, c_int> {
     if entries.iter().any(|e| !matches!(e.what, What::Own(_))) {
         let mut fds: Polled = entries.iter().map(foreign).collect();
-        if ppoll(&mut fds, entries.len(), Some(Duration::ZERO), None).is_ok() {
+        if ppoll(&mut fds, Some(Duration::ZERO), None).is_ok() {
             take(entries, &fds);
         }
     }
@@ -274,7 +273,7 @@ fn last_look(entries: &mut [Entry], mask: Option<*const sigset_t>) -> Result<usi
         return merge(entries);
     }
     let mut fds: Polled = entries.iter().map(foreign).collect();
-    ppoll(&mut fds, entries.len(), Some(Duration::ZERO), mask)?;
+    ppoll(&mut fds, Some(Duration::ZERO), mask)?;
     take(entries, &fds);
     Ok(count(entries))
 }
@@ -310,7 +309,7 @@ fn sleep(
         });
     });
 
-    let heard = ppoll(&mut fds, entries.len(), timeout, mask)?;
+    let heard = ppoll(&mut fds, timeout, mask)?;
     for ((own, fd), source) in sources.iter().zip(&fds[entries.len()..]) {
         if source.revents != 0 {
             own.woken(*fd, source.fd, source.revents);
@@ -322,32 +321,23 @@ fn sleep(
     Ok((others, heard == 0))
 }
 
-/// Sleeps in the kernel, or in the next library's `ppoll` if that may have to answer for some of the
-/// descriptors: those of the program's own, which are the first `foreign`.
+/// Sleeps in libc's `ppoll`, or in the next library's, which may have to answer for some of the descriptors.
+///
+/// As all waits of libc's, it is a point where a thread can be cancelled: what the callers hold is dropped then.
 fn ppoll(
     fds: &mut [pollfd],
-    foreign: usize,
     timeout: Option<Duration>,
     mask: Option<*const sigset_t>,
 ) -> Result<c_int, c_int> {
-    let mut timeout = timeout.map(|t| timespec {
+    let timeout = timeout.map(|t| timespec {
         tv_sec: t.as_secs().min(i64::MAX as u64) as i64,
         tv_nsec: t.subsec_nanos().into(),
     });
     let (list, len) = (fds.as_mut_ptr(), fds.len() as libc::nfds_t);
-    let timeout = timeout.as_mut().map_or(std::ptr::null_mut(), std::ptr::from_mut);
+    let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     let mask = mask.unwrap_or(std::ptr::null());
-    if fds[..foreign].iter().all(|fd| fd.fd < 0) {
-        const MASK_BYTES: usize = size_of::<u64>();
-        let arguments =
-            [list as usize, len as usize, timeout as usize, mask as usize, MASK_BYTES, 0];
-        // SAFETY: the list and the time are there to be written. The kernel reads so many bytes of the
-        // mask, if there is one, or says that they are not there.
-        let heard = unsafe { syscall(Number::PPOLL, arguments) } as c_int;
-        return if heard < 0 { Err(-heard) } else { Ok(heard) };
-    }
     let heard = real!(
-        ppoll: fn(
+        unwinding ppoll: fn(
             list => *mut pollfd,
             len => libc::nfds_t,
             timeout => *const timespec,

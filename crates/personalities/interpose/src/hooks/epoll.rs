@@ -120,7 +120,7 @@ unsafe fn change(
 
 fn kernels(epfd: c_int, events: *mut epoll_event, max: c_int, timeout: c_int) -> c_int {
     real!(
-        epoll_wait: fn(
+        unwinding epoll_wait: fn(
             epfd => c_int,
             events => *mut epoll_event,
             max => c_int,
@@ -252,7 +252,7 @@ fn wait_for(
 
 /// # Safety
 /// As the function of libc.
-pub unsafe extern "C" fn epoll_wait(
+pub unsafe extern "C-unwind" fn epoll_wait(
     epfd: c_int,
     events: *mut epoll_event,
     max: c_int,
@@ -267,7 +267,7 @@ pub unsafe extern "C" fn epoll_wait(
 
 /// # Safety
 /// As the function of libc.
-pub unsafe extern "C" fn epoll_pwait(
+pub unsafe extern "C-unwind" fn epoll_pwait(
     epfd: c_int,
     events: *mut epoll_event,
     max: c_int,
@@ -278,7 +278,7 @@ pub unsafe extern "C" fn epoll_pwait(
     match wait_for(epfd, events, max, until, Some(mask)) {
         Some(done) => done,
         None => real!(
-            epoll_pwait: fn(
+            unwinding epoll_pwait: fn(
                 epfd => c_int,
                 events => *mut epoll_event,
                 max => c_int,
@@ -291,7 +291,7 @@ pub unsafe extern "C" fn epoll_pwait(
 
 /// # Safety
 /// As the function of libc.
-pub unsafe extern "C" fn epoll_pwait2(
+pub unsafe extern "C-unwind" fn epoll_pwait2(
     epfd: c_int,
     events: *mut epoll_event,
     max: c_int,
@@ -301,7 +301,7 @@ pub unsafe extern "C" fn epoll_pwait2(
     match wait_for(epfd, events, max, || deadline(timeout), Some(mask)) {
         Some(done) => done,
         None => real!(
-            epoll_pwait2: fn(
+            unwinding epoll_pwait2: fn(
                 epfd => c_int,
                 events => *mut epoll_event,
                 max => c_int,

@@ -84,17 +84,17 @@ pub fn deadline(timeout: *const timespec) -> Result<Deadline, c_int> {
 
 /// # Safety
 /// As the function of libc.
-pub unsafe extern "C" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
     // SAFETY: the program's own arguments.
     if let Some(list) = unsafe { List::ours(fds, count) } {
         return list.wait(Deadline::after_millis(timeout), None);
     }
-    real!(poll: fn(fds => *mut pollfd, count => nfds_t, timeout => c_int) -> c_int)
+    real!(unwinding poll: fn(fds => *mut pollfd, count => nfds_t, timeout => c_int) -> c_int)
 }
 
 /// # Safety
 /// As the function of libc.
-pub unsafe extern "C" fn __poll_chk(
+pub unsafe extern "C-unwind" fn __poll_chk(
     fds: *mut pollfd,
     count: nfds_t,
     timeout: c_int,
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn __poll_chk(
 
 /// # Safety
 /// As the function of libc.
-pub unsafe extern "C" fn ppoll(
+pub unsafe extern "C-unwind" fn ppoll(
     fds: *mut pollfd,
     count: nfds_t,
     timeout: *const timespec,
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn ppoll(
         };
     }
     real!(
-        ppoll: fn(
+        unwinding ppoll: fn(
             fds => *mut pollfd,
             count => nfds_t,
             timeout => *const timespec,
@@ -131,7 +131,7 @@ pub unsafe extern "C" fn ppoll(
 
 /// # Safety
 /// As the function of libc.
-pub unsafe extern "C" fn __ppoll_chk(
+pub unsafe extern "C-unwind" fn __ppoll_chk(
     fds: *mut pollfd,
     count: nfds_t,
     timeout: *const timespec,
@@ -256,7 +256,7 @@ fn select_with(
 
 /// # Safety
 /// As the function of libc.
-pub unsafe extern "C" fn select(
+pub unsafe extern "C-unwind" fn select(
     count: c_int,
     read: *mut fd_set,
     write: *mut fd_set,
@@ -279,7 +279,7 @@ pub unsafe extern "C" fn select(
     let ours = select_with(count, [read, write, except], until, None);
     let Some(done) = ours else {
         return real!(
-            select: fn(
+            unwinding select: fn(
                 count => c_int,
                 read => *mut fd_set,
                 write => *mut fd_set,
@@ -298,7 +298,7 @@ pub unsafe extern "C" fn select(
 
 /// # Safety
 /// As the function of libc.
-pub unsafe extern "C" fn pselect(
+pub unsafe extern "C-unwind" fn pselect(
     count: c_int,
     read: *mut fd_set,
     write: *mut fd_set,
@@ -313,7 +313,7 @@ pub unsafe extern "C" fn pselect(
     match ours {
         Some(done) => done,
         None => real!(
-            pselect: fn(
+            unwinding pselect: fn(
                 count => c_int,
                 read => *mut fd_set,
                 write => *mut fd_set,

@@ -15,7 +15,6 @@ impl Number {
     pub const FCNTL: Number = Number(SYS_fcntl);
     pub const MMAP: Number = Number(SYS_mmap);
     pub const MSYNC: Number = Number(SYS_msync);
-    pub const PPOLL: Number = Number(SYS_ppoll);
     pub const NEWFSTATAT: Number = Number(SYS_newfstatat);
     pub const STATX: Number = Number(SYS_statx);
     pub const FACCESSAT2: Number = Number(SYS_faccessat2);
