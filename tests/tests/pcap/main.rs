@@ -201,6 +201,24 @@ fn tcpdump_ends_by_a_signal() {
     });
 }
 
+/// A thread that reads can be cancelled, from a port and from what is beside a stack.
+#[test]
+fn threads_that_read_are_cancelled() {
+    if skip_without_root("threads_that_read_are_cancelled") {
+        return;
+    }
+    isolated("threads_that_read_are_cancelled", |home| {
+        install(home);
+        let program = link(home, "tests/c/pcap_cancelled.c", C11, &["-lpcap"]);
+        let netns = Netns::quiet("rwp");
+        let _pair = netns.veth(&netns, "n0", "n1");
+        for (device, sender) in [("vale0:a", "vale0:b"), ("netmap:n0/r", "netmap:n1")] {
+            let line = format!("{} {device} {sender}", program.display());
+            succeeds(run(home, Some(&netns), &line));
+        }
+    });
+}
+
 #[test]
 fn ports_are_listed_and_missing_ones_explained() {
     isolated("ports_are_listed_and_missing_ones_explained", |home| {

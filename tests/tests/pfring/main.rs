@@ -302,6 +302,16 @@ fn handlers_of_signals_ask_for_counters() {
     });
 }
 
+/// A thread that waits can be cancelled.
+#[test]
+fn threads_that_wait_are_cancelled() {
+    isolated("threads_that_wait_are_cancelled", |home| {
+        install(home);
+        let cancelled = build(home, "pfring_cancelled");
+        succeeds(run(home, None, &format!("{cancelled} vale0:a vale0:b")));
+    });
+}
+
 #[test]
 fn rings_on_interfaces_are_waited_for_and_shared_by_threads() {
     if skip_without_root("rings_on_interfaces_are_waited_for_and_shared_by_threads") {

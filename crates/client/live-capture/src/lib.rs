@@ -11,7 +11,7 @@
 //!
 //! What the personalities of capturing APIs have in common. The types of a packet's header and of the counters are
 //! libpcap's (`abi.rs`), which those APIs share.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 #![allow(non_camel_case_types)]
 
 pub mod abi;
@@ -27,6 +27,7 @@ mod promiscuous;
 mod send;
 mod settings;
 mod signals;
+mod sys;
 mod tap;
 
 pub use live::{End, HandingOut, Live, Reading};
@@ -38,6 +39,7 @@ pub use ringway_packet::socket::driver;
 pub use send::SendError;
 pub use settings::Settings;
 pub use signals::Signals;
+pub use sys::poll;
 pub use tap::Tap;
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ use ringway_abi::{Dir, NS_MOREFRAG, NS_TXMON};
 use ringway_filter::Insn;
 use ringway_region::{Buf, RingView};
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
+    event::{PollFlags, Timespec},
     fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
     io::Errno,
 };
@@ -42,6 +42,7 @@ use crate::{
     send::Sending,
     settings::Settings,
     signals::Signals,
+    sys::poll,
 };
 
 mod daemon_loss;
@@ -478,22 +479,20 @@ impl Live {
         let sources = lock(&self.sources);
         let sources = if watched.is_some() { &[][..] } else { &sources };
         let sources = sources.iter().map(|(fd, events)| (fd.as_fd(), *events));
-        let mut fds: Vec<PollFd<'_>> = sources
-            .chain(watched)
-            .map(|(fd, events)| PollFd::from_borrowed_fd(fd, events))
-            .chain(signals.wake_fd().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)))
-            .collect();
-        match poll(&mut fds, timeout.as_ref()) {
-            Ok(_) if fds.iter().any(|fd| fd.revents().intersects(GONE)) => {
+        let wake = signals.wake_fd().map(|fd| (fd, PollFlags::IN));
+        let fds: Vec<_> = sources.chain(watched).chain(wake).collect();
+        match poll(&fds, timeout) {
+            Ok(seen) if seen.iter().any(|events| events.intersects(GONE)) => {
                 return Ok(true);
             }
-            Ok(1..) => {
-                if let Some(nap) = self.nap {
+            Ok(seen) => {
+                if let Some(nap) = self.nap.filter(|_| seen.iter().any(|events| !events.is_empty()))
+                {
                     std::thread::sleep(nap);
                 }
             }
             // A signal's handler may have said that the read is to end.
-            Ok(0) | Err(Errno::INTR) => {}
+            Err(Errno::INTR) => {}
             Err(error) => {
                 let what = "cannot wait for packets";
                 return Err(Error::System { what, source: error.into() });

@@ -30,7 +30,7 @@ use ringway_packet::{
 };
 use ringway_region::Buf;
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
+    event::{PollFlags, Timespec},
     fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
     io::Errno,
 };
@@ -44,6 +44,7 @@ use crate::{
     send::SendError,
     settings::Settings,
     signals::Signals,
+    sys::poll,
 };
 
 /// Of a block: it holds the longest packet that the kernel makes of what it sends in one piece, and so many short
@@ -397,19 +398,11 @@ impl Tap {
             tv_nsec: left.subsec_nanos().into(),
         });
         let events = if rests { PollFlags::empty() } else { PollFlags::IN };
-        let socket = PollFd::new(&self.socket, events);
-        let result = match signals.wake_fd() {
-            Some(wake) => {
-                let mut fds = [socket, PollFd::from_borrowed_fd(wake, PollFlags::IN)];
-                poll(&mut fds, left.as_ref()).map(|_| fds[0].revents())
-            }
-            None => {
-                let mut fds = [socket];
-                poll(&mut fds, left.as_ref()).map(|_| fds[0].revents())
-            }
-        };
-        match result {
-            Ok(seen) if longest.is_some() || seen.contains(PollFlags::ERR) => self.explain(),
+        let socket = [(self.socket.as_fd(), events)];
+        let wake = signals.wake_fd().map(|fd| (fd, PollFlags::IN));
+        let fds: Vec<_> = socket.into_iter().chain(wake).collect();
+        match poll(&fds, left) {
+            Ok(seen) if longest.is_some() || seen[0].contains(PollFlags::ERR) => self.explain(),
             // A signal's handler may have said that the read is to end.
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(End::Failed(format!("cannot wait for packets: {error}"))),

@@ -33,7 +33,7 @@ pub struct bpf_program {
     pub bf_insns: *mut Insn,
 }
 
-pub type pcap_handler = Option<unsafe extern "C" fn(*mut u8, *const pcap_pkthdr, *const u8)>;
+pub type pcap_handler = Option<unsafe extern "C-unwind" fn(*mut u8, *const pcap_pkthdr, *const u8)>;
 
 const _: () = assert!(size_of::<pcap_if_t>() == 40 && size_of::<bpf_program>() == 16);
 

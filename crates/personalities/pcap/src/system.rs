@@ -148,7 +148,7 @@ macro_rules! system {
             static FUNCTION: Function = Function::new(c_name!($name));
             match FUNCTION.address() {
                 Some(address) => {
-                    type Signature = unsafe extern "C" fn($($kind),*) $(-> $result)?;
+                    type Signature = unsafe extern "C-unwind" fn($($kind),*) $(-> $result)?;
                     // SAFETY: the address of the function of this name in a libpcap, which has these
                     // parameters.
                     let function = unsafe { std::mem::transmute::<*mut c_void, Signature>(address) };
@@ -172,7 +172,7 @@ macro_rules! passed_on {
                 /// # Safety
                 /// As libpcap says of it.
                 #[unsafe(no_mangle)]
-                pub unsafe extern "C" fn $name($($arg: $kind),*) $(-> $result)? {
+                pub unsafe extern "C-unwind" fn $name($($arg: $kind),*) $(-> $result)? {
                     // SAFETY: the caller keeps libpcap's rules.
                     unsafe { super::$name($($arg),*) }
                 }

@@ -197,6 +197,6 @@ const _: () = {
     assert!(offset_of!(pfring, flags) == 712 && offset_of!(pfring, mtu) == 722);
 };
 
-pub type looper = Option<unsafe extern "C" fn(*const pfring_pkthdr, *const u8, *const u8)>;
+pub type looper = Option<unsafe extern "C-unwind" fn(*const pfring_pkthdr, *const u8, *const u8)>;
 /// Of a type that only hardware has.
 pub type unused = c_void;

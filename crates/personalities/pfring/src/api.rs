@@ -23,7 +23,7 @@ macro_rules! of_ring {
         /// # Safety
         /// As PF_RING says: the ring is open, and each pointer is null or what its name says.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(ring: $crate::argument::Handle $(, $arg: $kind)*) -> $result {
+        pub unsafe extern "C-unwind" fn $name(ring: $crate::argument::Handle $(, $arg: $kind)*) -> $result {
             match ring.get() {
                 Some($ring) => $body,
                 None => {

@@ -4,10 +4,10 @@
 
 use std::{cell::Cell, ffi::c_int, sync::atomic::Ordering::Relaxed};
 
-use ringway_live_capture::{End, Reading};
+use ringway_live_capture::{End, Reading, poll};
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, epoll, poll},
-    fd::{AsRawFd, OwnedFd},
+    event::{PollFlags, Timespec, epoll},
+    fd::{AsRawFd, BorrowedFd, OwnedFd},
     io::Errno,
     net::sockopt::socket_error,
 };
@@ -225,17 +225,14 @@ impl Ring {
             tv_nsec: i64::from(milliseconds % 1000) * 1_000_000,
         };
         let fds = self.sources.iter().map(Source::watch);
-        let mut fds: Vec<PollFd<'_>> = fds
-            .chain(self.wake.wake_fd())
-            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
-            .collect();
-        poll(&mut fds, Some(&timeout))?;
-        let devices = &fds[..self.sources.len()];
+        let fds: Vec<_> = fds.chain(self.wake.wake_fd()).map(|fd| (fd, PollFlags::IN)).collect();
+        let seen = poll(&fds, Some(timeout))?;
+        let devices = || fds.iter().copied().zip(&seen).take(self.sources.len());
         // One of several: the others go on, and this one tells it once.
-        if devices.len() > 1 {
-            take_error(devices);
+        if self.sources.len() > 1 {
+            take_error(devices().map(|((fd, _), events)| (fd, *events)));
         }
-        Ok(devices.iter().filter(|fd| !fd.revents().is_empty()).count())
+        Ok(devices().filter(|(_, events)| !events.is_empty()).count())
     }
 
     /// Gives packets to the program's function until a break, or a failure.
@@ -350,10 +347,10 @@ impl Ring {
 }
 
 /// Whether a descriptor says that it has failed; what it says is forgotten, as far as it is a socket.
-pub fn take_error(fds: &[PollFd<'_>]) -> bool {
+pub fn take_error<'f>(seen: impl Iterator<Item = (BorrowedFd<'f>, PollFlags)>) -> bool {
     let mut has_failed = false;
-    for fd in fds {
-        if fd.revents().intersects(PollFlags::ERR | PollFlags::HUP) {
+    for (fd, events) in seen {
+        if events.intersects(PollFlags::ERR | PollFlags::HUP) {
             let _ = socket_error(fd);
             has_failed = true;
         }

@@ -145,10 +145,12 @@ impl Ring {
 
     /// Waits for packets or for the end of the thread.
     fn wait_for_rules(&self, wake: BorrowedFd<'_>, mut has_failed: bool) {
-        let fds = self.sources.iter().map(Source::watch).chain([wake]);
-        let mut fds: Vec<_> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        let watched: Vec<_> = self.sources.iter().map(Source::watch).chain([wake]).collect();
+        let listed = watched.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN));
+        let mut fds: Vec<_> = listed.collect();
         if !has_failed && poll(&mut fds, None).is_ok() {
-            has_failed = take_error(&fds);
+            let seen = fds.iter().map(PollFd::revents);
+            has_failed = take_error(watched.iter().copied().zip(seen));
         }
         if has_failed {
             let _ = poll(&mut [PollFd::from_borrowed_fd(wake, PollFlags::IN)], Some(&PAUSE));

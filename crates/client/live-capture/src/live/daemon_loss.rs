@@ -18,12 +18,12 @@ use std::{
 
 use ringway::{Error, Interest, explain, patience};
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
+    event::{PollFlags, Timespec},
     io::Errno,
 };
 
 use super::{End, Live, Reader, lock};
-use crate::{filtering::push_down, losses::Losses, send::SendError, signals::Signals};
+use crate::{filtering::push_down, losses::Losses, send::SendError, signals::Signals, sys::poll};
 
 thread_local! {
     /// The port whose packets this thread is handing to a function of the program's.
@@ -204,8 +204,8 @@ pub(crate) enum Awaited {
 fn pause(signals: &Signals, end: Instant) -> Result<(), End> {
     let left = end.saturating_duration_since(Instant::now());
     let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
-    let wake = signals.wake_fd().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-    match poll(&mut wake.into_iter().collect::<Vec<_>>(), Some(&left)) {
+    let wake = signals.wake_fd().map(|fd| (fd, PollFlags::IN));
+    match poll(wake.as_slice(), Some(left)) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(End::Failed(format!("cannot wait for ringwayd: {error}"))),
     }

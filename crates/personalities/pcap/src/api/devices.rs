@@ -15,7 +15,10 @@ use crate::{abi::*, system, text::text};
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_findalldevs(list: *mut *mut pcap_if_t, errbuf: *mut c_char) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_findalldevs(
+    list: *mut *mut pcap_if_t,
+    errbuf: *mut c_char,
+) -> c_int {
     // SAFETY: the program's own arguments.
     let code = unsafe { system::pcap_findalldevs(list, errbuf) };
     if code != 0 {
@@ -69,7 +72,7 @@ fn duplicate(text: &str) -> *mut c_char {
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_freealldevs(list: *mut pcap_if_t) {
+pub unsafe extern "C-unwind" fn pcap_freealldevs(list: *mut pcap_if_t) {
     // SAFETY: the program's own list.
     unsafe { system::pcap_freealldevs(list) };
 }
@@ -77,7 +80,7 @@ pub unsafe extern "C" fn pcap_freealldevs(list: *mut pcap_if_t) {
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_lookupnet(
+pub unsafe extern "C-unwind" fn pcap_lookupnet(
     device: *const c_char,
     net: *mut c_uint,
     mask: *mut c_uint,

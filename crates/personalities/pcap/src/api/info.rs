@@ -21,7 +21,7 @@ macro_rules! numbers {
         /// # Safety
         /// As libpcap says.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(p: *mut pcap_t) -> c_int {
+        pub unsafe extern "C-unwind" fn $name(p: *mut pcap_t) -> c_int {
             // SAFETY: the program's handle.
             unsafe {
                 whose!(p, |handle: &Handle| of_live(handle, $say), PCAP_ERROR, system::$name(p))
@@ -44,7 +44,10 @@ numbers! {
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_list_datalinks(p: *mut pcap_t, list: *mut *mut c_int) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_list_datalinks(
+    p: *mut pcap_t,
+    list: *mut *mut c_int,
+) -> c_int {
     let ours = |handle: &Handle| of_live(handle, |_| hand_out(handle, &[DLT_EN10MB], list));
     // SAFETY: the program's handle.
     unsafe { whose!(p, ours, PCAP_ERROR, system::pcap_list_datalinks(p, list)) }
@@ -53,7 +56,7 @@ pub unsafe extern "C" fn pcap_list_datalinks(p: *mut pcap_t, list: *mut *mut c_i
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_set_datalink(p: *mut pcap_t, linktype: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_set_datalink(p: *mut pcap_t, linktype: c_int) -> c_int {
     let ours = |handle: &Handle| {
         if linktype == DLT_EN10MB && handle.try_live().is_some() {
             return 0;
@@ -73,7 +76,7 @@ pub unsafe extern "C" fn pcap_set_datalink(p: *mut pcap_t, linktype: c_int) -> c
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_stats(p: *mut pcap_t, stats: *mut pcap_stat) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_stats(p: *mut pcap_t, stats: *mut pcap_stat) -> c_int {
     let ours = |handle: &Handle| match handle.live() {
         Ok(live) => {
             // SAFETY: the program has given room for them.
@@ -89,7 +92,7 @@ pub unsafe extern "C" fn pcap_stats(p: *mut pcap_t, stats: *mut pcap_stat) -> c_
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_geterr(p: *mut pcap_t) -> *mut c_char {
+pub unsafe extern "C-unwind" fn pcap_geterr(p: *mut pcap_t) -> *mut c_char {
     let ours = |handle: &Handle| handle.error.as_ptr();
     // SAFETY: the program's handle.
     unsafe { whose!(p, ours, null_mut(), system::pcap_geterr(p)) }
@@ -98,7 +101,7 @@ pub unsafe extern "C" fn pcap_geterr(p: *mut pcap_t) -> *mut c_char {
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_perror(p: *mut pcap_t, prefix: *const c_char) {
+pub unsafe extern "C-unwind" fn pcap_perror(p: *mut pcap_t, prefix: *const c_char) {
     let ours = |handle: &Handle| {
         // SAFETY: a C string.
         let prefix = unsafe { text(prefix) };
@@ -111,7 +114,7 @@ pub unsafe extern "C" fn pcap_perror(p: *mut pcap_t, prefix: *const c_char) {
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_file(p: *mut pcap_t) -> *mut FILE {
+pub unsafe extern "C-unwind" fn pcap_file(p: *mut pcap_t) -> *mut FILE {
     // SAFETY: the program's handle.
     unsafe { whose!(p, |_: &Handle| null_mut(), null_mut(), system::pcap_file(p)) }
 }
@@ -119,7 +122,7 @@ pub unsafe extern "C" fn pcap_file(p: *mut pcap_t) -> *mut FILE {
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_fileno(p: *mut pcap_t) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_fileno(p: *mut pcap_t) -> c_int {
     let ours = |handle: &Handle| handle.try_live().map_or(PCAP_ERROR, Opened::fd);
     // SAFETY: the program's handle.
     unsafe { whose!(p, ours, PCAP_ERROR, system::pcap_fileno(p)) }
@@ -128,7 +131,7 @@ pub unsafe extern "C" fn pcap_fileno(p: *mut pcap_t) -> c_int {
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_get_selectable_fd(p: *mut pcap_t) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_get_selectable_fd(p: *mut pcap_t) -> c_int {
     let ours = |handle: &Handle| handle.try_live().map_or(PCAP_ERROR, Opened::watch);
     // SAFETY: the program's handle.
     unsafe { whose!(p, ours, PCAP_ERROR, system::pcap_get_selectable_fd(p)) }
@@ -137,7 +140,7 @@ pub unsafe extern "C" fn pcap_get_selectable_fd(p: *mut pcap_t) -> c_int {
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_get_required_select_timeout(p: *mut pcap_t) -> *const timeval {
+pub unsafe extern "C-unwind" fn pcap_get_required_select_timeout(p: *mut pcap_t) -> *const timeval {
     // The descriptor says it all.
     // SAFETY: the program's handle.
     unsafe { whose!(p, |_: &Handle| null(), null(), system::pcap_get_required_select_timeout(p)) }
@@ -146,7 +149,7 @@ pub unsafe extern "C" fn pcap_get_required_select_timeout(p: *mut pcap_t) -> *co
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_lib_version() -> *const c_char {
+pub unsafe extern "C-unwind" fn pcap_lib_version() -> *const c_char {
     // SAFETY: nothing is asked of the caller.
     unsafe { system::pcap_lib_version() }
 }
@@ -154,7 +157,7 @@ pub unsafe extern "C" fn pcap_lib_version() -> *const c_char {
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_statustostr(code: c_int) -> *const c_char {
+pub unsafe extern "C-unwind" fn pcap_statustostr(code: c_int) -> *const c_char {
     // SAFETY: any number will do.
     unsafe { system::pcap_statustostr(code) }
 }
@@ -162,7 +165,7 @@ pub unsafe extern "C" fn pcap_statustostr(code: c_int) -> *const c_char {
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_strerror(errno: c_int) -> *const c_char {
+pub unsafe extern "C-unwind" fn pcap_strerror(errno: c_int) -> *const c_char {
     // SAFETY: any number will do.
     unsafe { system::pcap_strerror(errno) }
 }

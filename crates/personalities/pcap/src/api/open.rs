@@ -18,7 +18,10 @@ use crate::{
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_create(device: *const c_char, errbuf: *mut c_char) -> *mut pcap_t {
+pub unsafe extern "C-unwind" fn pcap_create(
+    device: *const c_char,
+    errbuf: *mut c_char,
+) -> *mut pcap_t {
     // SAFETY: the name is a C string or null.
     let name = unsafe { text(device) };
     if !name::is_port(&name) {
@@ -38,7 +41,7 @@ pub unsafe extern "C" fn pcap_create(device: *const c_char, errbuf: *mut c_char)
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_activate(p: *mut pcap_t) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_activate(p: *mut pcap_t) -> c_int {
     // SAFETY: the program's handle.
     unsafe { whose!(p, |handle: &Handle| handle.activate(), PCAP_ERROR, system::pcap_activate(p)) }
 }
@@ -46,7 +49,7 @@ pub unsafe extern "C" fn pcap_activate(p: *mut pcap_t) -> c_int {
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_open_live(
+pub unsafe extern "C-unwind" fn pcap_open_live(
     device: *const c_char,
     snaplen: c_int,
     promisc: c_int,
@@ -105,7 +108,7 @@ pub unsafe extern "C" fn pcap_open_live(
 /// # Safety
 /// As libpcap says: the handle is not used any more.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_close(p: *mut pcap_t) {
+pub unsafe extern "C-unwind" fn pcap_close(p: *mut pcap_t) {
     // SAFETY: the program's handle, which it is done with.
     unsafe {
         whose!(p, |_: &Handle| drop(handles::remove(p)), (), system::pcap_close(p));

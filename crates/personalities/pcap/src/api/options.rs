@@ -13,7 +13,7 @@ macro_rules! setters {
         /// # Safety
         /// As libpcap says.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(p: *mut pcap_t, $value: c_int) -> c_int {
+        pub unsafe extern "C-unwind" fn $name(p: *mut pcap_t, $value: c_int) -> c_int {
             // SAFETY: the program's handle.
             unsafe {
                 whose!(p, |handle: &Handle| handle.set($change), PCAP_ERROR, system::$name(p, $value))
@@ -44,7 +44,7 @@ fn tstamp_types(handle: &Handle) -> &'static [c_int] {
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_set_tstamp_type(p: *mut pcap_t, kind: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_set_tstamp_type(p: *mut pcap_t, kind: c_int) -> c_int {
     let ours = |handle: &Handle| {
         let known = kind == PCAP_TSTAMP_HOST || tstamp_types(handle).contains(&kind);
         match handle.set(|settings| {
@@ -63,7 +63,10 @@ pub unsafe extern "C" fn pcap_set_tstamp_type(p: *mut pcap_t, kind: c_int) -> c_
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_set_tstamp_precision(p: *mut pcap_t, precision: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_set_tstamp_precision(
+    p: *mut pcap_t,
+    precision: c_int,
+) -> c_int {
     let ours = |handle: &Handle| {
         let known = [PCAP_TSTAMP_PRECISION_MICRO, PCAP_TSTAMP_PRECISION_NANO].contains(&precision);
         let nanoseconds = precision == PCAP_TSTAMP_PRECISION_NANO;
@@ -83,7 +86,7 @@ pub unsafe extern "C" fn pcap_set_tstamp_precision(p: *mut pcap_t, precision: c_
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_get_tstamp_precision(p: *mut pcap_t) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_get_tstamp_precision(p: *mut pcap_t) -> c_int {
     let ours = |handle: &Handle| match handle.settings().nanoseconds {
         true => PCAP_TSTAMP_PRECISION_NANO,
         false => PCAP_TSTAMP_PRECISION_MICRO,
@@ -95,7 +98,10 @@ pub unsafe extern "C" fn pcap_get_tstamp_precision(p: *mut pcap_t) -> c_int {
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_list_tstamp_types(p: *mut pcap_t, list: *mut *mut c_int) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_list_tstamp_types(
+    p: *mut pcap_t,
+    list: *mut *mut c_int,
+) -> c_int {
     let ours = |handle: &Handle| match tstamp_types(handle) {
         // The time of reading is always there.
         [] => hand_out(handle, &[PCAP_TSTAMP_HOST], list),
@@ -108,7 +114,7 @@ pub unsafe extern "C" fn pcap_list_tstamp_types(p: *mut pcap_t, list: *mut *mut 
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_can_set_rfmon(p: *mut pcap_t) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_can_set_rfmon(p: *mut pcap_t) -> c_int {
     // SAFETY: the program's handle.
     unsafe { whose!(p, |_: &Handle| 0, PCAP_ERROR, system::pcap_can_set_rfmon(p)) }
 }
@@ -118,7 +124,10 @@ pub unsafe extern "C" fn pcap_can_set_rfmon(p: *mut pcap_t) -> c_int {
 /// # Safety
 /// It looks at neither.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_set_application_name(_p: *mut pcap_t, _name: *mut c_char) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_set_application_name(
+    _p: *mut pcap_t,
+    _name: *mut c_char,
+) -> c_int {
     0
 }
 
@@ -127,7 +136,7 @@ pub unsafe extern "C" fn pcap_set_application_name(_p: *mut pcap_t, _name: *mut 
 /// # Safety
 /// It looks at neither.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_set_watermark(_p: *mut pcap_t, _packets: c_uint) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_set_watermark(_p: *mut pcap_t, _packets: c_uint) -> c_int {
     0
 }
 

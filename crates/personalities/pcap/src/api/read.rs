@@ -54,7 +54,7 @@ fn to(callback: pcap_handler, user: *mut u8) -> impl FnMut(&pcap_pkthdr, *const 
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_dispatch(
+pub unsafe extern "C-unwind" fn pcap_dispatch(
     p: *mut pcap_t,
     count: c_int,
     callback: pcap_handler,
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn pcap_dispatch(
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_loop(
+pub unsafe extern "C-unwind" fn pcap_loop(
     p: *mut pcap_t,
     count: c_int,
     callback: pcap_handler,
@@ -109,7 +109,7 @@ fn next(handle: &Handle) -> Result<Option<(*mut pcap_pkthdr, *const u8)>, c_int>
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_next_ex(
+pub unsafe extern "C-unwind" fn pcap_next_ex(
     p: *mut pcap_t,
     header: *mut *mut pcap_pkthdr,
     packet: *mut *const u8,
@@ -131,7 +131,7 @@ pub unsafe extern "C" fn pcap_next_ex(
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_next(p: *mut pcap_t, header: *mut pcap_pkthdr) -> *const u8 {
+pub unsafe extern "C-unwind" fn pcap_next(p: *mut pcap_t, header: *mut pcap_pkthdr) -> *const u8 {
     let ours = |handle: &Handle| match next(handle) {
         Ok(Some((found, packet))) => {
             // SAFETY: the program has given room for a header.
@@ -147,7 +147,7 @@ pub unsafe extern "C" fn pcap_next(p: *mut pcap_t, header: *mut pcap_pkthdr) -> 
 /// # Safety
 /// As libpcap says. Signal handlers may call it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_breakloop(p: *mut pcap_t) {
+pub unsafe extern "C-unwind" fn pcap_breakloop(p: *mut pcap_t) {
     // SAFETY: the program's handle.
     unsafe {
         whose!(p, |handle: &Handle| handle.signals.break_loop(), (), system::pcap_breakloop(p))
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn pcap_breakloop(p: *mut pcap_t) {
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_setfilter(p: *mut pcap_t, program: *mut bpf_program) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_setfilter(p: *mut pcap_t, program: *mut bpf_program) -> c_int {
     let ours = |handle: &Handle| {
         let live = match handle.live() {
             Ok(live) => live,
@@ -186,7 +186,7 @@ pub unsafe extern "C" fn pcap_setfilter(p: *mut pcap_t, program: *mut bpf_progra
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_setdirection(p: *mut pcap_t, direction: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_setdirection(p: *mut pcap_t, direction: c_int) -> c_int {
     let ours = |handle: &Handle| match handle.live() {
         Err(code) => code,
         Ok(live) if [PCAP_D_INOUT, PCAP_D_IN, PCAP_D_OUT].contains(&direction) => {
@@ -202,7 +202,7 @@ pub unsafe extern "C" fn pcap_setdirection(p: *mut pcap_t, direction: c_int) -> 
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_getnonblock(p: *mut pcap_t, errbuf: *mut c_char) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_getnonblock(p: *mut pcap_t, errbuf: *mut c_char) -> c_int {
     let ours = |handle: &Handle| match handle.live() {
         Ok(_) => c_int::from(handle.is_nonblocking()),
         Err(code) => code,
@@ -214,7 +214,11 @@ pub unsafe extern "C" fn pcap_getnonblock(p: *mut pcap_t, errbuf: *mut c_char) -
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_setnonblock(p: *mut pcap_t, on: c_int, errbuf: *mut c_char) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_setnonblock(
+    p: *mut pcap_t,
+    on: c_int,
+    errbuf: *mut c_char,
+) -> c_int {
     let ours = |handle: &Handle| {
         handle.nonblocking.store(on != 0, Relaxed);
         0

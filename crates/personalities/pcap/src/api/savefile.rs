@@ -28,7 +28,7 @@ fn shadow<'a>(handle: &'a Handle, [what, function]: [&str; 2]) -> Result<&'a Sha
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_compile(
+pub unsafe extern "C-unwind" fn pcap_compile(
     p: *mut pcap_t,
     program: *mut bpf_program,
     expression: *const c_char,
@@ -70,7 +70,10 @@ fn dump(
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_dump_open(p: *mut pcap_t, path: *const c_char) -> *mut pcap_dumper_t {
+pub unsafe extern "C-unwind" fn pcap_dump_open(
+    p: *mut pcap_t,
+    path: *const c_char,
+) -> *mut pcap_dumper_t {
     // SAFETY: a handle of the system's, and the program's own path.
     let open = |p| unsafe { system::pcap_dump_open(p, path) };
     // SAFETY: the program's handle.
@@ -87,7 +90,7 @@ pub unsafe extern "C" fn pcap_dump_open(p: *mut pcap_t, path: *const c_char) -> 
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_dump_open_append(
+pub unsafe extern "C-unwind" fn pcap_dump_open_append(
     p: *mut pcap_t,
     path: *const c_char,
 ) -> *mut pcap_dumper_t {
@@ -111,7 +114,10 @@ pub unsafe extern "C" fn pcap_dump_open_append(
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_dump_fopen(p: *mut pcap_t, file: *mut FILE) -> *mut pcap_dumper_t {
+pub unsafe extern "C-unwind" fn pcap_dump_fopen(
+    p: *mut pcap_t,
+    file: *mut FILE,
+) -> *mut pcap_dumper_t {
     // SAFETY: a handle of the system's, and the program's own file.
     let open = |p| unsafe { system::pcap_dump_fopen(p, file) };
     // SAFETY: the program's handle.

@@ -29,7 +29,11 @@ fn inject(handle: &Handle, bytes: *const c_void, size: usize) -> c_int {
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_inject(p: *mut pcap_t, bytes: *const c_void, size: usize) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_inject(
+    p: *mut pcap_t,
+    bytes: *const c_void,
+    size: usize,
+) -> c_int {
     // SAFETY: the program's handle.
     unsafe {
         whose!(
@@ -44,7 +48,11 @@ pub unsafe extern "C" fn pcap_inject(p: *mut pcap_t, bytes: *const c_void, size:
 /// # Safety
 /// As libpcap says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_sendpacket(p: *mut pcap_t, bytes: *const u8, size: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_sendpacket(
+    p: *mut pcap_t,
+    bytes: *const u8,
+    size: c_int,
+) -> c_int {
     let ours = |handle: &Handle| {
         if size <= 0 {
             return handle.fail(PCAP_ERROR, "The number of bytes to be sent must be positive");

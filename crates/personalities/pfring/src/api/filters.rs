@@ -48,7 +48,7 @@ of_ring! {
 /// # Safety
 /// As PF_RING says: a text, and room for a filter.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pfring_parse_bpf_filter(
+pub unsafe extern "C-unwind" fn pfring_parse_bpf_filter(
     text: Text,
     _caplen: u32,
     filter: Out<bpf_program>,
@@ -74,7 +74,7 @@ fn free(filter: bpf_program) {
 /// # Safety
 /// As PF_RING says: a filter of `pfring_parse_bpf_filter`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pfring_free_bpf_filter(filter: Out<bpf_program>) {
+pub unsafe extern "C-unwind" fn pfring_free_bpf_filter(filter: Out<bpf_program>) {
     if let Some(found) = filter.get() {
         filter.put(bpf_program { len: 0, insns: std::ptr::null_mut() });
         free(found);
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn pfring_free_bpf_filter(filter: Out<bpf_program>) {
 /// # Safety
 /// As PF_RING says: a valid filter, and a packet of which so many bytes were captured.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pfring_bpf_filter(
+pub unsafe extern "C-unwind" fn pfring_bpf_filter(
     insns: Out<Insn>,
     packet: Bytes,
     captured: u32,

@@ -41,7 +41,7 @@ macro_rules! nothing {
         /// # Safety
         /// It looks at none of its arguments.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($arg: $kind),*) $(-> $result)? { $($value)? }
+        pub unsafe extern "C-unwind" fn $name($($arg: $kind),*) $(-> $result)? { $($value)? }
     )*};
 }
 

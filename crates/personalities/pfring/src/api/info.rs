@@ -93,14 +93,14 @@ of_ring! {
 /// # Safety
 /// As PF_RING says: room for the number.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pfring_version_noring(version: Out<u32>) {
+pub unsafe extern "C-unwind" fn pfring_version_noring(version: Out<u32>) {
     version.put(VERSION);
 }
 
 /// # Safety
 /// As PF_RING says: a name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pfring_get_ethtool_link_speed(name: Text) -> u32 {
+pub unsafe extern "C-unwind" fn pfring_get_ethtool_link_speed(name: Text) -> u32 {
     let interface = name.get().and_then(|name| Interface::new(&name));
     interface.map_or(0, |interface| interface.speed())
 }
@@ -108,14 +108,14 @@ pub unsafe extern "C" fn pfring_get_ethtool_link_speed(name: Text) -> u32 {
 /// # Safety
 /// None of its own.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pfring_findalldevs() -> *mut pfring_if_t {
+pub unsafe extern "C-unwind" fn pfring_findalldevs() -> *mut pfring_if_t {
     devices::list()
 }
 
 /// # Safety
 /// As PF_RING says: a list of `pfring_findalldevs`, given back once.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pfring_freealldevs(list: *mut pfring_if_t) {
+pub unsafe extern "C-unwind" fn pfring_freealldevs(list: *mut pfring_if_t) {
     // SAFETY: the caller's promise.
     unsafe { devices::free(list) };
 }
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn pfring_freealldevs(list: *mut pfring_if_t) {
 /// # Safety
 /// As PF_RING says: room for so many bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pfring_format_numbers(
+pub unsafe extern "C-unwind" fn pfring_format_numbers(
     value: f64,
     buffer: Bytes,
     length: u32,
@@ -136,7 +136,7 @@ pub unsafe extern "C" fn pfring_format_numbers(
 /// # Safety
 /// None of its own.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gmt_to_local(time: libc::time_t) -> i32 {
+pub unsafe extern "C-unwind" fn gmt_to_local(time: libc::time_t) -> i32 {
     // SAFETY: room for a broken-down time, and a number.
     unsafe {
         let at = if time == 0 { libc::time(std::ptr::null_mut()) } else { time };

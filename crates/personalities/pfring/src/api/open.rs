@@ -26,14 +26,14 @@ fn open(device: Option<&str>, caplen: u32, flags: u32) -> Handle {
 /// # Safety
 /// As PF_RING says: a name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pfring_open(device: Text, caplen: u32, flags: u32) -> Handle {
+pub unsafe extern "C-unwind" fn pfring_open(device: Text, caplen: u32, flags: u32) -> Handle {
     open(device.get().as_deref(), caplen, flags)
 }
 
 /// # Safety
 /// As PF_RING says: a name, and room for 64 rings.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pfring_open_multichannel(
+pub unsafe extern "C-unwind" fn pfring_open_multichannel(
     device: Text,
     caplen: u32,
     flags: u32,
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn pfring_open_multichannel(
 /// # Safety
 /// As PF_RING says: the ring is not used any more.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pfring_close(ring: Handle) {
+pub unsafe extern "C-unwind" fn pfring_close(ring: Handle) {
     if let Some(ring) = ring.take() {
         ring.shut_down();
         ring.stop_rule_thread();
@@ -86,7 +86,7 @@ of_ring! {
 /// # Safety
 /// None of its own.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pfring_config(priority: u16) {
+pub unsafe extern "C-unwind" fn pfring_config(priority: u16) {
     // SAFETY: a number, which the kernel checks.
     let is_set = unsafe {
         let parameters = libc::sched_param { sched_priority: priority.into() };

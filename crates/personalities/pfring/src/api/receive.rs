@@ -210,7 +210,7 @@ fn parse(packet: *mut u8, header: Out<pfring_pkthdr>, level: u8, time: u8, hash:
 /// # Safety
 /// As PF_RING says: a packet, of which its header says how much there is.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pfring_parse_pkt(
+pub unsafe extern "C-unwind" fn pfring_parse_pkt(
     packet: *mut u8,
     header: Out<pfring_pkthdr>,
     level: u8,

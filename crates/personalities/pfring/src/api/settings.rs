@@ -83,7 +83,7 @@ of_ring! {
 /// # Safety
 /// As PF_RING says: a name, or a list of them.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pfring_set_if_promisc(device: Text, on: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn pfring_set_if_promisc(device: Text, on: c_int) -> c_int {
     let Some(device) = device.get() else { return -3 };
     let mut result = 0;
     for name in device.split([',', ';']) {

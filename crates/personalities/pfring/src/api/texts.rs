@@ -11,7 +11,7 @@ use crate::{
 /// # Safety
 /// As PF_RING says: room for so many bytes, a packet, and its header.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pfring_print_parsed_pkt(
+pub unsafe extern "C-unwind" fn pfring_print_parsed_pkt(
     buffer: Bytes,
     length: u32,
     packet: Bytes,
@@ -25,7 +25,7 @@ pub unsafe extern "C" fn pfring_print_parsed_pkt(
 /// # Safety
 /// As PF_RING says: room for so many bytes, and a packet of which so many were captured.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pfring_print_pkt(
+pub unsafe extern "C-unwind" fn pfring_print_pkt(
     buffer: Bytes,
     length: u32,
     packet: Bytes,
