@@ -16,7 +16,7 @@ use rustix::process::Signal;
 const SEQUENCE: usize = 14;
 
 /// Programs that check a part of the interface, and the arguments that they are run with.
-const PROGRAMS: [(&str, &[&[&str]]); 12] = [
+const PROGRAMS: [(&str, &[&[&str]]); 13] = [
     ("layout", &[&[]]),
     ("macros", &[&[]]),
     ("module_parameters", &[&[]]),
@@ -29,6 +29,7 @@ const PROGRAMS: [(&str, &[&[&str]]); 12] = [
     ("handler", &[&["handler{1"]]),
     ("few_descriptors", &[&["valec14"]]),
     ("cancelled", &[&["valec15"]]),
+    ("little_memory", &[&["valec16"]]),
 ];
 
 /// Builds a program of `tests/c`, and runs it in all its ways; `command` starts the built
@@ -175,6 +176,12 @@ fn handler() {
 #[test]
 fn few_descriptors() {
     both_ways("few_descriptors", &[C11]);
+}
+
+/// A program that may not map a port is told so.
+#[test]
+fn little_memory() {
+    both_ways("little_memory", &[C11]);
 }
 
 /// Threads that wait can be cancelled.

@@ -112,8 +112,15 @@ impl Binding {
             |problem: &str| Error::Grant { name: grant.name.clone(), problem: problem.into() };
         let mut fds = GrantFds::new(fds);
         let memfd = fds.take(0).ok_or_else(|| grant_error("no memory came with it"))?;
-        let region = Region::open(memfd, grant.mem_id, grant.layout)
-            .map_err(|e| grant_error(&e.to_string()))?;
+        let region =
+            Region::open(memfd, grant.mem_id, grant.layout).map_err(|error| match error {
+                ringway_region::Error::Open { source, .. }
+                    if source.raw_os_error() == Some(libc::ENOMEM) =>
+                {
+                    Error::Memory { name: grant.name.clone(), source }
+                }
+                error => grant_error(&error.to_string()),
+            })?;
         let binding = Binding::map(grant, Arc::new(region), &mut fds)
             .ok_or_else(|| grant_error("its rings do not fit its memory"))?;
         binding.list_extra_bufs();

@@ -23,6 +23,12 @@ pub enum Error {
         "{name}: cannot map the port: {problem}; start the program again with the library of this ringwayd"
     )]
     Grant { name: String, problem: String },
+    /// The process may not have as much memory as the port has, or as many mappings.
+    #[error(
+        "{name}: cannot map the port's memory: {source}; raise the program's limit (ulimit -v, RLIMIT_AS; \
+         vm.max_map_count for thousands of mappings), or open fewer ports"
+    )]
+    Memory { name: String, source: io::Error },
     /// The daemon that serves the port has gone.
     #[error("{name}: ringwayd has ended; open the port again")]
     Gone { name: String },
@@ -67,6 +73,7 @@ impl Error {
             Error::Daemon(error) => error.cause(),
             Error::Registry(error) => error.cause,
             Error::Grant { .. } => Cause::Version,
+            Error::Memory { .. } => Cause::NoRoom,
             Error::Gone { .. } | Error::NoInterface { .. } | Error::Monitor { .. } => Cause::Gone,
             Error::End { .. } => Cause::Gone,
             #[cfg(feature = "files")]
@@ -89,6 +96,7 @@ impl Error {
         match self {
             Error::Name { name, .. }
             | Error::Grant { name, .. }
+            | Error::Memory { name, .. }
             | Error::Gone { name }
             | Error::NoInterface { name }
             | Error::End { name, .. }
