@@ -184,6 +184,26 @@ fn little_memory() {
     both_ways("little_memory", &[C11]);
 }
 
+/// Standard error says what is wrong with a request, and what to do.
+#[test]
+fn malformed_requests() {
+    let home = Home::new();
+    let program = compile(&home, "tests/c/malformed_requests.c", C11, Preloaded);
+    let mut command = home.command(program);
+    command.env("LD_PRELOAD", home.library()).env("RINGWAY_VERBOSE", "1");
+    let said = succeed(command);
+    for words in [
+        "version 11 of netmap's API; build it with headers of version 14 or 15",
+        "version 16 of netmap's API; build it with headers of version 14 or 15",
+        "request 1 has a body of 56 bytes; put its address into nr_body",
+        "request 999 is not known, or has no body; leave nr_body 0",
+        "no option of type 77; leave it out",
+    ] {
+        assert!(said.contains(words), "no {words:?} in {said}");
+    }
+    home.assert_left();
+}
+
 /// Threads that wait can be cancelled.
 #[test]
 fn cancelled() {

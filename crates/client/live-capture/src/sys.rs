@@ -11,7 +11,7 @@ use rustix::{
 };
 
 unsafe extern "C-unwind" {
-    /// libc's: of the functions that wait, it is the one that unwinds the stack of a cancelled thread, as a panic does.
+    /// libc's, for that unwinds the stack of a cancelled thread, as a panic does. A system call would go on.
     fn ppoll(
         fds: *mut pollfd,
         count: nfds_t,

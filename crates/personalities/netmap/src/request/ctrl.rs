@@ -1,5 +1,7 @@
 //! NIOCCTRL: the envelope (S-CTRL).
 
+use std::fmt::Display;
+
 use ringway_abi::*;
 
 use crate::{request::options::Options, user};
@@ -39,14 +41,25 @@ pub fn answer(arg: u64, carry_out: &mut CarryOut<'_>) -> Result<(), i32> {
 
 fn process(header: &mut nmreq_header, carry_out: &mut CarryOut<'_>) -> Result<(), i32> {
     // S-CTRL-1.
-    if !(NETMAP_MIN_API..=NETMAP_MAX_API).contains(&header.nr_version) || header.nr_reserved != 0 {
-        return Err(libc::EINVAL);
+    if !(NETMAP_MIN_API..=NETMAP_MAX_API).contains(&header.nr_version) {
+        return Err(other_version(header.nr_version.into()));
+    }
+    if header.nr_reserved != 0 {
+        return Err(malformed(&"nr_reserved is not 0; clear the header before you fill it in"));
     }
     header.nr_name[NETMAP_REQ_IFNAMSIZ - 1] = 0;
     let size = size(header.nr_reqtype);
     // S-CTRL-3. An unknown type has no body, and is refused when it is carried out.
     if (header.nr_body != 0) != (size != 0) {
-        return Err(libc::EINVAL);
+        let reqtype = header.nr_reqtype;
+        return Err(match size {
+            0 => malformed(&format_args!(
+                "request {reqtype} is not known, or has no body; leave nr_body 0"
+            )),
+            _ => malformed(&format_args!(
+                "request {reqtype} has a body of {size} bytes; put its address into nr_body"
+            )),
+        });
     }
     let mut bytes = [0u8; 64];
     let body = &mut bytes[..size];
@@ -68,6 +81,20 @@ fn process(header: &mut nmreq_header, carry_out: &mut CarryOut<'_>) -> Result<()
         put_name(&mut header.nr_name, &name);
     }
     Ok(())
+}
+
+/// EINVAL, for a program that was built for a version of netmap's API that there is no more.
+pub fn other_version(version: u32) -> i32 {
+    malformed(&format_args!(
+        "the program asks in version {version} of netmap's API; build it with headers of version \
+         {NETMAP_MIN_API} or {NETMAP_MAX_API}, such as Ringway's"
+    ))
+}
+
+/// EINVAL, for a request that says what no request can.
+fn malformed(problem: &dyn Display) -> i32 {
+    ringway::explain(problem);
+    libc::EINVAL
 }
 
 /// The bytes before the first nul; what is not UTF-8 names no port.

@@ -5,7 +5,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::{
     request::{
-        ctrl::{CarryOut, name_of, put_name},
+        ctrl::{CarryOut, name_of, other_version, put_name},
         options::Options,
     },
     user,
@@ -114,7 +114,7 @@ fn exchange<'a>(
     let mut req: nmreq = user::get(arg)?;
     // S-LEG-1.
     let result = if req.nr_version < u32::from(NETMAP_MIN_API) {
-        Err(libc::EINVAL)
+        Err(other_version(req.nr_version))
     } else {
         req.nr_name[15] = 0;
         answer(Asked { name: name_of(&req.nr_name), carry_out }, &mut req)

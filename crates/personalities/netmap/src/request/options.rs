@@ -161,8 +161,13 @@ impl Options {
     /// EOPNOTSUPP if nobody looked at some option (S-CTRL-10).
     pub fn all_supported(&self) -> Result<(), i32> {
         // S-CTRL-11: a request looks at the options that it takes, and at no others.
-        let missed = |o: &Element| o.head.nro_status == libc::EOPNOTSUPP as u32;
-        if self.list.iter().any(missed) { Err(libc::EOPNOTSUPP) } else { Ok(()) }
+        let missed = |o: &&Element| o.head.nro_status == libc::EOPNOTSUPP as u32;
+        let Some(option) = self.list.iter().find(missed) else { return Ok(()) };
+        let kind = option.head.nro_reqtype;
+        ringway::explain(&format_args!(
+            "a registration takes no option of type {kind}; leave it out (nro_status says which option is meant)"
+        ));
+        Err(libc::EOPNOTSUPP)
     }
 
     /// Tells the program the status of each option, and what the options say now that
