@@ -16,7 +16,7 @@ use rustix::process::Signal;
 const SEQUENCE: usize = 14;
 
 /// Programs that check a part of the interface, and the arguments that they are run with.
-const PROGRAMS: [(&str, &[&[&str]]); 13] = [
+const PROGRAMS: [(&str, &[&[&str]]); 14] = [
     ("layout", &[&[]]),
     ("macros", &[&[]]),
     ("module_parameters", &[&[]]),
@@ -30,6 +30,7 @@ const PROGRAMS: [(&str, &[&[&str]]); 13] = [
     ("few_descriptors", &[&["valec14"]]),
     ("cancelled", &[&["valec15"]]),
     ("little_memory", &[&["valec16"]]),
+    ("late_monitor", &[&["late{1"]]),
 ];
 
 /// Builds a program of `tests/c`, and runs it in all its ways; `command` starts the built
@@ -182,6 +183,12 @@ fn few_descriptors() {
 #[test]
 fn little_memory() {
     both_ways("little_memory", &[C11]);
+}
+
+/// A program that lacks descriptors for a monitor's rings feeds it when it has some.
+#[test]
+fn late_monitor() {
+    both_ways("late_monitor", &[C11]);
 }
 
 /// Standard error says what is wrong with a request, and what to do.

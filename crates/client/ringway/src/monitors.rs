@@ -9,6 +9,7 @@ use std::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicU32, Ordering::Relaxed},
     },
+    time::{Duration, Instant},
 };
 
 use ringway_abi::Dir;
@@ -18,7 +19,10 @@ use ringway_proto::{MirrorGrant, Request};
 use ringway_region::Region;
 use rustix::fd::OwnedFd;
 
-use crate::driver::{GrantFds, RingDriver};
+use crate::{
+    driver::{GrantFds, RingDriver},
+    verbose::explain,
+};
 
 /// Asks the daemon on the connection that a binding stands for; `None` if there is no answer.
 /// It must not keep the binding alive longer than the binding itself.
@@ -29,6 +33,9 @@ pub trait Ask: Send + Sync {
     /// A request that is answered with a socket and nothing else.
     fn socket(&self, request: Request) -> Option<OwnedFd>;
 }
+
+/// From one attempt to have the rings of monitors to the next.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// The monitors of one ring, as far as this process knows of them.
 pub(crate) struct Monitors {
@@ -45,6 +52,23 @@ pub(crate) struct Monitors {
 struct Known {
     generation: u32,
     mirrors: Mirrors,
+    /// When to ask again, where those of the present generation could not be had.
+    again: Option<Instant>,
+}
+
+impl Known {
+    /// The program has no descriptors, or no memory, for the rings of its monitors: it may have them later. Those of
+    /// the generation before may have gone.
+    fn fail(&mut self) {
+        if self.again.is_none() {
+            explain(
+                &"the monitors of a port of this program get no packets, because their rings cannot be had; close some \
+                  of the program's descriptors, or raise its limits (ulimit -n, ulimit -v)",
+            );
+        }
+        self.mirrors = Mirrors::default();
+        self.again = Some(Instant::now() + PAUSE);
+    }
 }
 
 impl std::fmt::Debug for Monitors {
@@ -71,13 +95,19 @@ impl Monitors {
     fn mirrors(&self, kring: &Kring) -> Option<MutexGuard<'_, Known>> {
         let mut known = self.known.try_lock().ok()?;
         let generation = kring.monitors();
-        if known.generation != generation {
-            let mirrors = self.find(kring).unwrap_or_default();
-            // A ring that was stopped is to be looked at in every sync.
-            if mirrors.is_empty() && !kring.is_ended() {
-                self.unmonitored.store(generation, Relaxed);
+        if known.generation != generation && known.again.is_none_or(|at| at <= Instant::now()) {
+            match (&self.ask, self.find(kring)) {
+                (Some(_), None) => known.fail(),
+                (_, found) => {
+                    let mirrors = found.unwrap_or_default();
+                    // A ring that was stopped is to be looked at in every sync.
+                    if mirrors.is_empty() && !kring.is_ended() {
+                        self.unmonitored.store(generation, Relaxed);
+                    }
+                    let mirrors = mirrors.into_iter().collect();
+                    *known = Known { generation, mirrors, again: None };
+                }
             }
-            *known = Known { generation, mirrors: mirrors.into_iter().collect() };
         }
         Some(known)
     }
