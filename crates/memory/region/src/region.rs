@@ -27,12 +27,25 @@ pub const BLOCK_SIZE: usize = 512;
 #[allow(missing_docs)] // The messages say what the fields are.
 pub enum Error {
     /// The memory could not be had.
-    #[error("cannot create a region of {bytes} bytes: {source}; free memory or shrink its pools")]
+    #[error("cannot create a region of {bytes} bytes: {source}; {}", create_remedy(source))]
     Create { bytes: u64, source: io::Error },
     /// Somebody's fd is not what they say it is, or of a version that this code does not know. The caller knows the
     /// remedy: it is another daemon's, or another program's.
     #[error("cannot map region {mem_id}: {source}")]
     Open { mem_id: u16, source: io::Error },
+}
+
+/// What to do where memory could not be had. A limit counts for the process that makes the region: the daemon.
+fn create_remedy(source: &io::Error) -> &'static str {
+    match source.raw_os_error() {
+        Some(libc::EFBIG) => {
+            "raise the limit of file sizes that ringwayd has (ulimit -f, RLIMIT_FSIZE)"
+        }
+        Some(libc::ENOMEM) => {
+            "free memory, shrink its pools, or raise the limit that ringwayd has (ulimit -v, RLIMIT_AS)"
+        }
+        _ => "free memory or shrink its pools",
+    }
 }
 
 /// A mapped region. Shared by `Arc`: every ring, kring and buffer view holds one.
@@ -222,5 +235,22 @@ impl Region {
 
     pub(crate) fn mapping(&self) -> &Mapping {
         &self.map
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The remedy of a limit is another one than that of a machine without memory.
+    #[test]
+    fn limits_are_named() {
+        let said = |errno| {
+            let source = io::Error::from_raw_os_error(errno);
+            Error::Create { bytes: 4096, source }.to_string()
+        };
+        assert!(said(libc::EFBIG).contains("ulimit -f"));
+        assert!(said(libc::ENOMEM).contains("ulimit -v"));
+        assert!(said(libc::ENOSPC).ends_with("; free memory or shrink its pools"));
     }
 }
