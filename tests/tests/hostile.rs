@@ -1,17 +1,29 @@
 //! Clients that break every rule cost nobody but themselves (DESIGN's trust rules 1 to 3).
 
 use std::{
+    io::IoSlice,
     sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     thread,
     time::Duration,
 };
 
 use ringway::{Control, Port};
+use ringway_proto::{Request, VERSION};
 use ringway_testkit::Proc;
 use ringway_tests::{
     Home, OnDrop, Pair, Random,
     attacks::{connections, garbage, slow_to_close, unread_answers},
-    frame, isolated, until,
+    connect, frame, isolated, until,
+};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fd::{AsFd, OwnedFd},
+    io::Errno,
+    net::{
+        AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+        SocketAddrUnix, SocketFlags, SocketType, bind, connect as connect_socket, recv, sendmsg,
+        socket, socketpair,
+    },
 };
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -174,4 +186,45 @@ fn what_takes_long_to_close() {
             });
         });
     });
+}
+
+/// A socket that leads to another program gets no answer: that program would take texts of a client's for the
+/// daemon's own words, by the credentials that the kernel adds.
+#[test]
+fn answers_reach_no_other_program() {
+    isolated("answers_reach_no_other_program", |home| {
+        with_a_neighbour(home, "valeo", |home| {
+            let unix = |kind| socket(AddressFamily::UNIX, kind, None).unwrap();
+            let address = SocketAddrUnix::new(home.path().join("service")).unwrap();
+            let service = unix(SocketType::DGRAM);
+            bind(&service, &address).unwrap();
+            // Both of a socket of its own, and of one that was made as a pair.
+            let (paired, _other) =
+                socketpair(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+                    .unwrap();
+            for deputy in [unix(SocketType::DGRAM), paired] {
+                connect_socket(&deputy, &address).unwrap();
+                let connection = connect(&home.socket()).unwrap();
+                let asked = ask(&connection, &Request::Ports { from: 0 }, &deputy);
+                assert_eq!(asked, Ok(()), "the daemon listens");
+                let mut hangup = [PollFd::new(&connection, PollFlags::empty())];
+                let heard = poll(&mut hangup, Some(&Timespec { tv_sec: 30, tv_nsec: 0 }));
+                assert_eq!(heard, Ok(1), "the connection is ended");
+            }
+            let told =
+                recv(&service, &mut [0u8; 4096], RecvFlags::DONTWAIT).map(|(_, length)| length);
+            assert_eq!(told, Err(Errno::AGAIN), "the service was told something");
+        });
+    });
+}
+
+/// Sends a request whose answer goes to `reply_to`.
+fn ask(connection: &OwnedFd, request: &Request, reply_to: &OwnedFd) -> Result<(), Errno> {
+    let bytes = postcard::to_allocvec(request).unwrap();
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    let fds = [reply_to.as_fd()];
+    assert!(ancillary.push(SendAncillaryMessage::ScmRights(&fds)));
+    let message = [IoSlice::new(&[VERSION]), IoSlice::new(&bytes)];
+    sendmsg(connection, &message, &mut ancillary, SendFlags::NOSIGNAL).map(drop)
 }

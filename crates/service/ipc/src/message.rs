@@ -13,8 +13,9 @@ use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
     net::{
         AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
-        SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
-        sockopt::socket_domain,
+        SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrAny, SocketType,
+        getpeername, getsockname, recvmsg, sendmsg,
+        sockopt::{socket_domain, socket_type},
     },
 };
 
@@ -165,7 +166,7 @@ pub fn receive_request(
     };
     let (version, bytes) = received.ok_or(Error::Lost(io::ErrorKind::UnexpectedEof.into()))?;
     let reply_to = match useless.pop() {
-        Some(reply_to) if useless.is_empty() && is_unix_socket(&reply_to) => reply_to,
+        Some(reply_to) if useless.is_empty() && is_answer_end(&reply_to) => reply_to,
         other => {
             useless.extend(other);
             return Err(Error::Malformed);
@@ -201,8 +202,25 @@ fn tell_versions(reply_to: &OwnedFd) {
     let _ = send_in(reply_to.as_fd(), NO_VERSION, &[oldest, newest], &[], SendFlags::DONTWAIT);
 }
 
-fn is_unix_socket(fd: &OwnedFd) -> bool {
+/// Whether an answer may be sent into a descriptor: it is an end of a pair.
+///
+/// A socket that was connected leads to another program: a service manager, a log. That would take an answer, with
+/// texts of the client's in it, for a message of this process. A socket for datagrams can be connected at any time,
+/// also one of a pair; of the type of messages in order, one that is connected stays so.
+fn is_answer_end(fd: &OwnedFd) -> bool {
     socket_domain(fd) == Ok(AddressFamily::UNIX)
+        && socket_type(fd) == Ok(SocketType::SEQPACKET)
+        && is_pair(fd)
+}
+
+/// Whether a connected Unix socket was made by `socketpair`: one that was connected has a name at one
+/// end, for only a socket with a name can be listened to.
+fn is_pair(socket: &OwnedFd) -> bool {
+    // One without a name has a family and nothing else.
+    let is_unnamed =
+        |name: SocketAddrAny| name.addr_len() as usize <= size_of::<libc::sa_family_t>();
+    getsockname(socket).is_ok_and(is_unnamed)
+        && getpeername(socket).is_ok_and(|name| name.is_none_or(is_unnamed))
 }
 
 /// Answers in the version of the request. A client that does not read its answer loses it; the daemon never waits.
@@ -317,10 +335,52 @@ fn receive_some(
 
 #[cfg(test)]
 mod tests {
-    use rustix::net::{SocketFlags, SocketType, socketpair};
+    use rustix::net::{
+        SocketAddrUnix, SocketFlags, accept, bind, connect, listen, socket, socketpair,
+    };
 
     use super::*;
     use crate::answer::Answer as _;
+
+    /// Each end that a client could send in place of one of a pair: the answer would reach another program.
+    #[test]
+    fn answers_go_into_pairs_alone() {
+        let named = |name: &str| {
+            let name = format!("ringway-{}-{name}", std::process::id());
+            SocketAddrUnix::new_abstract_name(name.as_bytes()).expect("a short name")
+        };
+        let unix = |kind| socket(AddressFamily::UNIX, kind, None).expect("a socket");
+        let pair = |kind| {
+            let flags = SocketFlags::CLOEXEC;
+            socketpair(AddressFamily::UNIX, kind, flags, None).expect("a pair of sockets")
+        };
+        let (one, other) = pair(SocketType::SEQPACKET);
+        assert!(is_answer_end(&one) && is_answer_end(&other));
+        drop(other);
+        assert!(is_answer_end(&one), "a client that has gone is no reason to end its connection");
+
+        for (name, kind) in [("seq", SocketType::SEQPACKET), ("stream", SocketType::STREAM)] {
+            let address = named(name);
+            let (listener, client) = (unix(kind), unix(kind));
+            bind(&listener, &address).expect("the name is free");
+            listen(&listener, 1).expect("it has a name");
+            connect(&client, &address).expect("it listens");
+            let accepted = accept(&listener).expect("a client is there");
+            for wrong in [client, accepted, listener, unix(kind)] {
+                assert!(!is_answer_end(&wrong), "{kind:?}");
+            }
+        }
+        let address = named("service");
+        let service = unix(SocketType::DGRAM);
+        bind(&service, &address).expect("the name is free");
+        let (turned, other) = pair(SocketType::DGRAM);
+        connect(&turned, &address).expect("datagram sockets are connected anew");
+        for wrong in [turned, other, service, pair(SocketType::STREAM).0] {
+            assert!(!is_answer_end(&wrong));
+        }
+        let file = std::fs::File::open("/dev/null").expect("each machine has it");
+        assert!(!is_answer_end(&file.into()));
+    }
 
     /// A port with many queues has more descriptors than a message takes.
     #[test]
