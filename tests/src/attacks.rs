@@ -99,6 +99,7 @@ pub const ATTACKS: &[Attack] = &[
     attack("garbage", "random messages with random descriptors", socket::garbage_round),
     attack("connections", "connections, hundreds at a time", socket::connections_round),
     attack("unread", "questions whose answers are not read", socket::unread_round),
+    attack("untaken", "descriptors that are not taken", socket::untaken_round),
     attack("linger", "descriptors that take an hour to close", socket::linger_round),
     attack("scribble-tx", "random bytes all over a sender's region", ports::scribble_tx),
     attack("scribble-rx", "random bytes all over a receiver's region", ports::scribble_rx),

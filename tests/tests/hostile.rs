@@ -198,7 +198,7 @@ fn answers_reach_no_other_program() {
             let address = SocketAddrUnix::new(home.path().join("service")).unwrap();
             let service = unix(SocketType::DGRAM);
             bind(&service, &address).unwrap();
-            // Both of a socket of its own, and of one that was made as a pair.
+            // A socket of its own, and an end of a pair.
             let (paired, _other) =
                 socketpair(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
                     .unwrap();

@@ -1,17 +1,18 @@
 //! Attacks on the daemon's socket: what no client would say, or does not wait for.
 
-use std::{io::IoSlice, mem::MaybeUninit, path::Path, thread};
+use std::{io::IoSlice, iter, mem::MaybeUninit, path::Path, thread};
 
 use ringway::Error;
-use ringway_proto::{Request, VERSION};
+use ringway_proto::{Registration, Request, VERSION};
 use ringway_testkit::lingering;
 use rustix::{
     fd::{AsFd, OwnedFd},
     io::Errno,
     net::{
-        AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags,
-        SocketType, sendmsg, socketpair,
+        AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+        SocketFlags, SocketType, recv, sendmsg, socketpair,
     },
+    process::{Resource, getrlimit},
 };
 
 use super::Attacker;
@@ -129,6 +130,48 @@ pub fn slow_to_close(socket: &Path, rounds: usize, mut then: impl FnMut()) {
         then();
     }
     drop(others);
+}
+
+/// Has a port with many rings, and asks for its descriptors again and again, without ever taking any: they are in
+/// flight, which the kernel counts for the daemon's user. Returns how often it was answered.
+fn untaken(attacker: &Attacker) -> Result<usize, Errno> {
+    const RINGS: u16 = 16;
+    // With those of a daemon's usual limit of open files in flight, 65 each, no other user would be granted a port.
+    const ENOUGH: usize = 4000;
+    let own = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let enough = usize::try_from(own.saturating_sub(100)).unwrap_or(ENOUGH).min(ENOUGH);
+    let connection = connect(&attacker.socket).map_err(|_| Errno::CONNREFUSED)?;
+    let registration = Registration {
+        tx_rings: RINGS,
+        rx_rings: RINGS,
+        tx_slots: 16,
+        rx_slots: 16,
+        ..Registration::default()
+    };
+    let (name, options) = (attacker.port("untaken"), Box::default());
+    let mut mine = Vec::new();
+    for request in [Request::Register { name, registration, options }]
+        .into_iter()
+        .chain(iter::repeat_n(Request::Describe, enough))
+    {
+        let request = postcard::to_allocvec(&request).expect("it has a form");
+        let (end, reply_to) = pair_of_sockets();
+        while let Err(e) = say(&connection, &[&[VERSION], &request[..]].concat(), &[&reply_to]) {
+            match e {
+                Errno::AGAIN => thread::yield_now(),
+                error => return Err(error),
+            }
+        }
+        mine.push(end);
+    }
+    drop(connection);
+    let answered = |end: &&OwnedFd| recv(end, &mut [0], RecvFlags::TRUNC).is_ok_and(|(n, _)| n > 0);
+    Ok(mine.iter().filter(answered).count())
+}
+
+pub(super) fn untaken_round(attacker: &Attacker) -> Result<String, Error> {
+    let answered = untaken(attacker).unwrap_or(0);
+    Ok(format!("{answered} answers"))
 }
 
 pub(super) fn garbage_round(attacker: &Attacker) -> Result<String, Error> {

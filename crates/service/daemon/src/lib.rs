@@ -45,6 +45,7 @@ mod service_manager;
 mod state;
 mod sys;
 mod uid_ranges;
+mod unread;
 mod workers;
 
 use std::{

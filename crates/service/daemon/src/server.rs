@@ -33,6 +33,7 @@ use crate::{
     request_times::RequestTimes,
     service_manager::ServiceManager,
     state::StateFile,
+    unread::Unread,
     workers::{Waiter, Workers},
 };
 
@@ -105,6 +106,8 @@ pub struct Server {
     last: u64,
     /// What clients have sent is closed by it, and nowhere else.
     closer: Closer,
+    /// Answers that they have not read yet.
+    unread: Unread,
     /// Pages of regions that could not be had.
     lost_pages: LostPages,
     /// Who is not listened to before the closer has caught up: clients, and the listener.
@@ -156,6 +159,7 @@ impl Server {
         let Policy { rules, settings } = policy;
         let accounts = settings.accounts.clone();
         let request_times = RequestTimes::new(settings.memory_per_user);
+        let unread = Unread::new(settings.descriptors_per_user);
         let mut registry = Registry::new(settings);
         registry.deferred().defer_closings();
         let janitor = Arc::new(Notes::new(launcher.clone()));
@@ -186,6 +190,7 @@ impl Server {
             ready: Ready::default(),
             last: FIRST_CLIENT,
             closer,
+            unread,
             lost_pages,
             resting: Vec::new(),
             state,
@@ -240,7 +245,9 @@ impl Server {
             let due = self.registry.expected().next_due(Instant::now());
             let leave = idle_since.map(|since: Instant| LINGER.saturating_sub(since.elapsed()));
             let drops = self.watch_drops();
-            let again = [again, due, drops, self.keep_state(), leave].into_iter().flatten().min();
+            let unread = self.look_at_unread();
+            let again =
+                [again, due, drops, unread, self.keep_state(), leave].into_iter().flatten().min();
             // Those who are ready are served after a look at who else is.
             let again = if self.ready.is_empty() { again } else { Some(Duration::ZERO) };
             let again = again.and_then(|time| Timespec::try_from(time).ok());

@@ -21,7 +21,7 @@ use rustix::{
 
 use serde::Deserialize;
 
-use crate::Error;
+use crate::{Error, sys};
 
 /// Bytes of a message at most: what a socket's default buffer holds.
 pub const MAX_MESSAGE: usize = 128 * 1024;
@@ -177,7 +177,7 @@ pub fn receive_request(
     } else if let Some(request) = in_version(version, || read_request(&bytes)) {
         return Ok(Some(Received { version, request, reply_to }));
     } else {
-        send_reply(&reply_to, version, Err(unknown()));
+        let _ = send_reply(&reply_to, version, Err(unknown()));
     }
     useless.push(reply_to);
     Ok(None)
@@ -206,15 +206,15 @@ fn tell_versions(reply_to: &OwnedFd) {
 ///
 /// A socket that was connected leads to another program: a service manager, a log. That would take an answer, with
 /// texts of the client's in it, for a message of this process. A socket for datagrams can be connected at any time,
-/// also one of a pair; of the type of messages in order, one that is connected stays so.
+/// also an end of a pair; a socket for messages in order stays connected as it is.
 fn is_answer_end(fd: &OwnedFd) -> bool {
     socket_domain(fd) == Ok(AddressFamily::UNIX)
         && socket_type(fd) == Ok(SocketType::SEQPACKET)
         && is_pair(fd)
 }
 
-/// Whether a connected Unix socket was made by `socketpair`: one that was connected has a name at one
-/// end, for only a socket with a name can be listened to.
+/// Whether a connected Unix socket was made by `socketpair`: after `connect` there is a name at one end, for
+/// only a socket with a name can be listened to.
 fn is_pair(socket: &OwnedFd) -> bool {
     // One without a name has a family and nothing else.
     let is_unnamed =
@@ -223,12 +223,22 @@ fn is_pair(socket: &OwnedFd) -> bool {
         && getpeername(socket).is_ok_and(|name| name.is_none_or(is_unnamed))
 }
 
-/// Answers in the version of the request. A client that does not read its answer loses it; the daemon never waits.
+/// Answers in the version of the request. Returns the length of the answer in bytes.
+///
+/// A client that does not read its answer loses it; the daemon never waits. It is lost, too, where the socket holds
+/// an answer that is not read: that takes memory of the daemon's.
+///
+/// # Errors
+/// Why it is lost. ETOOMANYREFS: the kernel takes no more descriptors that are not read; an answer without them can
+/// still be sent.
 pub fn send_reply(
     reply_to: impl AsFd,
     version: u8,
     answer: Result<(Reply, Vec<OwnedFd>), Refusal>,
-) {
+) -> io::Result<usize> {
+    if sys::unread_bytes(reply_to.as_fd())? > 0 {
+        return Err(io::ErrorKind::WouldBlock.into());
+    }
     let (answer, fds): (Result<_, _>, _) = match answer {
         Ok((reply, fds)) => (Ok(reply), fds),
         Err(error) => (Err(error), Vec::new()),
@@ -249,10 +259,9 @@ pub fn send_reply(
     let (first, rest) = fds.split_at(fds.len().min(MAX_FDS));
     let messages = [(&bytes[..], first)].into_iter();
     for (bytes, fds) in messages.chain(rest.chunks(MAX_FDS).map(|fds| (&[][..], fds))) {
-        if send_in(reply_to.as_fd(), version, bytes, fds, SendFlags::DONTWAIT).is_err() {
-            return;
-        }
+        send_in(reply_to.as_fd(), version, bytes, fds, SendFlags::DONTWAIT)?;
     }
+    Ok(bytes.len())
 }
 
 /// What an answer has that a version has no words for.
@@ -342,6 +351,22 @@ mod tests {
     use super::*;
     use crate::answer::Answer as _;
 
+    /// What is not read takes the daemon's memory: one answer in a socket, and no more.
+    #[test]
+    fn an_answer_comes_when_the_one_before_was_read() {
+        let (mine, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                .expect("a pair of sockets");
+        let answer = || send_reply(&theirs, VERSION, Ok((Reply::Done, Vec::new())));
+        let read = || receive_reply(mine.as_fd(), VERSION, <()>::VARIANT, &mut |bytes| Some(bytes));
+        for _ in 0..3 {
+            answer().expect("it holds none");
+            let refused = answer().map_err(|e| e.kind());
+            assert_eq!(refused, Err(io::ErrorKind::WouldBlock));
+            read().expect("an answer");
+        }
+    }
+
     /// Each end that a client could send in place of one of a pair: the answer would reach another program.
     #[test]
     fn answers_go_into_pairs_alone() {
@@ -390,7 +415,7 @@ mod tests {
                 socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                     .expect("a pair of sockets");
             let fds = (0..count).map(|_| theirs.try_clone().expect("a descriptor")).collect();
-            send_reply(theirs, VERSION, Ok((Reply::Done, fds)));
+            send_reply(theirs, VERSION, Ok((Reply::Done, fds))).expect("there is room");
             let fds = receive_reply(mine.as_fd(), VERSION, <()>::VARIANT, &mut |bytes| Some(bytes));
             let fds = fds.expect("an answer");
             assert_eq!(fds.len(), count);

@@ -18,6 +18,16 @@ use libc::{
 };
 use rustix::fd::{AsRawFd, BorrowedFd};
 
+/// Bytes of memory that messages take which were sent into a Unix socket, and are not read at its other end yet.
+pub fn unread_bytes(socket: BorrowedFd<'_>) -> io::Result<usize> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the kernel writes a number to `bytes`, which is alive during the call, and nothing refers to it.
+    match unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) } {
+        0 => Ok(bytes.unsigned_abs() as usize),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// The serial number of a key that the kernel keeps for this user, and has made if there was none.
 pub fn folder_key() -> io::Result<u32> {
     let (kind, name, content) = (c"user".as_ptr(), c"ringway".as_ptr(), [0u8; 1]);

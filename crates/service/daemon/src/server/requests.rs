@@ -1,9 +1,9 @@
 //! Requests: each goes as far as it can at once, and on when the work that it waits for is done.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ringway_ipc::{Received, receive_request, send_reply};
-use ringway_proto::{Error, PortInfo, Reply, Request};
+use ringway_proto::{Cause, Error, PortInfo, Reply, Request};
 use ringway_registry::{Caller, Done, Handle, Progress, Step, Subject, Work};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, epoll, poll},
@@ -317,26 +317,106 @@ impl Server {
     /// Tells a client what has come of its request.
     pub(super) fn answer(&mut self, pending: Pending, answer: Answer) {
         self.keep_state();
+        let account = self.accounts.of(pending.caller.uid);
+        let answer = match self.may_have(&pending, &answer) {
+            true => answer,
+            false => self.refuse_descriptors(&pending, too_much_unread(account)),
+        };
         self.note_answer(&pending, &answer);
-        send_reply(&pending.reply_to, pending.version, answer);
+        let descriptors = answer.as_ref().map_or(0, |(_, fds)| fds.len());
+        let mut sent = send_reply(&pending.reply_to, pending.version, answer);
+        if sent.as_ref().is_err_and(|e| e.raw_os_error() == Some(libc::ETOOMANYREFS)) {
+            let answer = self.refuse_descriptors(&pending, too_many_unread());
+            self.note_answer(&pending, &answer);
+            sent = send_reply(&pending.reply_to, pending.version, answer);
+        }
         // A request that waits for events takes as long as there are none.
         if !matches!(pending.request, Request::Events { wait: true, .. }) {
             self.request_times.add(kind(&pending.request), pending.timing.took(Instant::now()));
         }
-        self.drop_request(pending);
+        let reply_to = self.end_request(pending);
+        let done_with = match sent {
+            Ok(bytes) => self.unread.add(account, reply_to, descriptors, bytes, Instant::now()),
+            Err(_) => Some(reply_to),
+        };
+        self.closer.close(account, Kind::Known, done_with);
+    }
+
+    /// Whether the client may have such an answer, by what its user has unread. Root's may have all.
+    fn may_have(&mut self, pending: &Pending, answer: &Answer) -> bool {
+        let Ok((reply, fds)) = answer else { return true };
+        let is_large = !fds.is_empty() || is_list(reply);
+        let uid = pending.caller.uid;
+        uid == 0 || !is_large || !self.unread.is_over(self.accounts.of(uid))
+    }
+
+    /// The client does not get the descriptors that it was to have: so what was granted with them must not be.
+    fn refuse_descriptors(&mut self, pending: &Pending, error: Error) -> Answer {
+        if matches!(pending.request, Request::Register { .. }) {
+            let (handle, caller) = (pending.handle, &pending.caller);
+            let _ = guarded_in(&mut self.registry, "the end of a grant", |registry| {
+                registry.begin(handle, caller, &Request::Unregister, &mut Progress::default())
+            });
+        }
+        Err(error)
+    }
+
+    /// Closes the sockets of answers that were read. Returns when to look again, if there are others.
+    pub(super) fn look_at_unread(&mut self) -> Option<Duration> {
+        let again = self.unread.look(Instant::now());
+        for (account, socket) in self.unread.read() {
+            self.closer.close(account, Kind::Known, [socket]);
+        }
+        again
     }
 
     /// A request is not answered any more.
     pub(super) fn drop_request(&mut self, pending: Pending) {
+        let account = self.accounts.of(pending.caller.uid);
+        let reply_to = self.end_request(pending);
+        self.closer.close(account, Kind::Known, [reply_to]);
+    }
+
+    /// A request has ended. Returns the socket for its answer, which this thread is not to close.
+    fn end_request(&mut self, pending: Pending) -> OwnedFd {
         let Pending { caller, reply_to, progress, .. } = pending;
         let _ = guarded_in(&mut self.registry, "the end of a request", |registry| {
             registry.end(progress)
         });
-        let account = self.accounts.of(caller.uid);
         // It may have a copy of the socket, which is not the last one yet.
         drop(caller);
-        self.closer.close(account, Kind::Known, [reply_to]);
+        reply_to
     }
+}
+
+/// Answers that may be long.
+fn is_list(reply: &Reply) -> bool {
+    matches!(
+        reply,
+        Reply::Switches { .. }
+            | Reply::Ports { .. }
+            | Reply::Rings { .. }
+            | Reply::Regions { .. }
+            | Reply::NameConflicts(_)
+            | Reply::SwitchAddresses { .. }
+            | Reply::DeviceCounters { .. }
+            | Reply::Events(_)
+    )
+}
+
+fn too_much_unread(account: u32) -> Error {
+    let problem =
+        format!("programs of user {account} have not read the answers that they have got");
+    Error::new(Cause::TooManyDescriptors, problem).remedy("have them read, or end them")
+}
+
+/// ETOOMANYREFS: another program of the daemon's user may have sent them.
+fn too_many_unread() -> Error {
+    let problem = "the kernel carries no more descriptors of the daemon's user: programs have not taken \
+                   those that were sent to them";
+    Error::new(Cause::TooManyDescriptors, problem).remedy(
+        "end those programs, or raise the daemon's limit of open files (LimitNOFILE= of its unit)",
+    )
 }
 
 /// Whether all have closed the other end of a connection.

@@ -1,0 +1,179 @@
+//! Answers that clients have not read yet.
+//!
+//! Descriptors in an answer are in flight until the client takes them. The kernel counts those of all that this
+//! process's user sends, and refuses more than the process may have open (`unix(7)`, ETOOMANYREFS): then no client
+//! could be granted anything. The memory of an answer that is not read is this process's, too. So an account may have
+//! so much unread and no more: its programs get errors until they read.
+//!
+//! No event tells that a client has read. So the sockets of such answers stay open here, and are looked at: when the
+//! account is to have more, and from time to time.
+
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
+
+use ringway_ipc::{MAX_FDS, MAX_MESSAGE, unread_bytes};
+use rustix::fd::{AsFd, OwnedFd};
+
+/// Bytes of answers that an account may leave unread.
+const MOST_BYTES: usize = 64 * MAX_MESSAGE;
+/// What is not larger is the client's affair: it costs not much more than the client's own end of the pair.
+const SMALL: usize = 1024;
+/// Between two looks: a client that waits for its answer reads it at once.
+const FIRST: Duration = Duration::from_millis(5);
+const LATER: Duration = Duration::from_millis(100);
+
+struct Answer {
+    socket: OwnedFd,
+    /// With the socket's own.
+    descriptors: usize,
+    bytes: usize,
+}
+
+/// See above.
+pub struct Unread {
+    by_account: HashMap<u32, Vec<Answer>>,
+    most_descriptors: usize,
+    /// Sockets of answers that were read, to be closed.
+    read: Vec<(u32, OwnedFd)>,
+    pause: Duration,
+    due: Option<Instant>,
+}
+
+impl Unread {
+    /// `descriptors_per_user`: as many as a user may have of this process.
+    pub fn new(descriptors_per_user: usize) -> Unread {
+        Unread {
+            by_account: HashMap::new(),
+            // Four users that do their worst have one share together. Two full messages are no harm.
+            most_descriptors: (descriptors_per_user / 4).max(2 * MAX_FDS),
+            read: Vec::new(),
+            pause: FIRST,
+            due: None,
+        }
+    }
+
+    /// An answer was sent. What is returned is to be closed: it is none that counts.
+    pub fn add(
+        &mut self,
+        account: u32,
+        socket: OwnedFd,
+        descriptors: usize,
+        bytes: usize,
+        now: Instant,
+    ) -> Option<OwnedFd> {
+        if descriptors == 0 && bytes <= SMALL || is_read(&socket) {
+            return Some(socket);
+        }
+        let answer = Answer { socket, descriptors: descriptors + 1, bytes };
+        self.by_account.entry(account).or_default().push(answer);
+        (self.pause, self.due) = (FIRST, Some(now + FIRST));
+        None
+    }
+
+    /// Whether an account has so much unread that it is to have no more.
+    pub fn is_over(&mut self, account: u32) -> bool {
+        let Some(answers) = self.by_account.get_mut(&account) else { return false };
+        if !exceeds(answers, self.most_descriptors) {
+            return false;
+        }
+        self.read.extend(
+            answers.extract_if(.., |it| is_read(&it.socket)).map(|it| (account, it.socket)),
+        );
+        exceeds(answers, self.most_descriptors)
+    }
+
+    /// Looks at all of them if it is time. Returns when to look again, if there are any.
+    pub fn look(&mut self, now: Instant) -> Option<Duration> {
+        let due = self.due?;
+        if now < due {
+            return Some(due - now);
+        }
+        let before = self.read.len();
+        self.by_account.retain(|account, answers| {
+            let read = answers.extract_if(.., |it| is_read(&it.socket));
+            self.read.extend(read.map(|it| (*account, it.socket)));
+            !answers.is_empty()
+        });
+        if self.by_account.is_empty() {
+            self.due = None;
+            return None;
+        }
+        self.pause = if self.read.len() > before { FIRST } else { LATER.min(2 * self.pause) };
+        self.due = Some(now + self.pause);
+        Some(self.pause)
+    }
+
+    /// Sockets to be closed, each with the account whose client has sent it.
+    pub fn read(&mut self) -> Vec<(u32, OwnedFd)> {
+        std::mem::take(&mut self.read)
+    }
+}
+
+fn exceeds(answers: &[Answer], most_descriptors: usize) -> bool {
+    answers.iter().map(|answer| answer.descriptors).sum::<usize>() > most_descriptors
+        || answers.iter().map(|answer| answer.bytes).sum::<usize>() > MOST_BYTES
+}
+
+/// Whether all that was sent into a socket was read, or is gone with its other end.
+fn is_read(socket: &OwnedFd) -> bool {
+    unread_bytes(socket.as_fd()).is_ok_and(|bytes| bytes == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::{
+        AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair,
+    };
+
+    use super::*;
+
+    const ACCOUNT: u32 = 7;
+
+    /// The client's end and the daemon's, in which there is an answer.
+    fn answered() -> (OwnedFd, OwnedFd) {
+        let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
+        let (mine, theirs) = socketpair(AddressFamily::UNIX, kind, flags, None).unwrap();
+        send(&theirs, b"answer", SendFlags::empty()).unwrap();
+        (mine, theirs)
+    }
+
+    #[test]
+    fn what_is_not_read_counts() {
+        let (mut unread, now) = (Unread::new(4 * 2 * MAX_FDS), Instant::now());
+        let mut ends = Vec::new();
+        while !unread.is_over(ACCOUNT) {
+            let (mine, theirs) = answered();
+            assert!(unread.add(ACCOUNT, theirs, MAX_FDS - 1, 100, now).is_none());
+            ends.push(mine);
+        }
+        assert_eq!(ends.len(), 3, "more than two full messages");
+        assert!(!unread.is_over(ACCOUNT + 1), "it is no matter of others");
+        // One is read, another client has gone.
+        recv(&ends[0], &mut [0u8; 10], RecvFlags::empty()).unwrap();
+        assert!(!unread.is_over(ACCOUNT) && unread.read().len() == 1);
+        ends.remove(1);
+        assert_eq!(unread.look(now), Some(FIRST), "it is not time yet");
+        assert_eq!(unread.look(now + FIRST), Some(FIRST), "there is progress");
+        assert_eq!(unread.read().len(), 1);
+        assert_eq!(unread.look(now + 2 * FIRST), Some(2 * FIRST));
+        ends.clear();
+        assert_eq!(unread.look(now + 10 * FIRST), None);
+        assert_eq!((unread.read().len(), unread.look(now + 20 * FIRST)), (1, None));
+    }
+
+    #[test]
+    fn long_answers_count_without_descriptors() {
+        let (mut unread, now) = (Unread::new(usize::MAX), Instant::now());
+        let mut ends = Vec::new();
+        while !unread.is_over(ACCOUNT) {
+            let (mine, theirs) = answered();
+            assert!(unread.add(ACCOUNT, theirs, 0, MAX_MESSAGE, now).is_none());
+            ends.push(mine);
+        }
+        assert_eq!(ends.len(), 65);
+        let (_mine, theirs) = answered();
+        assert!(unread.add(ACCOUNT, theirs, 0, SMALL, now).is_some());
+    }
+}
