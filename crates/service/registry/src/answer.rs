@@ -150,7 +150,7 @@ impl Registry {
             Request::NameConflicts => plain(Reply::NameConflicts(self.conflicts.info(caller.uid))),
             Request::Parameters => plain(Reply::Parameters(self.settings.parameters())),
             Request::SwitchNew { bridge, one_address } => {
-                self.bridges.keep(caller, &bridge, one_address, &self.ports)?;
+                self.bridges.keep(caller, &bridge, one_address)?;
                 plain(Reply::Done)
             }
             Request::SwitchDelete { bridge } => {
@@ -158,11 +158,11 @@ impl Registry {
                 plain(Reply::Done)
             }
             Request::SwitchForward { bridge, forwarding } => {
-                self.bridges.choose_forwarding(caller, &bridge, forwarding, &self.ports)?;
+                self.bridges.choose_forwarding(caller, &bridge, forwarding)?;
                 plain(Reply::Done)
             }
             Request::SwitchPort { name, settings } => {
-                self.bridges.configure_port(caller, &name, settings, &self.ports)?;
+                self.bridges.configure_port(caller, &name, settings)?;
                 plain(Reply::Done)
             }
             Request::Switches { from } => {
@@ -176,16 +176,16 @@ impl Registry {
             }
             Request::SwitchAddressAdd { bridge, mac, vlan, port } => {
                 let address = LastingAddress { mac, vlan, port };
-                self.bridges.add_address(caller, &bridge, address, &self.ports)?;
+                self.bridges.add_address(caller, &bridge, address)?;
                 plain(Reply::Done)
             }
             Request::SwitchAddressDelete { bridge, mac, vlan } => {
-                self.bridges.delete_address(caller, &bridge, mac, vlan, &self.ports)?;
+                self.bridges.delete_address(caller, &bridge, mac, vlan)?;
                 plain(Reply::Done)
             }
             Request::SwitchAddressesFlush { bridge, port, vlan, added } => {
                 let flush = Flush { port, vlan, added };
-                self.bridges.flush_addresses(caller, &bridge, flush, &self.ports)?;
+                self.bridges.flush_addresses(caller, &bridge, flush)?;
                 plain(Reply::Done)
             }
             Request::Ports { from } => {

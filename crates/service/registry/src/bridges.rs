@@ -631,6 +631,12 @@ impl Bridges {
         Ok(entry.ports.iter().map(|m| m.name.clone()).collect())
     }
 
+    /// The full name of a port of a bridge that is not user `uid`'s, if there is one.
+    pub fn port_of_others(&self, bridge: &str, uid: u32) -> Option<&str> {
+        let mut ports = self.entry(bridge)?.ports.iter();
+        ports.find(|port| port.uid != uid).map(|port| &*port.name)
+    }
+
     /// Indices of a bridge and of a port on it, if it is there.
     pub fn locate(&self, bridge: &str, name: &str) -> Option<(usize, Option<PortIndex>)> {
         let at = self.entries.iter().position(|e| e.as_ref().is_some_and(|e| e.name == bridge))?;

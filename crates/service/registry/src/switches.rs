@@ -19,7 +19,6 @@ use crate::{
     caller::Caller,
     kinds::{attached::Attached, persistent::Persistent},
     name::PortName,
-    ports::Ports,
     registry::Registry,
     switch_config::{apply, filter_of, shown_lossless, shown_rate},
 };
@@ -85,16 +84,10 @@ pub(crate) fn delete(registry: &mut Registry, caller: &Caller, bridge: &str) -> 
 impl Bridges {
     /// Makes a bridge that stays although it has no ports. One that is there already and stays for
     /// no user becomes the caller's, unless others have ports there: the caller would decide over these.
-    pub fn keep(
-        &mut self,
-        caller: &Caller,
-        bridge: &str,
-        one_address: bool,
-        ports: &Ports,
-    ) -> Result<()> {
+    pub fn keep(&mut self, caller: &Caller, bridge: &str, one_address: bool) -> Result<()> {
         check_bridge_name(bridge)?;
         if let Ok(None) = self.keeper(bridge) {
-            self.check_may_configure(caller, bridge, ports)?;
+            self.check_may_configure(caller, bridge)?;
         }
         self.create(bridge, caller.uid, one_address)
     }
@@ -105,9 +98,8 @@ impl Bridges {
         caller: &Caller,
         bridge: &str,
         forwarding: Forwarding,
-        ports: &Ports,
     ) -> Result<()> {
-        self.check_may_configure(caller, bridge, ports)?;
+        self.check_may_configure(caller, bridge)?;
         check_forwarding(bridge, &forwarding)?;
         self.check_leaves_no_addresses(bridge, &forwarding)?;
         self.check_leaves_no_limits(bridge, &forwarding)?;
@@ -131,12 +123,11 @@ impl Bridges {
         caller: &Caller,
         name: &str,
         settings: PortSettings,
-        ports: &Ports,
     ) -> Result<()> {
         let PortName::Vale { bridge, .. } = PortName::parse(name, Cause::Invalid)? else {
             return Err(Error::invalid("name a port of a switch, vale0:a").at(name));
         };
-        self.check_may_configure(caller, bridge, ports)?;
+        self.check_may_configure(caller, bridge)?;
         check_settings(name, &settings)?;
         let index = self.port_index(bridge, name)?;
         if let Some(Some(_)) = settings.lossless {
@@ -217,7 +208,7 @@ impl Bridges {
     }
 
     /// EBUSY if the bridge is others' too; ENOENT if there is none.
-    pub fn check_may_configure(&self, caller: &Caller, bridge: &str, ports: &Ports) -> Result<()> {
+    pub fn check_may_configure(&self, caller: &Caller, bridge: &str) -> Result<()> {
         match self.keeper(bridge)? {
             Some(keeper) if keeper == caller.uid || caller.uid == 0 => Ok(()),
             Some(keeper) => {
@@ -239,17 +230,14 @@ impl Bridges {
                     .at(bridge)
                     .remedy("make one of your own: `ringway switch new`"))
             }
-            None => self.port_names(bridge)?.iter().try_for_each(|name| {
-                let id = ports.named(name.trim_end_matches('^'));
-                let owned = id.map_or(Ok(()), |id| ports.managed(id, caller).map(drop));
-                owned.map_err(|_| {
-                    Error::busy(format!(
-                        "{name} is another user's, and who changes a switch has all of its ports"
-                    ))
-                    .at(bridge)
-                    .remedy("make one of your own: `ringway switch new`")
-                })
-            }),
+            None => match self.port_of_others(bridge, caller.uid).filter(|_| caller.uid != 0) {
+                None => Ok(()),
+                Some(name) => Err(Error::busy(format!(
+                    "{name} is another user's, and who changes a switch has all of its ports"
+                ))
+                .at(bridge)
+                .remedy("make one of your own: `ringway switch new`")),
+            },
         }
     }
 

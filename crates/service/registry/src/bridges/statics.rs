@@ -11,7 +11,6 @@ use super::{BridgeEntry, Bridges, forwarding::full_name, no_bridge};
 use crate::{
     caller::Caller,
     lasting::LastingAddress,
-    ports::Ports,
     switches::{VIDS, check_bridge_name},
 };
 
@@ -33,10 +32,9 @@ impl Bridges {
         caller: &Caller,
         bridge: &str,
         address: LastingAddress,
-        ports: &Ports,
     ) -> Result<()> {
         let LastingAddress { mac, vlan, port } = address;
-        self.check_may_configure(caller, bridge, ports)?;
+        self.check_may_configure(caller, bridge)?;
         check_address(bridge, mac, vlan)?;
         let entry = self.find(bridge).ok_or_else(|| no_bridge(bridge))?;
         if !entry.learns() {
@@ -78,9 +76,8 @@ impl Bridges {
         bridge: &str,
         mac: Mac,
         vlan: u16,
-        ports: &Ports,
     ) -> Result<()> {
-        self.check_may_configure(caller, bridge, ports)?;
+        self.check_may_configure(caller, bridge)?;
         check_address(bridge, mac, vlan)?;
         let entry = self.find(bridge).ok_or_else(|| no_bridge(bridge))?;
         if let Some(at) = entry.statics.iter().position(|it| (it.mac, it.vlan) == (mac, vlan)) {
@@ -103,14 +100,8 @@ impl Bridges {
     }
 
     /// Has what was learned forgotten, and what was added if that is asked for.
-    pub fn flush_addresses(
-        &mut self,
-        caller: &Caller,
-        bridge: &str,
-        flush: Flush,
-        ports: &Ports,
-    ) -> Result<()> {
-        self.check_may_configure(caller, bridge, ports)?;
+    pub fn flush_addresses(&mut self, caller: &Caller, bridge: &str, flush: Flush) -> Result<()> {
+        self.check_may_configure(caller, bridge)?;
         let Flush { port, vlan, added } = flush;
         check_vid(bridge, vlan.unwrap_or(0))?;
         let entry = self.find(bridge).ok_or_else(|| no_bridge(bridge))?;

@@ -199,6 +199,12 @@ impl Vale {
         if registry.bridges.has(bridge, name) {
             return Err(Error::busy("the host's stack").at(name).remedy("open its interface"));
         }
+        if name.ends_with('^') {
+            // By such a name it would be taken for one.
+            return Err(Error::invalid("a name with ^ at its end is that of a host's stack")
+                .at(name)
+                .remedy("choose another name"));
+        }
         // A switch port needs no network namespace: where the caller's cannot be entered (a user namespace
         // has made it, say), no interface of it can be attached either.
         if interfaces::exists_if_known(port, caller)? {
