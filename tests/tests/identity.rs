@@ -115,11 +115,27 @@ fn root_of_a_container_is_not_the_machines() {
     let home = Home::new();
     let (a, b) = (Netns::quiet("rwi"), Netns::quiet("rwi"));
     let _wire = a.veth(&b, "a0", "b0");
-    let containers: [&[&str]; 3] = [
+    let mapped = concat!(env!("CARGO_MANIFEST_DIR"), "/python/mapped.py");
+    let containers: [&[&str]; 4] = [
         &["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--"],
         // What containers are given as a rule.
         &["setpriv", "--bounding-set=-all,+net_raw,+setuid,+chown,+kill", "--"],
         &["unshare", "--user", "--map-root-user", "--"],
+        // It makes a user namespace that looks like the machine's.
+        &[
+            "unshare",
+            "--pid",
+            "--fork",
+            "--mount-proc",
+            "--kill-child",
+            "setpriv",
+            "--bounding-set=-all,+setuid,+setgid,+setfcap",
+            "--inh-caps=-all",
+            "--",
+            "python3",
+            "-B",
+            mapped,
+        ],
     ];
     let traffic = |args: &[&str]| home.system_traffic(args);
     let refused = |command: Command, errno: &str| {

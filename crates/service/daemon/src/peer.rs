@@ -2,8 +2,8 @@
 //! sockets, whatever the client says.
 //!
 //! **Users.** A connection belongs to the user id that the kernel noted when it was made. User 0 is the
-//! machine's root only if its process is in the daemon's user namespace, and may have the capabilities
-//! that the daemon itself began with to set up interfaces. Else it is root of a container that has no
+//! machine's root only if its process is in the daemon's user namespace and pid namespace, and may have the
+//! capabilities that the daemon itself began with to set up interfaces. Else it is root of a container that has no
 //! user namespace of its own, say: an account apart, [`CONTAINED_ROOT`], with no rights but those that
 //! the configuration gives to user 0 by name. A process that ended before it was looked at is not known
 //! to be root.
@@ -97,9 +97,15 @@ impl Trust {
         let Trust::Users { own_map, root_has } = self else { return true };
         let looks_like_root = || {
             let read = |file| fs::read_to_string(format!("/proc/{pid}/{file}")).ok();
-            // Two user namespaces have the same map only if root has made it so.
             let status = read("status")?;
-            Some(read("uid_map")? == *own_map && permitted(&status)? & root_has == *root_has)
+            // By its map alone a user namespace is not told from others: a container's root that may set ids
+            // makes another with the map of this one, and has all capabilities in it. It does not get out of the
+            // pid namespace of the container.
+            Some(
+                read("uid_map")? == *own_map
+                    && is_in_this_pid_namespace(&status)
+                    && permitted(&status)? & root_has == *root_has,
+            )
         };
         // As long as the process has not ended, no other process has its number.
         looks_like_root() == Some(true)
@@ -170,6 +176,14 @@ fn has_ended(process: &OwnedFd) -> bool {
     poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&now)) != Ok(0)
 }
 
+/// Whether a process has a number in the pid namespace of `/proc` alone, by its `status`. Kernels without pid
+/// namespaces do not tell.
+fn is_in_this_pid_namespace(status: &str) -> bool {
+    let mut lines = status.lines();
+    let numbers = lines.find_map(|line| line.strip_prefix("NSpid:"));
+    numbers.is_none_or(|numbers| numbers.split_whitespace().count() == 1)
+}
+
 /// The permitted capabilities in a process's `status`.
 fn permitted(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("CapPrm:"))?;
@@ -207,6 +221,13 @@ mod tests {
         // The same process, as another user; another process of the same user.
         assert!(matches!(told(me.pid, me.uid + 1), Netns::Own));
         assert!(matches!(told(me.pid + 1, me.uid), Netns::Own));
+    }
+
+    #[test]
+    fn a_process_of_another_pid_namespace_has_more_numbers() {
+        assert!(is_in_this_pid_namespace("Name:\tx\nNSpid:\t12\nNSsid:\t1\t2\n"));
+        assert!(!is_in_this_pid_namespace("Name:\tx\nNSpid:\t12\t1\n"));
+        assert!(is_in_this_pid_namespace("Name:\tx\n"));
     }
 
     #[test]
