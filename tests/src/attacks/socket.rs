@@ -138,6 +138,7 @@ fn untaken(attacker: &Attacker) -> Result<usize, Errno> {
     const RINGS: u16 = 16;
     // With those of a daemon's usual limit of open files in flight, 65 each, no other user would be granted a port.
     const ENOUGH: usize = 4000;
+    const PATIENCE: usize = 10_000;
     let own = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let enough = usize::try_from(own.saturating_sub(100)).unwrap_or(ENOUGH).min(ENOUGH);
     let connection = connect(&attacker.socket).map_err(|_| Errno::CONNREFUSED)?;
@@ -156,11 +157,16 @@ fn untaken(attacker: &Attacker) -> Result<usize, Errno> {
     {
         let request = postcard::to_allocvec(&request).expect("it has a form");
         let (end, reply_to) = pair_of_sockets();
-        while let Err(e) = say(&connection, &[&[VERSION], &request[..]].concat(), &[&reply_to]) {
-            match e {
-                Errno::AGAIN => thread::yield_now(),
-                error => return Err(error),
-            }
+        let asked = || say(&connection, &[&[VERSION], &request[..]].concat(), &[&reply_to]);
+        let mut patience = PATIENCE;
+        let mut said = asked();
+        while said == Err(Errno::AGAIN) && patience > 0 {
+            thread::yield_now();
+            (said, patience) = (asked(), patience - 1);
+        }
+        if said.is_err() {
+            // It is not listened to any more.
+            break;
         }
         mine.push(end);
     }

@@ -3,7 +3,8 @@
 //! Descriptors in an answer are in flight until the client takes them. The kernel counts those of all that this
 //! process's user sends, and refuses more than the process may have open (`unix(7)`, ETOOMANYREFS): then no client
 //! could be granted anything. The memory of an answer that is not read is this process's, too. So an account may have
-//! so much unread and no more: its programs get errors until they read.
+//! so much unread and no more: its clients are not listened to until some of it was read. Requests that have begun by
+//! then are answered; where those are many, with errors.
 //!
 //! No event tells that a client has read. So the sockets of such answers stay open here, and are looked at: when the
 //! account is to have more, and from time to time.
@@ -16,8 +17,13 @@ use std::{
 use ringway_ipc::{MAX_FDS, MAX_MESSAGE, unread_bytes};
 use rustix::fd::{AsFd, OwnedFd};
 
+/// Descriptors that an account may leave unread. With more than about two thousand of a user's in flight the kernel
+/// has its calls wait for a look at all sockets that are in flight, for which other users can make work.
+const MOST: usize = 1000;
 /// Bytes of answers that an account may leave unread.
 const MOST_BYTES: usize = 64 * MAX_MESSAGE;
+/// How many times as much requests may get that have begun before.
+const BEGUN: usize = 4;
 /// What is not larger is the client's affair: it costs not much more than the client's own end of the pair.
 const SMALL: usize = 1024;
 /// Between two looks: a client that waits for its answer reads it at once.
@@ -46,8 +52,8 @@ impl Unread {
     pub fn new(descriptors_per_user: usize) -> Unread {
         Unread {
             by_account: HashMap::new(),
-            // Four users that do their worst have one share together. Two full messages are no harm.
-            most_descriptors: (descriptors_per_user / 4).max(2 * MAX_FDS),
+            // Two full messages are no harm.
+            most_descriptors: (descriptors_per_user / 4).clamp(2 * MAX_FDS, MOST),
             read: Vec::new(),
             pause: FIRST,
             due: None,
@@ -72,16 +78,25 @@ impl Unread {
         None
     }
 
-    /// Whether an account has so much unread that it is to have no more.
-    pub fn is_over(&mut self, account: u32) -> bool {
-        let Some(answers) = self.by_account.get_mut(&account) else { return false };
-        if !exceeds(answers, self.most_descriptors) {
+    /// Whether an account has so much unread that its clients are not to be listened to. There will be
+    /// [sockets of answers that were read](Self::read) when they are.
+    pub fn is_behind(&mut self, account: u32) -> bool {
+        self.exceeds(account, 1)
+    }
+
+    /// Whether it has so much unread that it is to have no more.
+    pub fn is_full(&mut self, account: u32) -> bool {
+        self.exceeds(account, BEGUN)
+    }
+
+    fn exceeds(&mut self, account: u32, times: usize) -> bool {
+        let most = (times * self.most_descriptors, times * MOST_BYTES);
+        let Some(answers) = self.by_account.get_mut(&account).filter(|it| exceed(it, most)) else {
             return false;
-        }
-        self.read.extend(
-            answers.extract_if(.., |it| is_read(&it.socket)).map(|it| (account, it.socket)),
-        );
-        exceeds(answers, self.most_descriptors)
+        };
+        let read = answers.extract_if(.., |it| is_read(&it.socket));
+        self.read.extend(read.map(|it| (account, it.socket)));
+        exceed(answers, most)
     }
 
     /// Looks at all of them if it is time. Returns when to look again, if there are any.
@@ -111,9 +126,9 @@ impl Unread {
     }
 }
 
-fn exceeds(answers: &[Answer], most_descriptors: usize) -> bool {
-    answers.iter().map(|answer| answer.descriptors).sum::<usize>() > most_descriptors
-        || answers.iter().map(|answer| answer.bytes).sum::<usize>() > MOST_BYTES
+fn exceed(answers: &[Answer], (descriptors, bytes): (usize, usize)) -> bool {
+    answers.iter().map(|answer| answer.descriptors).sum::<usize>() > descriptors
+        || answers.iter().map(|answer| answer.bytes).sum::<usize>() > bytes
 }
 
 /// Whether all that was sent into a socket was read, or is gone with its other end.
@@ -143,16 +158,17 @@ mod tests {
     fn what_is_not_read_counts() {
         let (mut unread, now) = (Unread::new(4 * 2 * MAX_FDS), Instant::now());
         let mut ends = Vec::new();
-        while !unread.is_over(ACCOUNT) {
+        while !unread.is_behind(ACCOUNT) {
             let (mine, theirs) = answered();
             assert!(unread.add(ACCOUNT, theirs, MAX_FDS - 1, 100, now).is_none());
             ends.push(mine);
         }
         assert_eq!(ends.len(), 3, "more than two full messages");
-        assert!(!unread.is_over(ACCOUNT + 1), "it is no matter of others");
+        assert!(!unread.is_full(ACCOUNT), "what has begun is answered");
+        assert!(!unread.is_behind(ACCOUNT + 1), "it is no matter of others");
         // One is read, another client has gone.
         recv(&ends[0], &mut [0u8; 10], RecvFlags::empty()).unwrap();
-        assert!(!unread.is_over(ACCOUNT) && unread.read().len() == 1);
+        assert!(!unread.is_behind(ACCOUNT) && unread.read().len() == 1);
         ends.remove(1);
         assert_eq!(unread.look(now), Some(FIRST), "it is not time yet");
         assert_eq!(unread.look(now + FIRST), Some(FIRST), "there is progress");
@@ -167,7 +183,7 @@ mod tests {
     fn long_answers_count_without_descriptors() {
         let (mut unread, now) = (Unread::new(usize::MAX), Instant::now());
         let mut ends = Vec::new();
-        while !unread.is_over(ACCOUNT) {
+        while !unread.is_behind(ACCOUNT) {
             let (mine, theirs) = answered();
             assert!(unread.add(ACCOUNT, theirs, 0, MAX_MESSAGE, now).is_none());
             ends.push(mine);
@@ -175,5 +191,11 @@ mod tests {
         assert_eq!(ends.len(), 65);
         let (_mine, theirs) = answered();
         assert!(unread.add(ACCOUNT, theirs, 0, SMALL, now).is_some());
+        while !unread.is_full(ACCOUNT) {
+            let (mine, theirs) = answered();
+            assert!(unread.add(ACCOUNT, theirs, 0, MAX_MESSAGE, now).is_none());
+            ends.push(mine);
+        }
+        assert_eq!(ends.len(), 4 * 64 + 1);
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use ringway_ipc::{Received, receive_request, send_reply};
-use ringway_proto::{Cause, Error, PortInfo, Reply, Request};
+use ringway_proto::{Cause, Error, EventKind, PortInfo, Reply, Request};
 use ringway_registry::{Caller, Done, Handle, Progress, Step, Subject, Work};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, epoll, poll},
@@ -17,7 +17,7 @@ use super::{
 use crate::{
     closer::Kind,
     guard::guarded_in,
-    log::By,
+    log::{By, Entry, log},
     peer::namespace,
     ready::For,
     request_times::kind,
@@ -64,7 +64,15 @@ impl Server {
         }
         let (user, reservations, handle) = (*user, reservations.clone(), *handle);
         let uid = user.account;
-        if self.closer.is_behind(self.accounts.of(uid)) {
+        let account = self.accounts.of(uid);
+        if self.closer.is_behind(account) {
+            self.rest(key);
+            return false;
+        }
+        if uid != 0 && self.unread.is_behind(account) {
+            let text = "programs of the user have not read what they were answered: requests of the user are not \
+                        read before they have";
+            log(Entry::warn(EventKind::Refused, text).by(self.by(&user)));
             self.rest(key);
             return false;
         }
@@ -347,7 +355,7 @@ impl Server {
         let Ok((reply, fds)) = answer else { return true };
         let is_large = !fds.is_empty() || is_list(reply);
         let uid = pending.caller.uid;
-        uid == 0 || !is_large || !self.unread.is_over(self.accounts.of(uid))
+        uid == 0 || !is_large || !self.unread.is_full(self.accounts.of(uid))
     }
 
     /// The client does not get the descriptors that it was to have: so what was granted with them must not be.
@@ -364,7 +372,12 @@ impl Server {
     /// Closes the sockets of answers that were read. Returns when to look again, if there are others.
     pub(super) fn look_at_unread(&mut self) -> Option<Duration> {
         let again = self.unread.look(Instant::now());
-        for (account, socket) in self.unread.read() {
+        let read = self.unread.read();
+        if !read.is_empty() {
+            // Their users may not have been listened to.
+            self.listen_again();
+        }
+        for (account, socket) in read {
             self.closer.close(account, Kind::Known, [socket]);
         }
         again
