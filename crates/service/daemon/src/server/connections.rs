@@ -158,6 +158,9 @@ impl Server {
                 self.drop_request(pending);
             }
             self.followers.retain(|follower| *follower != key);
+            // What they rest and wait for may take as long as others like.
+            self.resting.retain(|resting| *resting != key);
+            self.queued.retain(|(_, waiting)| *waiting != key);
             self.note_end(client.handle, &client.user);
             // After a panic there is still the handle.
             let close = |registry: &mut Registry| registry.close(client.handle);
