@@ -19,6 +19,8 @@ pub struct Moved {
     pub no_buffers: u64,
     /// Frames of a queue that the guest has disabled.
     pub disabled: u64,
+    /// Frames for a guest that was not there: they came before its driver was up, or waited for it at the end.
+    pub not_taken: u64,
     /// Whether the turn ended as there was no room on the other side.
     pub no_room: bool,
 }
@@ -26,7 +28,8 @@ pub struct Moved {
 impl Moved {
     /// Frames that went nowhere.
     pub fn dropped(&self) -> u64 {
-        self.too_long + self.too_short + self.bad_offload + self.no_buffers + self.disabled
+        let &Moved { too_long, too_short, bad_offload, no_buffers, disabled, not_taken, .. } = self;
+        too_long + too_short + bad_offload + no_buffers + disabled + not_taken
     }
 
     /// Whether the turn has done anything at all.
@@ -44,6 +47,7 @@ impl AddAssign for Moved {
         self.bad_offload += other.bad_offload;
         self.no_buffers += other.no_buffers;
         self.disabled += other.disabled;
+        self.not_taken += other.not_taken;
         self.no_room |= other.no_room;
     }
 }

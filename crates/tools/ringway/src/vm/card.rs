@@ -80,12 +80,15 @@ struct MachineLosses<'a> {
     no_buffers: u64,
     /// Of a queue that the machine has disabled.
     disabled: u64,
+    /// They came while the machine's driver was down, or waited for the machine at the end.
+    not_taken: u64,
 }
 
 impl MachineLosses<'_> {
     fn of<'a>(port: &'a str, moved: &Moved) -> MachineLosses<'a> {
-        let &Moved { too_long, too_short, bad_offload, no_buffers, disabled, .. } = moved;
-        MachineLosses { port, too_long, too_short, bad_offload, no_buffers, disabled }
+        let &Moved { too_long, too_short, bad_offload, no_buffers, disabled, not_taken, .. } =
+            moved;
+        MachineLosses { port, too_long, too_short, bad_offload, no_buffers, disabled, not_taken }
     }
 }
 
@@ -97,6 +100,7 @@ impl fmt::Display for MachineLosses<'_> {
             ("bad offload", self.bad_offload),
             ("no buffers", self.no_buffers),
             ("queue disabled", self.disabled),
+            ("not taken", self.not_taken),
         ]);
         write!(f, "  drops at the machine: {drops}")
     }
@@ -118,6 +122,16 @@ impl Flow {
         self.moved += moved;
         self.last = Instant::now();
     }
+}
+
+/// Takes all frames that wait for the machine at its port, and says how many.
+fn empty(port: &mut Port) -> u64 {
+    let mut rx = port.rx(0);
+    let mut frames = 0;
+    while rx.sync() > 0 {
+        frames += rx.batch(usize::MAX).filter(|slot| !slot.more_fragments()).count() as u64;
+    }
+    frames
 }
 
 /// What a turn has moved.
@@ -180,6 +194,7 @@ impl Card {
 
     /// Tells how it went, and what was dropped at the port and at the machine.
     fn summarize(&mut self, port: &mut Port, lasting: &mut Lasting) -> Result<()> {
+        self.into.moved.not_taken += empty(port);
         let drops = lasting.drops(port);
         let output = self.run_loop.output;
         let mut at_machine = Moved::default();
@@ -321,10 +336,7 @@ impl Card {
                 self.header_len = header_len;
             }
             // What came before is old, or has another header.
-            let mut rx = port.rx(0);
-            while rx.sync() > 0 {
-                rx.batch(usize::MAX).for_each(drop);
-            }
+            self.into.moved.not_taken += empty(port);
         }
         if let Some(frame) = announcement {
             let mut tx = port.tx(0);

@@ -164,6 +164,41 @@ fn drops_are_told_by_reason() {
     assert_eq!(drops("machine_drops", "no_buffers"), Some(0));
 }
 
+/// What a port's worker has put into its ring, and the machine has not got, is told at the end: what came before the
+/// machine's driver was up, and what waited when the run ended.
+#[test]
+fn frames_for_a_machine_that_is_away_are_told() {
+    let home = Home::new();
+    let port = Port::open(&home, "alone");
+    let received = |frames: u64| {
+        until("the frames are at the port", || {
+            let stats = home.json(&["switch", "stats"]);
+            let ours = stats.iter().find(|line| line["port"] == "vale0:alone");
+            let count = ours.map(|line| line["received_packets"].as_u64());
+            (count == Some(Some(frames))).then_some(()).ok_or(format!("{stats:?}"))
+        });
+    };
+    home.json(&["gen", "vale0:program", "--count", "5"]);
+    received(5);
+    let mut guest = port.boot(Setup::default());
+    while guest.offer_buffer(0, 2048) {}
+    home.json(&["gen", "vale0:program", "--count", "3"]);
+    let mut got = 0;
+    until("the machine has what came later", || {
+        got += std::iter::from_fn(|| guest.receive(0)).count();
+        (got == 3).then_some(()).ok_or(format!("{got}"))
+    });
+    drop(guest);
+    port.until("disconnected", 1);
+    home.json(&["gen", "vale0:program", "--count", "4"]);
+    received(12);
+    port.proc.signal(Signal::INT);
+    let said = finish(port.proc);
+    assert_eq!(find(&said, "machine_drops")["not_taken"], 9);
+    let summaries: Vec<_> = said.iter().filter(|line| line["type"] == "summary").collect();
+    assert_eq!((&summaries[1]["packets"], &summaries[1]["drops"]), (&3.into(), &9.into()));
+}
+
 /// The pid of a home's private daemon.
 fn daemon(home: &Home) -> i32 {
     let dir = home.dir.display().to_string();
