@@ -28,6 +28,8 @@ pub struct Interface {
     pub mac: [u8; 6],
     /// Its frames have Ethernet headers, and it is no loopback.
     pub ethernet: bool,
+    /// Its frames have Ethernet headers: an Ethernet interface's, or a loopback's.
+    pub has_headers: bool,
     /// Set up by the administrator; whether there is a carrier is another matter.
     pub up: bool,
     pub rx_queues: u32,
@@ -190,6 +192,7 @@ impl Asked<'_> {
             mtu: link.number(libc::IFLA_MTU).unwrap_or(0),
             mac,
             ethernet: link.hardware == libc::ARPHRD_ETHER,
+            has_headers: [libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK].contains(&link.hardware),
             up: link.flags & libc::IFF_UP != 0,
             rx_queues,
             tx_queues,

@@ -238,6 +238,7 @@ impl State {
             mtu: 1500,
             mac: [2, 0, 0, 0, 0, index as u8],
             ethernet: true,
+            has_headers: true,
             up: true,
             rx_queues: queues,
             tx_queues: queues,

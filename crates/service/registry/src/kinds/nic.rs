@@ -267,6 +267,18 @@ impl Nic {
     ) -> Result<PortId> {
         let interface = look_up(name, caller)?;
         allowed(caller, name)?;
+        if !interface.has_headers {
+            // Filters would look in the wrong place, captures be read wrongly, and the host rings get nothing of the
+            // stack's: the kernel redirects no frame without a header to an Ethernet interface.
+            return Err(Error::invalid(
+                "no Ethernet interface, and its packets have no Ethernet headers",
+            )
+            .at(name)
+            .remedy(format!(
+                "open one that `ip link` shows as link/ether, as of gretap, VXLAN or a tap; \
+                     `tcpdump -i {name}` captures from this one"
+            )));
+        }
         let shared = nic_key(caller, &interface);
         let key = plain_key(&interface.name, caller);
         let known = registry.named(&key)?;

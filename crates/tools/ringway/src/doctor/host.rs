@@ -145,6 +145,7 @@ fn nics(
             let folder = sysfs.join(name);
             Nic {
                 driver: driver(&folder, || ask(name)),
+                has_headers: has_headers(&folder),
                 rx_queues: queues(&folder, "rx-"),
                 tx_queues: queues(&folder, "tx-"),
                 name: name.into(),
@@ -152,6 +153,13 @@ fn nics(
         })
         .filter(|nic| only.is_some() || nic.driver != QUEUEING)
         .collect()
+}
+
+/// Whether frames have Ethernet headers, where sysfs tells.
+fn has_headers(folder: &Path) -> bool {
+    let kind = fs::read_to_string(folder.join("type")).ok();
+    let kind = kind.and_then(|kind| kind.trim().parse().ok());
+    kind.is_none_or(|kind: u16| [libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK].contains(&kind))
 }
 
 /// The driver of interfaces that no program receives from or sends on.
@@ -221,7 +229,8 @@ mod tests {
         fs::write(sysfs.add("tap0", "").join("tun_flags"), "0x1002\n").unwrap();
         sysfs.add("br0", "DEVTYPE=bridge\nINTERFACE=br0\n");
         sysfs.add("veth0", "INTERFACE=veth0\n");
-        sysfs.add("odd0", "");
+        fs::write(sysfs.add("odd0", "").join("type"), "776\n").unwrap();
+        fs::write(eth.join("type"), "1\n").unwrap();
         sysfs.add("ifb0", "");
         sysfs.add("elsewhere0", "");
         let dev = "Inter-|   Receive\n face |bytes\n    lo: 0 0\n  eth0: 1 2\n  tap0:1 2\n   br0: 0\n \
@@ -235,6 +244,12 @@ mod tests {
             let nics = nics(dev, only, &sysfs.0, ask).into_iter();
             nics.map(|nic| (nic.name, nic.driver, nic.rx_queues)).collect()
         };
+        let without: Vec<_> = nics(dev, None, &sysfs.0, ask)
+            .into_iter()
+            .filter(|nic| !nic.has_headers)
+            .map(|nic| nic.name)
+            .collect();
+        assert_eq!(without, ["odd0"]);
         let found = look(None);
         let wanted = [
             ("br0", "bridge"),

@@ -9,6 +9,8 @@ pub struct Nic {
     pub name: String,
     /// The driver's name, or the kind of a virtual interface (`veth`, `tun`, `bridge` …).
     pub driver: String,
+    /// Whether its frames have Ethernet headers; they have where that is not known.
+    pub has_headers: bool,
     pub rx_queues: usize,
     pub tx_queues: usize,
 }
@@ -78,12 +80,20 @@ fn tags(Nic { name, driver, .. }: &Nic, release: &str) -> String {
 
 /// Says how packets of this interface will travel, from its driver's name and the kernel release.
 pub fn check(nic: &Nic, release: &str) -> Check {
-    let Nic { name, driver, rx_queues, tx_queues } = nic;
+    let Nic { name, driver, has_headers, rx_queues, tx_queues } = nic;
     let queues = match (rx_queues, tx_queues) {
         // Every interface has some, where sysfs shows it.
         (0, 0) => format!("{driver}, queues not known (/sys shows another network namespace)"),
         (rx, tx) => format!("{driver}, {rx} rx and {tx} tx queues"),
     };
+    if !has_headers {
+        return Check::warning(
+            Need::Nics,
+            name,
+            format!("{queues}: no Ethernet interface, so it cannot be opened"),
+            "use one that `ip link` shows as link/ether",
+        );
+    }
     let tags = tags(nic, release);
     match NATIVE.iter().find(|native| native.0 == driver) {
         Some(Driver(_, Some(since))) if version(release) >= Some(*since) => {
@@ -120,7 +130,8 @@ mod tests {
     use super::*;
 
     fn nic(driver: &str) -> Nic {
-        Nic { name: "eth9".into(), driver: driver.into(), rx_queues: 2, tx_queues: 1 }
+        let (name, driver) = ("eth9".into(), driver.into());
+        Nic { name, driver, has_headers: true, rx_queues: 2, tx_queues: 1 }
     }
 
     #[test]
@@ -149,6 +160,13 @@ mod tests {
     fn queues_that_sysfs_does_not_show_are_not_said_to_be_none() {
         let detail = check(&Nic { rx_queues: 0, tx_queues: 0, ..nic("veth") }, "6.18.0").detail;
         assert!(detail.starts_with("veth, queues not known (/sys shows another"), "{detail}");
+    }
+
+    #[test]
+    fn what_has_no_ethernet_headers_has_no_modes() {
+        let said = check(&Nic { has_headers: false, ..nic("sit") }, "6.18.0");
+        assert_eq!(said.level, Level::Warning);
+        assert!(said.detail.ends_with("no Ethernet interface, so it cannot be opened"), "{said:?}");
     }
 
     #[test]

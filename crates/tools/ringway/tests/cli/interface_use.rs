@@ -205,3 +205,29 @@ fn every_command_says_so() {
     assert!(done && text.contains("this stops"), "{text}");
     assert!(tool("vale-ctl", &["-d", "vale0:vu0"]).0);
 }
+
+/// Filters, captures and host rings rely on Ethernet headers. A loopback's frames have some.
+#[test]
+fn what_has_no_ethernet_headers_is_refused() {
+    if skip_without_root("interface_use::what_has_no_ethernet_headers_is_refused") {
+        return;
+    }
+    let home = Home::new();
+    let netns = Netns::quiet("use");
+    netns.run("ip tuntap add vu9 mode tun && ip link set vu9 up && ip link set lo up");
+    let receive = |name: &str| {
+        home.command_in(&netns, &["recv", name, "--duration", "10ms"]).output().unwrap()
+    };
+    for name in ["netmap:vu9", "netmap:vu9^", "netmap:vu9@mode=packet"] {
+        let output = receive(name);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains("vu9: no Ethernet interface"), "{said}");
+        assert!(said.contains("`tcpdump -i vu9`"), "{said}");
+    }
+    let doctor = home.command_in(&netns, &["doctor", "vu9"]).output().unwrap();
+    let said = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    // Where sysfs is that of this namespace.
+    assert!(!said.contains("native XDP") || said.contains("/sys shows another"), "{said}");
+    let output = receive("netmap:lo@mode=packet");
+    assert!(output.status.success(), "{output:?}");
+}
