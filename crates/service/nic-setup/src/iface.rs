@@ -124,6 +124,22 @@ impl Interface {
         ))
     }
 
+    /// Why a native program that has come to the interface cannot stay there: its driver has made more queues for it,
+    /// and spreads what it receives over these, too (virtio-net makes one for each processor, of those that are not
+    /// in use). The port has no rings for them.
+    pub(crate) fn outgrown(&self) -> Option<String> {
+        let now = Interface::by_name_here(&self.name).ok().filter(|now| now.index == self.index)?;
+        let Interface { name, driver, rx_queues, .. } = self;
+        (now.rx_queues > *rx_queues).then(|| {
+            format!(
+                "with an XDP program its driver, {driver}, spreads what it receives over {} queues, and has \
+                 {rx_queues} without; have it use all that it has, which leaves none for that: `ethtool -l \
+                 {name}` and `ethtool -L {name} combined ALL`",
+                now.rx_queues
+            )
+        })
+    }
+
     /// Why what the interface receives cannot be sent on as it is.
     pub(crate) fn unfit_to_forward(&self) -> Option<String> {
         let (Joins { what, switch, .. }, name) = self.joined(&JOINS[..1])?;
@@ -253,6 +269,22 @@ mod tests {
     use ringway_testkit::{Netns, isolate_thread, skip_without_root};
 
     use super::*;
+
+    /// Queues that come with a program are found.
+    #[test]
+    fn an_interface_that_has_more_queues_than_before_is_outgrown() {
+        if skip_without_root("an_interface_that_has_more_queues_than_before_is_outgrown") {
+            return;
+        }
+        isolate_thread();
+        Netns::root().run("ip link add n0 numrxqueues 3 type veth peer name n1");
+        let of = |rx_queues| Interface { rx_queues, ..Interface::by_name("n0").unwrap() };
+        Netns::root().run("ethtool -L n0 rx 3");
+        assert_eq!((of(3).outgrown(), of(4).outgrown()), (None, None));
+        let why = of(2).outgrown().unwrap();
+        assert!(why.contains("over 3 queues, and has 2 without"), "{why}");
+        assert!(why.contains("`ethtool -L n0 combined ALL`"), "{why}");
+    }
 
     /// As `ethtool -k` shows them, and where something else lies above them. No interface here can have these two, so
     /// another feature of a veth pair stands for them, that the kernel turns off for nobody.

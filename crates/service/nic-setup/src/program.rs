@@ -487,9 +487,14 @@ impl Programs {
         };
         let create = |program: &OwnedFd| sys::link_create_xdp(program.as_fd(), ifindex, flags);
         let frags = self.frags.as_ref().filter(|_| mode == AttachMode::Native);
-        match frags.map(create) {
-            Some(Ok(link)) => Ok((link, true)),
-            _ => Ok((create(plain)?, false)),
+        let attached = match frags.map(create) {
+            Some(Ok(link)) => (link, true),
+            _ => (create(plain)?, false),
+        };
+        // With the link the program goes.
+        match interface.outgrown().filter(|_| mode == AttachMode::Native) {
+            Some(why) => Err(io::Error::other(why)),
+            None => Ok(attached),
         }
     }
 
