@@ -107,9 +107,7 @@ impl Interface {
     /// comes (`dev_disable_lro`, `dev_disable_gro_hw`); so does a driver (vmxnet3), where others refuse the
     /// program. That is the administrator's to do.
     pub(crate) fn unfit_for(&self, mode: AttachMode) -> Option<String> {
-        if mode == AttachMode::Native && self.driver == "bonding" {
-            let why = "the members of a bond run its program, and the kernel gives what they \
-                       receive to no socket of the bond";
+        if let Some(why) = unfit_driver(&self.driver, mode) {
             return Some(why.into());
         }
         let joins: &[_] = match mode {
@@ -182,6 +180,21 @@ impl Interface {
     /// The queues that a socket may be bound to: 0 up to this, not included.
     pub fn queues(&self) -> u32 {
         self.rx_queues.max(self.tx_queues)
+    }
+}
+
+/// Why a driver's interfaces are not for a program that comes in this way.
+fn unfit_driver(driver: &str, mode: AttachMode) -> Option<&'static str> {
+    match (mode, driver) {
+        (AttachMode::Native, "bonding") => Some(
+            "the members of a bond run its program, and the kernel gives what they receive to no socket of the bond",
+        ),
+        // They look for the network header (`pskb_inet_may_pull`), whose place the kernel does not know in
+        // frames of AF_XDP.
+        (AttachMode::Generic, "gretap" | "ip6gretap" | "erspan" | "ip6erspan") => {
+            Some("the kernel drops all that AF_XDP sends on interfaces of GRE")
+        }
+        _ => None,
     }
 }
 
@@ -269,6 +282,17 @@ mod tests {
     use ringway_testkit::{Netns, isolate_thread, skip_without_root};
 
     use super::*;
+
+    #[test]
+    fn some_drivers_are_not_for_programs() {
+        use AttachMode::{Generic, Native};
+        let unfit = |driver, mode| unfit_driver(driver, mode).is_some();
+        assert!(unfit("bonding", Native) && !unfit("bonding", Generic));
+        for driver in ["gretap", "ip6gretap", "erspan", "ip6erspan"] {
+            assert!(unfit(driver, Generic), "{driver}");
+        }
+        assert!(!unfit("vxlan", Generic) && !unfit("veth", Native));
+    }
 
     /// Queues that come with a program are found.
     #[test]
