@@ -368,7 +368,9 @@ fn bind_queue(
             Err(Errno::BUSY) if Instant::now() < deadline => std::thread::sleep(pause),
             Err(Errno::BUSY) => return Err(Refusal::Busy),
             Err(errno) if mode == Mode::ZeroCopy => {
-                return Err(Refusal::Because(zero_copy::refusal(config.interface, errno)));
+                let BindConfig { interface, chunk_size, .. } = *config;
+                let why = zero_copy::refusal_of(interface, chunk_size, frags, errno);
+                return Err(Refusal::Because(why));
             }
             Err(errno) => return Err(Refusal::Because(errno.to_string())),
         }

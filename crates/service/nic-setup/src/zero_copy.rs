@@ -45,7 +45,15 @@ pub(crate) fn too_small(interface: &Interface, size: u32) -> Option<String> {
     ))
 }
 
-/// What the driver of an interface says by refusing zero-copy.
+/// What the driver of an interface says by refusing zero-copy; of frames of several chunks, if so: the kernel refuses
+/// these where the driver has one chunk for each.
+pub(crate) fn refusal_of(interface: &Interface, size: u32, frags: bool, errno: Errno) -> String {
+    let is_of_frags = frags && interface.zero_copy && errno == Errno::OPNOTSUPP;
+    let too_small = if is_of_frags { too_small(interface, size) } else { None };
+    too_small.unwrap_or_else(|| refusal(interface, errno))
+}
+
+/// The same, of frames of any length.
 pub(crate) fn refusal(interface: &Interface, errno: Errno) -> String {
     let Interface { name, driver, .. } = interface;
     match (errno, driver.as_str()) {
@@ -83,6 +91,35 @@ mod tests {
     fn a_page_holds_a_frame_and_half_a_page_does_not() {
         assert!(zero_copy_room(2048) < 1024);
         assert!(zero_copy_room(4096) >= 1514);
+    }
+
+    /// A driver with zero-copy, for frames of one chunk, is not said to have none.
+    #[test]
+    fn long_frames_are_refused_with_the_mtu_that_would_do() {
+        let interface = |zero_copy, mtu| Interface {
+            name: "e0".into(),
+            index: 7,
+            mtu,
+            mac: [2; 6],
+            ethernet: true,
+            has_headers: true,
+            up: true,
+            rx_queues: 1,
+            tx_queues: 1,
+            driver: "igb".into(),
+            software: false,
+            zero_copy,
+        };
+        let says = |interface: &Interface, frags| {
+            refusal_of(interface, ZERO_COPY_CHUNK, frags, Errno::OPNOTSUPP)
+        };
+        let room = zero_copy_room(ZERO_COPY_CHUNK);
+        let long = says(&interface(true, 9000), true);
+        assert!(long.ends_with(&format!("set an MTU of {} or less", room - 14)), "{long}");
+        let none = "its driver, igb, has no zero-copy";
+        assert_eq!(says(&interface(false, 9000), true), none);
+        assert_eq!(says(&interface(true, 9000), false), none);
+        assert_eq!(says(&interface(true, 1500), true), none);
     }
 
     proptest! {
