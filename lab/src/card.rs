@@ -106,13 +106,30 @@ const VIRTIO_IOMMU: Card = Card {
     ..VIRTIO
 };
 
+/// A card of QEMU's without native XDP, on a cable of sockets.
+const fn old(
+    name: &'static str,
+    about: &'static str,
+    device: &'static str,
+    module: &'static str,
+) -> Card {
+    let made = Made::ByQemu { device, module, iommu: false, cable: Cable::Sockets };
+    Card { name, about, made, cpus: 2, native: None, zero_copy: None }
+}
+
+/// virtio-net with other options than [`VIRTIO`].
+const fn virtio(name: &'static str, about: &'static str, device: &'static str) -> Card {
+    let made = Made::ByQemu { device, module: "virtio_net", iommu: false, cable: Cable::Sockets };
+    Card { name, about, made, ..VIRTIO }
+}
+
 /// An interface that the guest makes, without native XDP.
 const fn soft(name: &'static str, about: &'static str, script: &'static str) -> Card {
     Card { name, about, made: Made::ByGuest(script), cpus: 2, native: None, zero_copy: None }
 }
 
 /// All kinds.
-pub const CARDS: [Card; 17] = [
+pub const CARDS: [Card; 28] = [
     IGB,
     Card { name: "igb-4q", about: "Intel 82576, four queues", cpus: 4, ..IGB },
     VIRTIO_IOMMU,
@@ -128,6 +145,32 @@ pub const CARDS: [Card; 17] = [
         ..VIRTIO_IOMMU
     },
     VIRTIO,
+    virtio("virtio-packed", "the same with packed rings", virtio!(",packed=on")),
+    virtio(
+        "virtio-bare",
+        "the same without mergeable buffers, indirect descriptors and event index",
+        virtio!(",mrg_rxbuf=off,indirect_desc=off,event_idx=off"),
+    ),
+    virtio(
+        "virtio-no-ctrl",
+        "the same without a control queue, and with receive offloads",
+        // Linux has no driver for a card that has any of these without the queue.
+        concat!(
+            "virtio-net-pci,disable-legacy=on,ctrl_vq=off,ctrl_rx=off,ctrl_rx_extra=off,",
+            "ctrl_vlan=off,ctrl_mac_addr=off,ctrl_guest_offloads=off,guest_announce=off"
+        ),
+    ),
+    Card {
+        // With an XDP program it receives by queues that it had not before.
+        native: None,
+        made: Made::ByQemu {
+            device: virtio!(",mq=on,vectors=18"),
+            module: "virtio_net",
+            iommu: false,
+            cable: Cable::Taps(8),
+        },
+        ..virtio("virtio-8q", "the same with more pairs of queues than processors", "")
+    },
     Card {
         name: "vhost-user",
         about: "virtio-net with two pairs of queues, on a switch of the host's",
@@ -163,6 +206,8 @@ pub const CARDS: [Card; 17] = [
         native: None,
         zero_copy: None,
     },
+    old("e1000", "Intel 82540EM", "e1000", "e1000"),
+    old("rtl8139", "Realtek 8139", "rtl8139", "8139cp"),
     Card {
         name: "vmxnet3",
         about: "VMware's",
@@ -242,6 +287,63 @@ pub const CARDS: [Card; 17] = [
              far link add far mtu 1500 address $FAR type geneve id 7 remote 10.6.0.1"
         ),
     ),
+    soft(
+        "qinq",
+        "a VLAN in a service VLAN of veth",
+        above!(
+            "ip link add link low name outer mtu 9000 type vlan proto 802.1ad id 5; ip link set outer up
+             far link add link low name outer mtu 9000 type vlan proto 802.1ad id 5; far link set outer up
+             ip link add link outer name near mtu 1500 address $NEAR type vlan id 7
+             far link add link outer name far mtu 1500 address $FAR type vlan id 7"
+        ),
+    ),
+    soft(
+        "bond-lacp",
+        "a bond of two veths by LACP",
+        above!(
+            "ip link add low2 mtu 9100 type veth peer name low2 mtu 9100 netns $FAR_NETNS
+             ip link add near address $NEAR type bond mode 802.3ad miimon 100 lacp_rate fast xmit_hash_policy layer3+4
+             far link add far address $FAR type bond mode 802.3ad miimon 100 lacp_rate fast
+             for member in low low2; do
+                 ip link set $member down; ip link set $member master near
+                 far link set $member down; far link set $member master far
+             done
+             ip link set near mtu 1500; far link set far mtu 1500"
+        ),
+    ),
+    soft(
+        "bridge-vlans",
+        "a bridge that filters VLANs, with veth in it",
+        above!(
+            "plain_far; ip link add near address $NEAR type bridge vlan_filtering 1
+             ip link set low master near; ip link set near mtu 1500"
+        ),
+    ),
+    soft(
+        "gretap",
+        "Ethernet in GRE over veth",
+        above!(
+            "ip addr add 10.6.0.1/24 dev low; far addr add 10.6.0.2/24 dev low
+             ip link add near mtu 1500 address $NEAR type gretap local 10.6.0.1 remote 10.6.0.2
+             far link add far mtu 1500 address $FAR type gretap local 10.6.0.2 remote 10.6.0.1"
+        ),
+    ),
+    soft(
+        "macsec",
+        "MACsec over veth",
+        above!(
+            "one=11111111111111111111111111111111 two=22222222222222222222222222222222
+             ip link set low address $NEAR; far link set low address $FAR
+             ip link add link low name near mtu 1500 type macsec encrypt on
+             far link add link low name far mtu 1500 type macsec encrypt on
+             ip macsec add near tx sa 0 pn 1 on key 01 $one
+             ip macsec add near rx port 1 address $FAR
+             ip macsec add near rx port 1 address $FAR sa 0 pn 1 on key 02 $two
+             ip -n $FAR_NETNS macsec add far tx sa 0 pn 1 on key 02 $two
+             ip -n $FAR_NETNS macsec add far rx port 1 address $NEAR
+             ip -n $FAR_NETNS macsec add far rx port 1 address $NEAR sa 0 pn 1 on key 01 $one"
+        ),
+    ),
 ];
 
 /// Before, a program has no AF_XDP socket.
@@ -259,6 +361,8 @@ impl Card {
         let since = match mode {
             NicMode::ZeroCopy => self.zero_copy,
             NicMode::Copy => self.native,
+            // It drops what AF_XDP sends.
+            NicMode::Generic if self.name == "gretap" => None,
             NicMode::Generic => Some(MAPS_BOUND),
             NicMode::Packet => return true,
         };
