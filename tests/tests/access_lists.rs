@@ -77,6 +77,12 @@ impl Switch {
         ports.find(|port| port.name == self.ports[at]).expect("it is attached")
     }
 
+    /// Packets and bytes that the first has sent.
+    fn sent(&self, control: &Control) -> [u64; 2] {
+        let totals = self.info(control, 0).totals;
+        [totals.sent_packets, totals.sent_bytes]
+    }
+
     fn denied(&self, control: &Control, at: usize) -> u64 {
         self.info(control, at).totals.drops.denied
     }
@@ -161,7 +167,8 @@ fn the_kernel_filters_as_the_worker_does() {
                 assert_eq!(switch.next(to, LIMIT).as_ref(), Some(&frame));
             }
         }
-        let mut outcomes = [0; 3];
+        let begun = switches.each_ref().map(|switch| switch.sent(&control));
+        let (mut outcomes, mut bytes) = ([0; 3], 0);
         for _ in 0..PAIRS {
             let texts = [(); 2].map(|()| {
                 // The first is taken more often: what comes so far is the second's.
@@ -181,6 +188,7 @@ fn the_kernel_filters_as_the_worker_does() {
             }
             for _ in 0..FRAMES {
                 let frame = any_frame(&mut random);
+                bytes += frame.len() as u64;
                 let matches = |at: usize| filters[at].run(&&frame[..], frame.len() as u32) != 0;
                 let denied_by = [0, 1].into_iter().find(|at| !matches(*at));
                 outcomes[denied_by.unwrap_or(2)] += 1;
@@ -200,10 +208,12 @@ fn the_kernel_filters_as_the_worker_does() {
             }
         }
         assert!(outcomes.iter().all(|count| *count > PAIRS), "{outcomes:?}");
-        for switch in &switches {
+        for (switch, [packets_before, bytes_before]) in switches.iter().zip(begun) {
             assert_eq!(switch.next(1, Duration::ZERO), None, "{}", switch.name);
             let denied = [0, 1].map(|at| switch.denied(&control, at) as usize);
             assert_eq!(denied, [outcomes[0], outcomes[1]], "{}", switch.name);
+            let sent = [packets_before + (PAIRS * FRAMES) as u64, bytes_before + bytes];
+            assert_eq!(switch.sent(&control), sent, "{}: with what was denied", switch.name);
             control.switch_delete(switch.name).unwrap();
         }
         drop((control, switches));

@@ -139,7 +139,8 @@ struct policing {
 	/* Frames that the port's filters do not match, of what it has sent and of what is for it. */
 	__u64 denied_sent;
 	__u64 denied_received;
-	__u64 unused;
+	/* Bytes of the frames that were too many, and of those that the filter of what it has sent does not match. */
+	__u64 refused_bytes;
 };
 
 struct pair {
@@ -246,7 +247,7 @@ look_up(const struct settings *settings, __u64 key)
  * Whether a frame is more than its port may send. It is paid for if it is not. Processors pay into one bucket:
  * which of them was first is seen by the number.
  */
-static inline __attribute__((always_inline)) int is_over_rate(struct __sk_buff *skb, __u32 port)
+static inline __attribute__((always_inline)) int is_over_rate(struct __sk_buff *skb, __u32 port, __u32 tag)
 {
 	struct policing *policing_ = bpf_map_lookup_elem(&policing, &port);
 	const __u32 size = skb->gso_size;
@@ -273,6 +274,7 @@ static inline __attribute__((always_inline)) int is_over_rate(struct __sk_buff *
 			left = burst;
 		if (left < (__s64)bytes && left < burst) {
 			__sync_fetch_and_add(&policing_->over, 1);
+			__sync_fetch_and_add(&policing_->refused_bytes, skb->len + tag);
 			return 1;
 		}
 		if (__sync_val_compare_and_swap(&policing_->spent, spent, earned - left + bytes) == spent)
@@ -364,11 +366,13 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 	if (from && from->flags & FILTERS_SENT &&
 	    !passes(skb, 4 * key + !!(from->flags & SECOND_SENT), tag, skb->vlan_tci)) {
 		policing_ = bpf_map_lookup_elem(&policing, &key);
-		if (policing_)
+		if (policing_) {
 			__sync_fetch_and_add(&policing_->denied_sent, 1);
+			__sync_fetch_and_add(&policing_->refused_bytes, skb->len + tag);
+		}
 		return TC_ACT_SHOT;
 	}
-	if (from && from->flags & IS_POLICED && is_over_rate(skb, key))
+	if (from && from->flags & IS_POLICED && is_over_rate(skb, key, tag))
 		return TC_ACT_SHOT;
 	if (!settings_ || !from || data + 14 > end || data[0] & 1)
 		return slow_path(skb, place, from, 0, NONE, cpus, is_stack);
@@ -420,6 +424,8 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 	if (!sent || !received)
 		goto unsure;
 	if (from->flags & to->flags & IS_ISOLATED) {
+		sent->sent_packets++;
+		sent->sent_bytes += skb->len + tag;
 		sent->isolated++;
 		return TC_ACT_SHOT;
 	}

@@ -23,17 +23,19 @@ pub struct FastCounts {
     /// From the port, and for it: what its filters do not match.
     pub denied_sent: u64,
     pub denied_received: u64,
+    /// Bytes of `over_rate` and `denied_sent`.
+    pub refused_bytes: u64,
 }
 
 impl FastCounts {
-    pub(crate) const FIELDS: usize = 11;
-    /// Those that each processor counts by itself: all but the last three.
+    pub(crate) const FIELDS: usize = 12;
+    /// Those that each processor counts by itself: all but the last four.
     pub(crate) const OF_PROCESSORS: usize = 8;
 
     pub(crate) fn of(values: [u64; Self::FIELDS]) -> FastCounts {
         let [sent_packets, sent_bytes, received_packets, received_bytes, rest @ ..] = values;
         let [too_long, reordered, not_copied, isolated, rest @ ..] = rest;
-        let [over_rate, denied_sent, denied_received] = rest;
+        let [over_rate, denied_sent, denied_received, refused_bytes] = rest;
         FastCounts {
             sent_packets,
             sent_bytes,
@@ -46,18 +48,19 @@ impl FastCounts {
             over_rate,
             denied_sent,
             denied_received,
+            refused_bytes,
         }
     }
 
     fn values(self) -> [u64; Self::FIELDS] {
         let FastCounts { sent_packets, sent_bytes, received_packets, received_bytes, .. } = self;
         let FastCounts { too_long, reordered, not_copied, isolated, .. } = self;
-        let FastCounts { over_rate, denied_sent, denied_received, .. } = self;
+        let FastCounts { over_rate, denied_sent, denied_received, refused_bytes, .. } = self;
         #[rustfmt::skip]
         let values = [
             sent_packets, sent_bytes, received_packets, received_bytes,
             too_long, reordered, not_copied, isolated,
-            over_rate, denied_sent, denied_received,
+            over_rate, denied_sent, denied_received, refused_bytes,
         ];
         values
     }

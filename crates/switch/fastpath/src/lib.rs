@@ -79,6 +79,7 @@ const POLICING_SPENT: usize = 24;
 const POLICING_OVER: usize = 32;
 const POLICING_DENIED_SENT: usize = 40;
 const POLICING_DENIED_RECEIVED: usize = 48;
+const POLICING_REFUSED_BYTES: usize = 56;
 
 const TAKES_PART: u32 = 1;
 const IS_STACK: u32 = 2;
@@ -371,6 +372,7 @@ impl FastPath {
             over_rate: of_port(POLICING_OVER),
             denied_sent: of_port(POLICING_DENIED_SENT),
             denied_received: of_port(POLICING_DENIED_RECEIVED),
+            refused_bytes: of_port(POLICING_REFUSED_BYTES),
             ..FastCounts::of(sum)
         }
     }

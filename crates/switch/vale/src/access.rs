@@ -39,7 +39,7 @@ impl Access {
                 continue;
             }
             if let Some(frame) = burst.frames.get_mut(at) {
-                (frame.status, frame.len) = (FrameStatus::Denied, 0);
+                frame.status = FrameStatus::Denied;
             }
         }
     }

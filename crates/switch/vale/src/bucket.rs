@@ -89,7 +89,7 @@ impl Bucket {
             if bytes <= left || left >= self.limit.burst as i64 {
                 left -= bytes;
             } else if let Some(frame) = burst.frames.get_mut(at) {
-                (frame.status, frame.len) = (FrameStatus::OverRate, 0);
+                frame.status = FrameStatus::OverRate;
             }
         }
     }

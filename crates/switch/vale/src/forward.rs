@@ -251,10 +251,11 @@ impl BridgePort {
             over_rate,
             denied_sent,
             denied_received,
+            refused_bytes,
         } = fast.counts(index).since(self.counted_before);
         let mut all = self.totals;
         all.sent_packets += sent_packets + over_rate + denied_sent;
-        all.sent_bytes += sent_bytes;
+        all.sent_bytes += sent_bytes + refused_bytes;
         all.received_packets += received_packets;
         all.received_bytes += received_bytes;
         all.reordered += reordered;
@@ -895,10 +896,10 @@ mod tests {
                 0,
                 Drops { too_short: 1, bad_slot: 3, ..drops },
             ),
-            (frame(FrameStatus::Vlan, 0, 0), 1, 0, Drops { vlan: 1, ..drops }),
-            (frame(FrameStatus::Spoofed, 0, 0), 1, 0, Drops { spoofed: 1, ..drops }),
-            (frame(FrameStatus::Denied, 0, 0), 1, 0, Drops { denied: 1, ..drops }),
-            (frame(FrameStatus::OverRate, 0, 0), 1, 0, Drops { over_rate: 1, ..drops }),
+            (frame(FrameStatus::Vlan, 60, 0), 1, 60, Drops { vlan: 1, ..drops }),
+            (frame(FrameStatus::Spoofed, 60, 0), 1, 60, Drops { spoofed: 1, ..drops }),
+            (frame(FrameStatus::Denied, 60, 0), 1, 60, Drops { denied: 1, ..drops }),
+            (frame(FrameStatus::OverRate, 60, 0), 1, 60, Drops { over_rate: 1, ..drops }),
             (frame(FrameStatus::BadSlot, 0, 0), 0, 0, Drops { bad_slot: 1, ..drops }),
             (frame(FrameStatus::TooLong, 0, 0), 0, 0, Drops { too_long: 1, ..drops }),
         ];

@@ -78,7 +78,7 @@ impl Learning {
                 continue;
             }
             if self.known(port) >= most && self.table.lookup(key) != Some(port) {
-                (frame.status, frame.len) = (FrameStatus::Spoofed, 0);
+                frame.status = FrameStatus::Spoofed;
             } else {
                 self.learn(key, port);
             }

@@ -48,7 +48,7 @@ impl SourceGuard {
                 (self.allowed, self.open) = (vec![source], false);
             }
             if self.allowed.binary_search(&source).is_err() {
-                (frame.status, frame.len) = (FrameStatus::Spoofed, 0);
+                frame.status = FrameStatus::Spoofed;
             }
         }
     }

@@ -95,7 +95,7 @@ impl PortVlans {
             let frame = &mut burst.frames[i];
             match vid {
                 Some(vid) => frame.vid = vid,
-                None => (frame.status, frame.len) = (FrameStatus::Vlan, 0),
+                None => frame.status = FrameStatus::Vlan,
             }
         }
     }

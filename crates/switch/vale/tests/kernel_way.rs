@@ -427,11 +427,14 @@ fn the_program_polices_its_ports() {
     // Also where the worker forwards: the program drops first.
     world.bridge.set_forwarding(&Forwarding::Flood);
     assert!(policed(0) && world.told(0)[0] & TAKES_PART == 0);
+    let bytes_before = world.counters[0].totals().sent_bytes;
     let over = [0u64, 7].map(u64::to_ne_bytes).concat();
     assert_eq!(pwrite(&world.policing, &over, 24), Ok(16));
+    assert_eq!(pwrite(&world.policing, &700u64.to_ne_bytes(), 56), Ok(8));
     world.bridge.count();
     let totals = world.counters[0].totals();
     assert_eq!((totals.drops.over_rate, totals.sent_packets), (7, 27));
+    assert_eq!(totals.sent_bytes - bytes_before, 700, "bytes of what is dropped are sent, too");
     assert!(world.bridge.configure(0, config(NIC)));
     assert_eq!(world.policing(0)[..3], [0; 3]);
     assert!(!policed(0));
