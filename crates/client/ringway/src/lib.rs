@@ -114,9 +114,9 @@ pub use ringway_proto::{
     ActionInfo, AddressInfo, AttachmentInfo, BridgeInfo, BridgePortInfo, Cause, Connector,
     DaemonInfo, Declared, DeviceCounter, Durations, Ebpf, Event, EventKind, EventPage, FilterInfo,
     Forwarding, KernelCounters, Level, Lossless, NameConflict, NicMode, Polling, PortDrops,
-    PortInfo, PortKind, PortSettings, PortShape, RateLimit, RegionInfo, Registration, RingInfo,
-    RingSelection, SourceAddresses, Steered, Timestamps, Transport, Vlan, is_printable, mac_text,
-    parse_mac, parse_vids, printable,
+    PortInfo, PortKind, PortSettings, PortShape, PortTotals, RateLimit, RegionInfo, Registration,
+    RingInfo, RingSelection, SourceAddresses, Steered, Timestamps, Transport, Vlan, is_printable,
+    mac_text, parse_mac, parse_vids, printable,
 };
 pub use ringway_region::{Recorded, Slot};
 pub use rx::{Forwarded, RxBatch, RxFrame, RxRing};

@@ -3,7 +3,7 @@
 use super::sampler::Sample;
 use crate::drops::Drops;
 use crate::ports::kind_of;
-use ringway::{BridgePortInfo, PortInfo, PortKind, RingInfo};
+use ringway::{BridgePortInfo, PortInfo, RingInfo};
 use serde::Serialize;
 
 /// Of what something is counted.
@@ -46,9 +46,7 @@ pub fn entities(sample: &Sample) -> Vec<Entity> {
     let on_switches =
         || sample.switches.iter().flat_map(|switch| switch.ports.iter().map(move |p| (switch, p)));
     let ports = sample.ports.iter().map(|(info, rings)| {
-        let on_switch = on_switches()
-            .map(|(_, port)| port)
-            .find(|port| info.kind == PortKind::Vale && port.name == info.name);
+        let on_switch = on_switches().map(|(_, port)| port).find(|port| port.name == info.name);
         port(info, rings, on_switch)
     });
     let switch_ports = on_switches().map(|(switch, port)| {
@@ -97,7 +95,7 @@ fn port(info: &PortInfo, rings: &[RingInfo], on_switch: Option<&BridgePortInfo>)
             bytes: sum.bytes.wrapping_add(ring.bytes),
         })
     };
-    // Rings of switch ports count no bytes: the switch does.
+    // Rings of switch ports count no bytes, and attached interfaces have none: the switch counts.
     let [rx, tx] = on_switch.map_or_else(|| [count(true), count(false)], counts);
     let drops = rings.iter().map(Drops::of_ring).chain(on_switch.map(Drops::at));
     Entity {
@@ -133,5 +131,72 @@ fn ring(port: &PortInfo, ring: &RingInfo) -> Entity {
         drops: Drops::of_ring(ring),
         fill: fill(std::slice::from_ref(ring)),
         note: String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ringway::{BridgeInfo, PortKind, PortTotals};
+    use serde_json::json;
+    use std::time::Instant;
+
+    /// Its line among the ports has what the switch has counted, as among the ports of switches.
+    #[test]
+    fn an_attached_interface_has_its_traffic() {
+        let name = "vale0:eth1";
+        let port = PortInfo {
+            id: 1,
+            name: name.into(),
+            kind: PortKind::Nic,
+            mem_id: 1,
+            buf_size: 2048,
+            uid: 0,
+            rings: [1, 1],
+            slots: [1024, 1024],
+            users: 0,
+            mtu: Some(1500),
+            mode: Some("kernel".into()),
+            queues: Vec::new(),
+            filters: Vec::new(),
+            actions: Vec::new(),
+            switch_owner: Some(0),
+        };
+        let totals = PortTotals {
+            sent_packets: 3,
+            sent_bytes: 180,
+            received_packets: 5,
+            received_bytes: 300,
+            ..PortTotals::default()
+        };
+        let switch: BridgeInfo = serde_json::from_value(json!({
+            "name": "vale0",
+            "forwarding": "flood",
+            "ports": [{
+                "name": name,
+                "index": 0,
+                "totals": totals,
+                "vlan": "unaware",
+                "sources": "any",
+                "group_forward": 0,
+                "isolated": false,
+                "swap_buffers": false,
+                "absent": false,
+                "uid": 0,
+                "declared": "no",
+            }],
+            "rounds": {"counts": [], "micros": 0},
+            "declared": "no",
+            "one_address": false,
+        }))
+        .unwrap();
+        let sample =
+            Sample { at: Instant::now(), switches: vec![switch], ports: vec![(port, Vec::new())] };
+        let all = entities(&sample);
+        assert_eq!(all.len(), 2);
+        for entity in all {
+            let counted = [entity.tx.packets, entity.tx.bytes, entity.rx.packets, entity.rx.bytes];
+            assert_eq!(counted, [3, 180, 5, 300], "{entity:?}");
+        }
     }
 }
