@@ -323,6 +323,14 @@ fn the_kernel_does_what_the_worker_would() {
         };
         arrives(&to, &bytes);
 
+        // The way between the kernel and the worker is no port of its own.
+        let links = containers.here.run("ip -br link");
+        let mut names = links.split_whitespace().filter_map(|word| word.split('@').next());
+        let private = names.find(|name| name.starts_with("rwport")).expect("a port has one");
+        let attached = containers.here.enter(|| control.switch_attach("vale0", private, false));
+        let said = attached.unwrap_err().to_string();
+        assert!(said.contains("the daemon has made that interface"), "{said}");
+
         containers.here.run("ip link set c1 mtu 1000");
         until("the switch has the new MTU", || {
             let before = totals(&control, "vale0:c1").drops.too_long;

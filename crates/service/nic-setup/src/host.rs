@@ -290,7 +290,7 @@ pub(crate) fn make_here(
     queues: u32,
     outer: OuterEnd,
 ) -> Result<HostParts, Error> {
-    let name = format!("rwhost{}", interface.index);
+    let name = format!("{}{}", pair::TO_HOST, interface.index);
     let mtu = interface.mtu;
     let config = PairConfig { name: &name, mtu, mac: None, queues, outer };
     let pair = pair::make_here(&config)?;

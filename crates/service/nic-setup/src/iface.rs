@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::genl;
 use crate::helper;
 use crate::operation::LookUp;
+use crate::pair::is_private_name;
 use crate::privileges::unprivileged;
 use crate::rtnl::{LinkAnswer, find, link_by_index, link_by_name};
 use crate::sys::ethtool::{active_features, channels, driver};
@@ -60,6 +61,11 @@ impl Interface {
     /// [`Error::NoInterface`] when it is not in this namespace.
     pub fn by_name(name: &str) -> Result<Interface, Error> {
         helper::run_where_needed(LookUp { name: name.into() })
+    }
+
+    /// Whether it is the end of a pair that a daemon has made, for another interface: what passes is not for others.
+    pub fn is_private(&self) -> bool {
+        self.software && is_private_name(&self.name)
     }
 
     /// Whether the network namespace of a socket may have an interface of that name, or alternative name: false

@@ -22,7 +22,7 @@ use crate::host::set;
 use crate::ingress_drop::attach_alone;
 use crate::loader::{Entry, InstalledRules, Installer, Loader, beyond};
 use crate::operation::BeginIngressRedirect;
-use crate::pair::{OuterEnd, PairConfig};
+use crate::pair::{OF_RECEIVER, OuterEnd, PairConfig};
 use crate::parcel::Fd;
 use crate::rule::{QueueRules, same};
 use crate::tc::{Attachment, Hook, Lease, refused};
@@ -76,7 +76,7 @@ impl IngressRedirect {
         let lease = Lease::new(interface, Hook::Ingress)?;
         let begin = BeginIngressRedirect { interface: interface.clone(), beside_xdp, lease };
         let RedirectParts { attachment, settings } = helper::run(begin)?;
-        let name = format!("rwrecv{}", interface.index);
+        let name = format!("{OF_RECEIVER}{}", interface.index);
         let (mtu, outer) = (interface.mtu, OuterEnd::Internal);
         let pair = PrivatePair::new(&PairConfig { name: &name, mtu, mac: None, queues: 1, outer })
             .inspect_err(|_| attachment.end())?;

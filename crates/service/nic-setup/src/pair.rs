@@ -75,6 +75,19 @@ pub(crate) struct Pair {
     outer: Interface,
 }
 
+/// What the names of outer ends begin with; the number of the interface that they are for follows.
+pub(crate) const TO_HOST: &str = "rwhost";
+pub(crate) const OF_PORT: &str = "rwport";
+pub(crate) const OF_RECEIVER: &str = "rwrecv";
+
+/// Whether the outer end of a private pair has a name like that.
+pub(crate) fn is_private_name(name: &str) -> bool {
+    [TO_HOST, OF_PORT, OF_RECEIVER].into_iter().any(|begin| {
+        let number = name.strip_prefix(begin);
+        number.is_some_and(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit()))
+    })
+}
+
 impl From<Pair> for PrivatePair {
     fn from(pair: Pair) -> PrivatePair {
         PrivatePair(pair)

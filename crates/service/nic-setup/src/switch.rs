@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::HostEnd;
 use crate::operation::{AttachSwitchProgram, MakeSwitchProgram};
-use crate::pair::{OuterEnd, PairConfig};
+use crate::pair::{OF_PORT, OuterEnd, PairConfig};
 use crate::parcel::Fd;
 use crate::tc::{Attachment, Hook, Lease};
 use crate::{
@@ -135,7 +135,7 @@ impl SwitchProgram {
     /// returned, and what is delivered to that is sent; all of it until the interface is
     /// [known](Switched::set_port) as a port.
     pub fn attach(&self, interface: &Interface) -> Result<(SwitchedInterface, PacketPort), Error> {
-        let name = format!("rwport{}", interface.index);
+        let name = format!("{OF_PORT}{}", interface.index);
         let outer = OuterEnd::Whole;
         let mtu = interface.mtu;
         let pair = PrivatePair::new(&PairConfig { name: &name, mtu, mac: None, queues: 1, outer })?;

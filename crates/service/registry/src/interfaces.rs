@@ -42,6 +42,18 @@ pub(crate) fn look_up(name: &str, caller: &Caller) -> Result<Interface> {
     caller.lookups.interface(&caller.netns, name)
 }
 
+/// Refuses a part of the daemon's own way to another interface: what passes by it would go round, or be missing there.
+pub(crate) fn not_private(interface: &Interface) -> Result<()> {
+    match interface.is_private() {
+        true => Err(Error::invalid(
+            "the daemon has made that interface, and leads another one's frames by it",
+        )
+        .at(&interface.name)
+        .remedy("use that one: `ringway ports` shows it")),
+        false => Ok(()),
+    }
+}
+
 /// What a caller wants of the interface `name`, by the options of a registration.
 pub(crate) fn mode_request(caller: &Caller, name: &str, options: &Options) -> ModeRequest {
     let &Options { mode, timestamps, .. } = options;

@@ -17,7 +17,7 @@ use crate::{
     charge::Charge,
     device_losses::DeviceLosses,
     fast_switch::FastSwitch,
-    interfaces::{allowed_attach, look_up, nic_key},
+    interfaces::{allowed_attach, look_up, nic_key, not_private},
     keys::plain_key,
     kinds::{
         attached::{Attach, Attached, Attachment, Egress},
@@ -82,6 +82,7 @@ impl Facts {
         let interface =
             look_up(ifname, caller).map_err(|e| Error { cause: Cause::Invalid, ..e })?;
         allowed_attach(caller, ifname)?;
+        not_private(&interface)?;
         Ok(Facts { interface, netns: OpenNetns::of(&caller.netns)? })
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     descriptors::{BOUND, EGRESS_REDIRECT, HOST_END, PROGRAM, WATCH, tc_filters},
     device_losses::DeviceLosses,
     host_rings::MAX_HOST_RINGS,
-    interfaces::{allowed, look_up, nic_key},
+    interfaces::{allowed, look_up, nic_key, not_private},
     keys::plain_key,
     kinds::{
         KindInfo, OpenRequest, PortBackend, RingAt, nic_sockets::Sockets, nic_stack::NicStack,
@@ -279,6 +279,7 @@ impl Nic {
                      `tcpdump -i {name}` captures from this one"
             )));
         }
+        not_private(&interface)?;
         let shared = nic_key(caller, &interface);
         let key = plain_key(&interface.name, caller);
         let known = registry.named(&key)?;
