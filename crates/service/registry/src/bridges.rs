@@ -29,6 +29,7 @@ mod info;
 mod lasting;
 mod statics;
 
+pub(crate) use forwarding::full_name;
 pub(crate) use held::HeldPlaces;
 pub(crate) use info::AboutPort;
 pub(crate) use statics::{Flush, MAX_STATICS, check_address};

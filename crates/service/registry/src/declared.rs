@@ -5,7 +5,7 @@
 //! what differs is changed alone, and the traffic of the rest is not touched. What was set up by hand beside it
 //! stays.
 
-use std::{fmt, time::Instant};
+use std::{collections::BTreeSet, fmt, time::Instant};
 
 use ringway_proto::{Error, Forwarding, NicMode, Result};
 use serde::{Deserialize, Serialize};
@@ -67,8 +67,12 @@ impl DeclaredSwitch {
         check_bridge_name(&self.name)?;
         check_forwarding(&self.name, &self.forwarding)?;
         let learns = self.learns();
+        let names = self.ports.iter().map(|port| port.settings.name.clone());
+        let stacks = self.interfaces().filter(|(_, interface)| interface.stack);
+        let names: BTreeSet<String> =
+            names.chain(stacks.map(|(full, _)| format!("{full}^"))).collect();
         for (count, most, what) in [
-            (self.ports.len(), MAX_ACTIVE, "ports"),
+            (names.len(), MAX_ACTIVE, "ports"),
             (self.addresses.len(), MAX_STATICS, "static addresses"),
         ] {
             if count > most {

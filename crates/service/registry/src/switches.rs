@@ -7,15 +7,15 @@
 //! settings of the sole owner of a bridge's ports bind nobody else: from then on the ports of other
 //! users are refused, until the bridge goes with its last port.
 
-use std::ops::RangeInclusive;
+use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use ringway_proto::{
-    Cause, Error, Forwarding, PortSettings, RateLimit, Result, SourceAddresses, Vlan,
+    Cause, Error, Forwarding, Mac, PortSettings, RateLimit, Result, SourceAddresses, Vlan,
 };
 use ringway_switch_port::PortIndex;
 
 use crate::{
-    bridges::Bridges,
+    bridges::{Bridges, full_name},
     caller::Caller,
     kinds::{attached::Attached, persistent::Persistent},
     name::PortName,
@@ -100,6 +100,7 @@ impl Bridges {
         forwarding: Forwarding,
     ) -> Result<()> {
         self.check_may_configure(caller, bridge)?;
+        let forwarding = as_declared(bridge, forwarding);
         check_forwarding(bridge, &forwarding)?;
         self.check_leaves_no_addresses(bridge, &forwarding)?;
         self.check_leaves_no_limits(bridge, &forwarding)?;
@@ -243,10 +244,7 @@ impl Bridges {
 
     /// The index of a port on a bridge, by its full name or by what follows the colon.
     fn port_index(&self, bridge: &str, port: &str) -> Result<PortIndex> {
-        let full = match port.contains(':') {
-            true => port.to_string(),
-            false => format!("{bridge}:{port}"),
-        };
+        let full = full_name(bridge, port);
         let found = self.locate(bridge, &full).and_then(|(_, index)| index);
         found.ok_or_else(|| {
             Error::absent("there is no such port")
@@ -329,6 +327,21 @@ fn check_lossless_rate(settings: &PortSettings) -> Result<()> {
     }
 }
 
+/// A forwarding function as the configuration has it, with the full names of ports: what is the same compares as the
+/// same.
+fn as_declared(bridge: &str, mut forwarding: Forwarding) -> Forwarding {
+    let name = |port: &mut String| *port = full_name(bridge, port);
+    match &mut forwarding {
+        Forwarding::Learning { .. } | Forwarding::Flood => {}
+        Forwarding::Static { addresses, .. } => {
+            addresses.iter_mut().for_each(|(_, port)| name(port));
+            addresses.sort_unstable();
+        }
+        Forwarding::Hash { over, back } => over.iter_mut().chain(back).for_each(name),
+    }
+    forwarding
+}
+
 /// A forwarding function is told to all who list the switches: it has an end.
 pub(crate) fn check_forwarding(bridge: &str, forwarding: &Forwarding) -> Result<()> {
     let (count, most, what) = match forwarding {
@@ -336,9 +349,34 @@ pub(crate) fn check_forwarding(bridge: &str, forwarding: &Forwarding) -> Result<
         Forwarding::Static { addresses, .. } => (addresses.len(), MAX_ADDRESSES, "addresses"),
         Forwarding::Hash { over, .. } => (over.len(), MAX_OVER, "ports to spread flows over"),
     };
-    match count > most {
-        true => Err(Error::invalid(format!("{count} {what}; {most} is the most")).at(bridge)),
-        false => Ok(()),
+    if count > most {
+        return Err(Error::invalid(format!("{count} {what}; {most} is the most")).at(bridge));
+    }
+    contradiction(forwarding).map_or(Ok(()), |problem| {
+        Err(Error::invalid(problem).at(bridge).remedy("leave one of them out"))
+    })
+}
+
+/// What of it would never have an effect, beside the rest.
+fn contradiction(forwarding: &Forwarding) -> Option<String> {
+    match forwarding {
+        Forwarding::Learning { .. } | Forwarding::Flood => None,
+        Forwarding::Static { addresses, .. } => {
+            let mut behind = BTreeMap::new();
+            let twice = |(mac, port): &(Mac, String)| {
+                let other = behind.insert(*mac, port.clone()).filter(|other| other != port)?;
+                Some(format!("one address is behind {other} and behind {port}"))
+            };
+            addresses.iter().find_map(twice)
+        }
+        Forwarding::Hash { over, back } => {
+            if let Some(back) = back.as_ref().filter(|back| over.contains(back)) {
+                return Some(format!(
+                    "{back} is among the ports that flows are spread over, and is for what comes back"
+                ));
+            }
+            None
+        }
     }
 }
 
@@ -360,8 +398,36 @@ fn check_vlan(name: &str, vlan: &Vlan) -> Result<()> {
 
 pub(crate) fn check_bridge_name(bridge: &str) -> Result<()> {
     match PortName::parse(&format!("{bridge}:x"), Cause::Invalid) {
-        Ok(PortName::Vale { .. }) => Ok(()),
+        // Behind the first colon all is the port's.
+        Ok(PortName::Vale { bridge: its, .. }) if its == bridge => Ok(()),
         _ => Err(Error::invalid("a switch is named vale<id>, at most 15 letters, digits and _")
             .at(bridge)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However ports are named, and in whichever order addresses come.
+    #[test]
+    fn what_is_the_same_compares_as_the_same() {
+        let hash = |over: &str, back: &str| {
+            let over = vec![over.to_owned(), "vale0:c".into()];
+            as_declared("vale0", Forwarding::Hash { over, back: Some(back.into()) })
+        };
+        assert_eq!(hash("a", "b"), hash("vale0:a", "vale0:b"));
+        let table = |addresses: [(u8, &str); 2]| {
+            let addresses = addresses.map(|(last, port)| ([2, 0, 0, 0, 0, last], port.to_owned()));
+            let addresses = addresses.to_vec();
+            as_declared("vale0", Forwarding::Static { addresses, flood_unknown: true })
+        };
+        let declared = table([(1, "vale0:a"), (2, "vale0:b")]);
+        assert_eq!(table([(2, "b"), (1, "a")]), declared);
+        check_forwarding("vale0", &declared).unwrap();
+
+        for wrong in [table([(1, "a"), (1, "b")]), hash("a", "vale0:a")] {
+            assert!(check_forwarding("vale0", &wrong).is_err(), "{wrong:?}");
+        }
     }
 }

@@ -10,7 +10,7 @@ use ringway_vale::ABSENT;
 use super::{BridgeEntry, Bridges, no_bridge};
 
 /// The full name of a port that a forwarding function of `bridge` names.
-pub(super) fn full_name(bridge: &str, port: &str) -> String {
+pub(crate) fn full_name(bridge: &str, port: &str) -> String {
     match port.contains(':') {
         true => port.to_string(),
         false => format!("{bridge}:{port}"),

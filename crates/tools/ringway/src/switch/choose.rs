@@ -354,8 +354,11 @@ pub fn forwarding(chosen: &Forwarding) -> String {
             format!("static, {} addresses, others {others}", addresses.len())
         }
         Forwarding::Hash { over, back } => {
-            let back = back.as_ref().map(|port| format!(", back to {port}")).unwrap_or_default();
-            format!("hash over {}{back}", over.join(", "))
+            // The switch's name is beside it.
+            let plain = |port: &String| port.rsplit(':').next().unwrap_or_default().to_owned();
+            let back = back.iter().map(|port| format!(", back to {}", plain(port)));
+            let over: Vec<_> = over.iter().map(plain).collect();
+            format!("hash over {}{}", over.join(", "), back.collect::<String>())
         }
         Forwarding::Flood => "flood".into(),
     }
