@@ -2,8 +2,7 @@
 //! beside it add.
 
 use std::{
-    fs::{self, File},
-    io::{self, Read},
+    fs, io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -16,15 +15,18 @@ use ringway_region::{LayoutError, Sizes};
 use ringway_registry::{Accounts, DeclaredSwitch, NamePattern, Settings, UidRange};
 use rustix::process::{Resource, getrlimit, getuid};
 use serde::Deserialize;
+use toml::Spanned;
 
 use crate::{reservations::Reservation, uid_ranges};
 
 mod drop_in;
+mod place;
 #[cfg(test)]
 mod schema;
 mod switches;
 
-use switches::Switch;
+use place::{Waits, line_of_key, open, read_text, text_of};
+use switches::{Switch, is_port_name};
 
 pub const DEFAULT_PATH: &str = "/etc/ringway/ringwayd.toml";
 
@@ -46,6 +48,9 @@ const SYSTEM_KEYS: [&str; 12] = [
     "subuid",
     "uid_ranges",
 ];
+
+/// Bytes of a socket's path (unix(7)), without the zero at its end.
+const LONGEST_SOCKET: usize = 107;
 
 /// Ports that a user may have on a bridge: a quarter of them.
 const SWITCH_PORTS: usize = 63;
@@ -105,9 +110,13 @@ pub struct Config {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Grant {
-    pub interface: String,
+    #[cfg_attr(test, schemars(with = "String"))]
+    interface: Spanned<String>,
     /// Names or numbers.
-    pub users: Vec<String>,
+    users: Vec<String>,
+    /// The file and the line.
+    #[serde(skip)]
+    place: String,
 }
 
 /// Names of switches, or of their ports, that these users alone may take, and root.
@@ -116,12 +125,28 @@ pub struct Grant {
 #[serde(deny_unknown_fields)]
 pub struct Reserve {
     /// `vale_prod*`, say, or `vale0:db`.
-    pub name: String,
+    #[cfg_attr(test, schemars(with = "String"))]
+    name: Spanned<String>,
     /// Names or numbers.
     #[serde(default)]
-    pub users: Vec<String>,
+    users: Vec<String>,
     #[serde(default)]
-    pub groups: Vec<String>,
+    groups: Vec<String>,
+    /// The file and the line.
+    #[serde(skip)]
+    place: String,
+}
+
+impl Grant {
+    fn note_place(&mut self, path: &str, text: &str) {
+        self.place = place::of(path, text, self.interface.span().start);
+    }
+}
+
+impl Reserve {
+    fn note_place(&mut self, path: &str, text: &str) {
+        self.place = place::of(path, text, self.name.span().start);
+    }
 }
 
 impl Default for Config {
@@ -158,8 +183,10 @@ pub enum Error {
     Read { path: String, source: io::Error },
     #[error("{path}: line {line}: {problem}; correct the file, or remove it to have the defaults")]
     Parse { path: String, line: usize, problem: String },
-    #[error("{key}: {value} {problem}")]
+    #[error("{key}: `{value}` {problem}")]
     Value { key: &'static str, value: String, problem: &'static str },
+    #[error("{place}: {source}")]
+    At { place: String, source: Box<Error> },
     #[error(
         "{path}: `{key}` is for the system daemon: who may use a private one, and where it is, \
          follows from who starts it; remove the line"
@@ -175,10 +202,28 @@ pub enum Error {
 
 impl Error {
     fn parse(path: &str, text: &str, error: &toml::de::Error) -> Error {
-        let at = error.span().map_or(0, |span| span.start);
-        let line = 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
+        let line = place::line(text, error.span().map_or(0, |span| span.start));
         let problem = error.message().replace('\n', ", ");
         Error::Parse { path: path.into(), line, problem }
+    }
+
+    /// With the line of the file that has the key.
+    fn in_file(self, path: &str, text: &str) -> Error {
+        match self {
+            Error::Value { key, .. } => {
+                let place = match line_of_key(text, key) {
+                    Some(line) => format!("{path}: line {line}"),
+                    None => path.into(),
+                };
+                Error::At { place, source: Box::new(self) }
+            }
+            Error::Region(_) => Error::At { place: path.into(), source: Box::new(self) },
+            other => other,
+        }
+    }
+
+    fn at(self, place: &str) -> Error {
+        Error::At { place: place.into(), source: Box::new(self) }
     }
 }
 
@@ -214,14 +259,24 @@ impl Config {
         }
         Config::parse(&path(), &text).map_err(|error| match error {
             Error::Parse { .. } => error,
+            Error::At { source, .. } => Error::Private { path: path(), source },
             other => Error::Private { path: path(), source: Box::new(other) },
         })
     }
 
     /// Reads the system daemon's file. The default file may be missing; any other must be there.
     pub fn read(path: &Path) -> Result<Config, Error> {
+        Config::read_as(path, Waits::Yes)
+    }
+
+    /// The same for a daemon that runs already: it is not to wait for what is behind a pipe.
+    pub fn read_again(path: &Path) -> Result<Config, Error> {
+        Config::read_as(path, Waits::No)
+    }
+
+    fn read_as(path: &Path, waits: Waits) -> Result<Config, Error> {
         let shown = path.display().to_string();
-        let text = match fs::read_to_string(path) {
+        let text = match read_text(path, waits) {
             Ok(text) => text,
             Err(e) if e.kind() == io::ErrorKind::NotFound && path == Path::new(DEFAULT_PATH) => {
                 String::new()
@@ -230,14 +285,14 @@ impl Config {
         };
         let mut config = Config::take_in(&shown, &text)?;
         drop_in::read(path, &mut config)?;
-        config.check()?;
+        config.check().map_err(|error| error.in_file(&shown, &text))?;
         Ok(config)
     }
 
     /// Parses and checks the text of the file at `path`.
     fn parse(path: &str, text: &str) -> Result<Config, Error> {
         let config = Config::take_in(path, text)?;
-        config.check()?;
+        config.check().map_err(|error| error.in_file(path, text))?;
         Ok(config)
     }
 
@@ -246,11 +301,14 @@ impl Config {
         let mut config: Config =
             toml::from_str(text).map_err(|error| Error::parse(path, text, &error))?;
         config.switch.iter_mut().for_each(|switch| switch.note_place(path, text));
+        config.grant.iter_mut().for_each(|grant| grant.note_place(path, text));
+        config.reserve.iter_mut().for_each(|reserve| reserve.note_place(path, text));
         Ok(config)
     }
 
     fn check(&self) -> Result<(), Error> {
         let config = self;
+        config.check_socket()?;
         config.mode()?;
         config.gid()?;
         config.nic_uids()?;
@@ -265,6 +323,20 @@ impl Config {
         config.declared()?;
         config.settings(false).check()?;
         Ok(())
+    }
+
+    fn check_socket(&self) -> Result<(), Error> {
+        let wrong =
+            |problem| Err(Error::Value { key: "socket", value: self.socket.clone(), problem });
+        if !self.socket.starts_with('/') {
+            return wrong("does not begin with /; write the whole path");
+        }
+        match self.socket.len() > LONGEST_SOCKET {
+            true => {
+                wrong("is longer than the path of a socket may be; choose one of at most 107 bytes")
+            }
+            false => Ok(()),
+        }
     }
 
     /// The socket's permission bits.
@@ -297,17 +369,26 @@ impl Config {
 
     /// Interfaces, each with the users that may open it by name.
     pub fn grants(&self) -> Result<Vec<(String, Vec<u32>)>, Error> {
-        let grant =
-            |grant: &Grant| Ok((grant.interface.clone(), uids("grant.users", &grant.users)?));
-        self.grant.iter().map(grant).collect()
+        let grant = |grant: &Grant| -> Result<(String, Vec<u32>), Error> {
+            let interface = grant.interface.get_ref();
+            if !is_port_name(interface) {
+                let problem =
+                    "is the name of no interface: they have 1 to 15 bytes, and none of / : @ { }";
+                let value = interface.clone();
+                return Err(Error::Value { key: "grant.interface", value, problem });
+            }
+            Ok((interface.clone(), uids("grant.users", &grant.users)?))
+        };
+        self.grant.iter().map(|it| grant(it).map_err(|error| error.at(&it.place))).collect()
     }
 
     /// Reserved names, each with the users and groups that may take it.
     pub fn reservations(&self) -> Result<Vec<Reservation>, Error> {
-        let reservation = |reserve: &Reserve| {
-            let pattern = NamePattern::parse(&reserve.name).ok_or_else(|| Error::Value {
+        let reservation = |reserve: &Reserve| -> Result<Reservation, Error> {
+            let name = reserve.name.get_ref();
+            let pattern = NamePattern::parse(name).ok_or_else(|| Error::Value {
                 key: "reserve.name",
-                value: reserve.name.clone(),
+                value: name.clone(),
                 problem: "stands for no switch and no port: write vale<id> or vale<id>:<port>, with * for \
                           any characters",
             })?;
@@ -316,13 +397,13 @@ impl Config {
                 id_of(group, GROUPS).ok_or_else(|| Error::Value {
                     key: "reserve.groups",
                     value: group.clone(),
-                    problem: "is no group here",
+                    problem: "is no group here; write a name of `getent group`, or a number",
                 })
             };
             let gids = reserve.groups.iter().map(gid).collect::<Result<Vec<_>, _>>()?;
             Ok(Reservation::new(pattern, uids, gids))
         };
-        self.reserve.iter().map(reservation).collect()
+        self.reserve.iter().map(|it| reservation(it).map_err(|error| error.at(&it.place))).collect()
     }
 
     /// Switches as they are to be.
@@ -410,19 +491,21 @@ fn private_path(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
 /// The text of a file that the user has chosen. A daemon with file capabilities may read what its
 /// user may not, and says what is wrong in a file.
 fn read_of_user(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
+    let file = open(path, Waits::No)?;
     if has_more_rights() && file.metadata()?.uid() != getuid().as_raw() {
         let problem = "belongs to another user, and this daemon has more rights than its own";
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
     }
-    let mut text = String::new();
-    file.read_to_string(&mut text)?;
-    Ok(text)
+    text_of(file)
 }
 
 fn uids(key: &'static str, users: &[String]) -> Result<Vec<u32>, Error> {
     let uid = |user: &String| {
-        let missing = || Error::Value { key, value: user.clone(), problem: "is no user here" };
+        let missing = || Error::Value {
+            key,
+            value: user.clone(),
+            problem: "is no user here; write a name of `getent passwd`, or a number",
+        };
         id_of(user, USERS).ok_or_else(missing)
     };
     users.iter().map(uid).collect()
@@ -522,5 +605,40 @@ mod tests {
         ] {
             assert!(parse(text).unwrap_err().contains(word), "{text}");
         }
+    }
+
+    /// Also of what is read well and cannot be, in the file and in those of the folder beside it.
+    #[test]
+    fn errors_have_their_file_and_line() {
+        let folder = std::env::temp_dir().join(format!("ringwayd-lines-{}", std::process::id()));
+        let more = folder.join("x.d");
+        fs::create_dir_all(&more).unwrap();
+        let said = |file: &str, text: &str| {
+            for (name, text) in [("x.toml", ""), ("x.d/y.toml", ""), (file, text)] {
+                fs::write(folder.join(name), text).unwrap();
+            }
+            let said = Config::read(&folder.join("x.toml")).unwrap_err().to_string();
+            said.replace(&format!("{}/", folder.display()), "")
+        };
+        for (text, start) in [
+            ("\nmode = '9'", "x.toml: line 2: mode: `9`"),
+            ("# nic_users = []\nnic_users = ['nobody at all']", "x.toml: line 2: nic_users:"),
+            ("socket = 'x.sock'", "x.toml: line 1: socket: `x.sock` does not begin with /"),
+            (&format!("socket = '/{:0107}'", 0), "x.toml: line 1: socket: "),
+            ("\n[[grant]]\ninterface = ''\nusers = []", "x.toml: line 3: grant.interface"),
+        ] {
+            let said = said("x.toml", text);
+            assert!(said.starts_with(start), "{said}");
+        }
+        let grant = "[[grant]]\ninterface = 'e'\nusers = ['0']\n";
+        for (text, start) in [
+            ("[[grant]]\ninterface = 'f'\nusers = ['nobody at all']", "line 5: grant.users"),
+            ("[[reserve]]\nname = 'eth0'", "line 5: reserve.name"),
+            ("[[reserve]]\nname = 'vale0'\ngroups = ['no such']", "line 5: reserve.groups"),
+        ] {
+            let said = said("x.d/y.toml", &format!("{grant}{text}"));
+            assert!(said.starts_with(&format!("x.d/y.toml: {start}")), "{said}");
+        }
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

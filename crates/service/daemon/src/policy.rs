@@ -62,7 +62,7 @@ impl Policy {
 impl Rules {
     /// The system daemon's, from the file at `path` and those beside it as they are now.
     pub fn read(path: &Path) -> Result<Rules, Error> {
-        Policy::read(&Config::read(path)?, false).map(|policy| policy.rules)
+        Policy::read(&Config::read_again(path)?, false).map(|policy| policy.rules)
     }
 
     /// The keys that other rules have otherwise, and that a daemon reads when it starts alone.

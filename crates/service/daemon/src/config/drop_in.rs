@@ -10,7 +10,11 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{Config, Error, Grant, Reserve, switches::Switch};
+use super::{
+    Config, Error, Grant, Reserve,
+    place::{Waits, read_text},
+    switches::Switch,
+};
 
 /// What such a file may have: what is a list, to which others add.
 #[derive(Default, Deserialize)]
@@ -45,11 +49,13 @@ pub(super) fn read(path: &Path, config: &mut Config) -> Result<(), Error> {
     paths.retain(|path| path.extension().is_some_and(|it| it == "toml"));
     paths.sort();
     for path in paths {
-        let text = fs::read_to_string(&path).map_err(failed(&path))?;
+        let text = read_text(&path, Waits::No).map_err(failed(&path))?;
         let shown = path.display().to_string();
         let mut more: DropIn =
             toml::from_str(&text).map_err(|error| Error::parse(&shown, &text, &error))?;
         more.switch.iter_mut().for_each(|switch| switch.note_place(&shown, &text));
+        more.grant.iter_mut().for_each(|grant| grant.note_place(&shown, &text));
+        more.reserve.iter_mut().for_each(|reserve| reserve.note_place(&shown, &text));
         config.grant.append(&mut more.grant);
         config.reserve.append(&mut more.reserve);
         config.switch.append(&mut more.switch);

@@ -13,7 +13,7 @@ use ringway_registry::{
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::Error;
+use super::{Error, place};
 
 /// A switch that stays, and what is to be on it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -247,15 +247,10 @@ impl Read for Bytecode {
     }
 }
 
-/// A port's place within a file.
-fn line(text: &str, at: usize) -> usize {
-    1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
-}
-
 impl Switch {
     /// Notes which lines of the file at `path`, which has that text, it is from.
     pub(super) fn note_place(&mut self, path: &str, text: &str) {
-        self.place = format!("{path}: line {}", line(text, self.name.span().start));
+        self.place = place::of(path, text, self.name.span().start);
     }
 
     /// That it is one more than the daemon runs.
@@ -337,7 +332,22 @@ impl Switch {
         id_of(user, USERS).ok_or_else(|| format!("{}: {user} is no user here", self.name()))
     }
 
-    fn forwarding(&self, table: Vec<(Mac, String)>) -> Result<Forwarding, String> {
+    /// That a port of hash forwarding is, or can be, one of its own: nothing would ever be forwarded to another.
+    fn check_own(&self, port: &str) -> Result<(), String> {
+        let own = match port.split_once(':') {
+            Some((switch, own)) if switch == self.name() => own,
+            Some(_) => "",
+            None => port,
+        };
+        match is_port_name(own) {
+            true => Ok(()),
+            false => {
+                Err(format!("{}: `{port}` is no port of it; write a port's name", self.name()))
+            }
+        }
+    }
+
+    fn forwarding(&self, mut table: Vec<(Mac, String)>) -> Result<Forwarding, String> {
         let keys = [
             (Forward::Learning, "learning", "ageing", self.ageing.is_some()),
             (Forward::Static, "static", "drop_unknown", self.drop_unknown.is_some()),
@@ -361,10 +371,14 @@ impl Switch {
                 None => Forwarding::default(),
             },
             Forward::Static => {
+                table.sort_unstable();
                 let flood_unknown = !self.drop_unknown.unwrap_or(false);
                 Forwarding::Static { addresses: table, flood_unknown }
             }
             Forward::Hash => {
+                for port in self.over.iter().flatten().chain(&self.back) {
+                    self.check_own(port)?;
+                }
                 let over: Vec<_> = self.over.iter().flatten().map(full).collect();
                 if over.is_empty() {
                     let name = self.name();
@@ -380,6 +394,12 @@ impl Switch {
 /// What is not part of a port's name, but says what is opened of it.
 const NOT_IN_NAMES: [char; 5] = ['/', ':', '@', '{', '}'];
 
+/// Whether an interface, a port or the host's stack behind an interface can have that name.
+pub(super) fn is_port_name(name: &str) -> bool {
+    let length = name.trim_end_matches('^').len();
+    (1..IFNAMSIZ).contains(&length) && !name.contains(NOT_IN_NAMES)
+}
+
 impl Port {
     fn declared(&self, switch: &Switch, owner: u32) -> Result<DeclaredPort, String> {
         let (name, is_interface) = match (&self.interface, &self.name) {
@@ -393,8 +413,7 @@ impl Port {
         let wrong = |text: &str| Err(format!("{full}: {text}"));
         let is_stack = name.ends_with('^');
         // Nothing would ever have the settings.
-        let length = name.trim_end_matches('^').len();
-        if !(1..IFNAMSIZ).contains(&length) || name.contains(NOT_IN_NAMES) {
+        if !is_port_name(name) {
             return wrong(
                 "no interface and no port has that name: they have 1 to 15 bytes, and none of / : @ { }",
             );
@@ -405,8 +424,10 @@ impl Port {
         if (is_interface || is_stack) && self.user.is_some() {
             return wrong("`user` is for a program's port, by its `name`");
         }
-        if !(is_interface || is_stack) && self.group_forward.is_some() {
-            return wrong("`group_forward` is for an `interface`: programs get these groups");
+        if !is_interface && self.group_forward.is_some() {
+            return wrong(
+                "`group_forward` is for an `interface`: programs and the host get these groups",
+            );
         }
         if (is_interface || is_stack) && self.swap_buffers {
             return wrong("`swap_buffers` is for a program's port, by its `name`");
@@ -534,6 +555,10 @@ mod tests {
     fn errors_have_their_lines() {
         let port = |keys: &str| format!("\n[[switch]]\nname = 'vale0'\n[[switch.port]]\n{keys}\n");
         let switch = |keys: &str| format!("\n\n[[switch]]\nname = 'vale0'\n{keys}\n");
+        let many = |count| {
+            let port = |at| format!("[[switch.port]]\ninterface = 'e{at}'\nhost = true\n");
+            "[[switch]]\nname = 'vale0'\n".to_owned() + &(0..count).map(port).collect::<String>()
+        };
         for (text, line, word) in [
             (switch("ageing = 'long'"), 5, "invalid type"),
             (switch("forward = 'bridge'"), 5, "expected one of `learning`"),
@@ -542,6 +567,12 @@ mod tests {
             (switch("owner = 'nobody at all'"), 4, "no user here"),
             (switch("[[switch]]\nname = 'vale0'"), 6, "declared in x.toml: line 4, too"),
             (switch("").replace("vale0", "bridge0"), 4, "vale<id>"),
+            (switch("").replace("vale0", "vale0:a"), 4, "vale<id>"),
+            (switch("forward = 'hash'\nover = ['a/b']"), 4, "no port of it"),
+            (switch("forward = 'hash'\nover = ['vale1:a']"), 4, "no port of it"),
+            (switch("forward = 'hash'\nover = ['a', 'vale0:b']\nback = ''"), 4, "no port of it"),
+            (switch("forward = 'hash'\nover = ['a', 'b']\nback = 'b'"), 4, "what comes back"),
+            (many(130), 2, "260 ports; 252 is the most"),
             (port("access = 10"), 3, "either `interface` or `name`"),
             (port("interface = 'e'\nname = 'e'"), 3, "either `interface` or `name`"),
             (port("name = 'a'\nhost = true"), 3, "for an `interface`"),
@@ -558,6 +589,13 @@ mod tests {
             (port("name = 'a'\ngroup_forward = 1"), 3, "for an `interface`"),
             (port("interface = 'a'\nswap_buffers = true"), 3, "by its `name`"),
             (port("name = 'a^'\nswap_buffers = true"), 3, "by its `name`"),
+            (
+                port(
+                    "interface = 'e'\nhost = true\n[[switch.port]]\nname = 'e^'\ngroup_forward = 1",
+                ),
+                3,
+                "for an `interface`",
+            ),
             (port("interface = 'e'\nmode = 'fast'"), 6, "zerocopy, copy, generic, packet"),
             (port("name = 'a'\naccess = 1\ntrunk = '2'"), 3, "`trunk` and perhaps `native`"),
             (port("name = 'a'\nnative = 1"), 3, "`trunk` and perhaps `native`"),
