@@ -3,6 +3,7 @@
 use super::choose;
 use crate::drops::{Drops, occurred};
 use crate::error::{Error, Result};
+use crate::output::note;
 use crate::run_loop::{self, RunLoop};
 use crate::table::Table;
 use crate::units::human;
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 #[command(after_help = "\
 With --watch, totals come at once, and from the second time on what was counted meanwhile, as packets,
 bits and drops a second, by the time that has really passed. JSON lines have totals always, and rates
-from the second time on.
+from the second time on. When the daemon ends, the command waits for the next one, which counts anew.
 
 Examples:
   ringway switch stats
@@ -152,8 +153,18 @@ const INTERVAL: Duration = Duration::from_secs(1);
 pub fn run(control: &Control, args: &Args) -> Result<()> {
     let run_loop = RunLoop::begin(&args.run_loop)?;
     let mut before: Option<Look> = None;
+    let mut restarted: Option<Control> = None;
     loop {
-        let mut switches = control.switches()?;
+        let mut switches = match restarted.as_ref().unwrap_or(control).switches() {
+            Err(error) if args.watch && before.is_some() => {
+                note(format_args!("waiting for a daemon: {error}"));
+                let Some(next) = next_daemon(&run_loop)? else { return Ok(()) };
+                // It counts anew.
+                (restarted, before) = (Some(next), None);
+                continue;
+            }
+            switches => switches?,
+        };
         let now = Instant::now();
         if let Some(only) = &args.switch {
             switches.retain(|switch| switch.name == *only);
@@ -176,6 +187,17 @@ pub fn run(control: &Control, args: &Args) -> Result<()> {
             return Ok(());
         }
     }
+}
+
+/// A connection to the next daemon, or `None` if the command is to end before there is one.
+fn next_daemon(run_loop: &RunLoop) -> Result<Option<Control>> {
+    while !run_loop.is_over(Instant::now()) {
+        if let Ok(control) = Control::connect_running() {
+            return Ok(Some(control));
+        }
+        run_loop.sleep(Instant::now() + INTERVAL)?;
+    }
+    Ok(None)
 }
 
 fn port_lines<'a>(

@@ -442,6 +442,33 @@ pub fn daemon(home: &Home) -> Pid {
     Pid::from_raw(pids.into_iter().find(serves).expect("no daemon")).unwrap()
 }
 
+/// Totals come first again, because the next daemon counts anew.
+#[test]
+fn stats_are_watched_although_the_daemon_ends() {
+    let home = Home::new();
+    let receiver = home.open(&["recv", "vale0:b"]);
+    let watch = home.start(&["switch", "stats", "--watch"]);
+    watch.wait_for(r#""port":"vale0:b""#, LIMIT);
+    kill_process(daemon(&home), Signal::KILL).unwrap();
+    watch.wait_for("waiting for a daemon", LIMIT);
+    // It starts the next one.
+    let other = home.open(&["recv", "vale0:c"]);
+    watch.wait_for(r#""port":"vale0:c""#, LIMIT);
+    watch.signal(Signal::INT);
+    let (status, printed) = watch.wait();
+    assert!(status.success(), "{printed}");
+    let lines = lines(&printed);
+    let behind = lines.iter().skip_while(|line| line["type"] != "note");
+    let first = behind.into_iter().find(|line| line["type"] == "switch_port").unwrap();
+    assert!(first.get("interval_s").is_none(), "{printed}");
+    for receiver in [receiver, other] {
+        receiver.signal(Signal::INT);
+        let (status, printed) = receiver.wait();
+        assert!(status.success(), "{printed}");
+    }
+    home.is_left_clean();
+}
+
 #[test]
 fn a_receiver_on_a_switch_notices_that_the_daemon_has_ended() {
     let home = Home::new();
