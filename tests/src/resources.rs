@@ -106,7 +106,8 @@ pub fn resources(daemon: u32, control: &Control) -> String {
     ports.sort();
     let bridges = control.switches().expect("the daemon answers");
     let bridges: Vec<_> = bridges.iter().map(|b| (b.name.clone(), b.ports.len())).collect();
-    // It answers first, and closes the place of the answer then.
+    // It answers first, and closes the places of answers when it has something to do after they were read.
+    control.daemon().expect("the daemon answers");
     wait_asleep(daemon);
     format!(
         "descriptors {:?}, mappings {}, threads {}, regions (id, ports, buffers, free) \

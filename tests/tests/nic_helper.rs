@@ -2,8 +2,8 @@
 //! client, and can be killed at any moment.
 
 use std::{
-    collections::BTreeMap, fs, os::unix::net::UnixDatagram, path::Path, process::Command, thread,
-    time::Duration,
+    collections::BTreeMap, fs, io::Write, os::unix::net::UnixDatagram, path::Path,
+    process::Command, thread, time::Duration,
 };
 
 use ringway::{Control, Error, Port, PortShape};
@@ -470,9 +470,11 @@ fn is_unused(interface: &str) -> bool {
     ports.iter().all(|port| port.name != interface)
 }
 
-/// The daemon as the service manager starts it, whose journal is the socket in this folder.
+/// The daemon as the service manager starts it, whose journal is the socket in this folder. The machine's users are what
+/// is written into the pipe there.
 fn in_journal(folder: &Path, daemon: &Command) -> Command {
     const SCRIPT: &str = "mount -t tmpfs none /run && mkdir -p /run/systemd/journal && \
+        mount --bind \"$1/users\" /etc/passwd && \
         mount --bind \"$1\" /run/systemd/journal && shift && \
         JOURNAL_STREAM=$(stat -Lc %d:%i /proc/self/fd/2) exec \"$@\"";
     let folder = folder.to_str().expect("the folder's name is text");
@@ -501,17 +503,21 @@ fn lines_of_other_processes_have_fields() {
                 }
             }
         };
-        let daemon =
-            home.system_daemon_with(GROUP, 0o660, "", |daemon| in_journal(&folder, &daemon));
+        let users = folder.join("users");
+        mkfifoat(CWD, &users, Mode::RUSR | Mode::WUSR).unwrap();
+        let daemon = home.system_daemon_with(GROUP, 0o660, "subuid = false\n", |daemon| {
+            in_journal(&folder, &daemon)
+        });
         until_told("RINGWAY_KIND=daemon-start\n");
         let config = home.path().join("ringwayd.toml");
-        fs::remove_file(&config).unwrap();
-        mkfifoat(CWD, &config, Mode::RUSR | Mode::WUSR).unwrap();
+        let text = fs::read_to_string(&config).unwrap();
+        fs::write(&config, format!("nic_users = ['alice']\n{text}")).unwrap();
         daemon.signal(Signal::HUP);
-        // It is open when the process reads it.
-        let fifo = fs::File::options().write(true).open(&config).unwrap();
+        // It is open when the process looks for the user.
+        let mut fifo = fs::File::options().write(true).open(&users).unwrap();
         daemon.signal(Signal::KILL);
         assert!(ends(daemon.pid(), LIMIT));
+        fifo.write_all(b"alice:x:1234:1234::/:/bin/sh\n").unwrap();
         drop(fifo);
         let event = until_told("MESSAGE=Configuration: ");
         for field in ["PRIORITY=3\n", "RINGWAY_KIND=process\n", "RINGWAY_CAUSE=System(32)\n"] {

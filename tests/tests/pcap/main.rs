@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use ringway::{Interest, Port};
+use ringway::{Control, Interest, Port};
 use ringway_testkit::{Netns, PacketSocket, Proc, skip_without_root};
 use ringway_tests::{
     Home,
@@ -174,6 +174,8 @@ fn lost_packets_are_counted() {
                 source.send(&vec![frame.clone(); 500]);
                 assert_eq!(receive(&mut held, 500).len(), 500);
             }
+            // The worker has told of them when it has told the daemon.
+            Control::connect().unwrap().switches().unwrap();
             tcpdump.signal(Signal::CONT);
             let said = succeeds(tcpdump);
             for line in ["1023 packets captured", "5000 packets received", "3977 packets dropped"] {

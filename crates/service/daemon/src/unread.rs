@@ -26,6 +26,8 @@ const MOST_BYTES: usize = 64 * MAX_MESSAGE;
 const BEGUN: usize = 4;
 /// What is not larger is the client's affair: it costs not much more than the client's own end of the pair.
 const SMALL: usize = 1024;
+/// As many are looked at whenever the daemon has something to do.
+const FEW: usize = 16;
 /// Between two looks: a client that waits for its answer reads it at once.
 const FIRST: Duration = Duration::from_millis(5);
 const LATER: Duration = Duration::from_millis(100);
@@ -99,10 +101,11 @@ impl Unread {
         exceed(answers, most)
     }
 
-    /// Looks at all of them if it is time. Returns when to look again, if there are any.
+    /// Looks at all of them if it is time, or if they are few. Returns when to look again, if there are any.
     pub fn look(&mut self, now: Instant) -> Option<Duration> {
         let due = self.due?;
-        if now < due {
+        let are_few = || self.by_account.values().map(Vec::len).sum::<usize>() <= FEW;
+        if now < due && !are_few() {
             return Some(due - now);
         }
         let before = self.read.len();
@@ -115,9 +118,13 @@ impl Unread {
             self.due = None;
             return None;
         }
-        self.pause = if self.read.len() > before { FIRST } else { LATER.min(2 * self.pause) };
-        self.due = Some(now + self.pause);
-        Some(self.pause)
+        if self.read.len() > before {
+            (self.pause, self.due) = (FIRST, Some(now + FIRST));
+        } else if now >= due {
+            self.pause = LATER.min(2 * self.pause);
+            self.due = Some(now + self.pause);
+        }
+        self.due.map(|due| due - now)
     }
 
     /// Sockets to be closed, each with the account whose client has sent it.
@@ -170,10 +177,10 @@ mod tests {
         recv(&ends[0], &mut [0u8; 10], RecvFlags::empty()).unwrap();
         assert!(!unread.is_behind(ACCOUNT) && unread.read().len() == 1);
         ends.remove(1);
-        assert_eq!(unread.look(now), Some(FIRST), "it is not time yet");
-        assert_eq!(unread.look(now + FIRST), Some(FIRST), "there is progress");
+        assert_eq!(unread.look(now), Some(FIRST), "few are looked at always");
         assert_eq!(unread.read().len(), 1);
-        assert_eq!(unread.look(now + 2 * FIRST), Some(2 * FIRST));
+        assert_eq!(unread.look(now + FIRST), Some(2 * FIRST), "there is no progress");
+        assert_eq!(unread.look(now + 2 * FIRST), Some(FIRST), "it is not time yet");
         ends.clear();
         assert_eq!(unread.look(now + 10 * FIRST), None);
         assert_eq!((unread.read().len(), unread.look(now + 20 * FIRST)), (1, None));
