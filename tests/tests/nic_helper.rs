@@ -496,7 +496,7 @@ fn lines_of_other_processes_have_fields() {
         let until_told = |text: &str| {
             let mut bytes = [0; 4096];
             loop {
-                let length = journal.recv(&mut bytes).expect("it is told");
+                let length = journal.recv(&mut bytes).expect(text);
                 let event = String::from_utf8_lossy(&bytes[..length]).into_owned();
                 if event.contains(text) {
                     return event;
@@ -514,11 +514,19 @@ fn lines_of_other_processes_have_fields() {
         fs::write(&config, format!("nic_users = ['alice']\n{text}")).unwrap();
         daemon.signal(Signal::HUP);
         // It is open when the process looks for the user.
-        let mut fifo = fs::File::options().write(true).open(&users).unwrap();
+        let open = move || fs::File::options().write(true).open(&users).unwrap();
+        let first = open();
         daemon.signal(Signal::KILL);
         assert!(ends(daemon.pid(), LIMIT));
-        fifo.write_all(b"alice:x:1234:1234::/:/bin/sh\n").unwrap();
-        drop(fifo);
+        // It looks more than once.
+        thread::spawn(move || {
+            let mut fifo = first;
+            loop {
+                let _ = fifo.write_all(b"alice:x:1234:1234::/:/bin/sh\n");
+                drop(fifo);
+                fifo = open();
+            }
+        });
         let event = until_told("MESSAGE=Configuration: ");
         for field in ["PRIORITY=3\n", "RINGWAY_KIND=process\n", "RINGWAY_CAUSE=System(32)\n"] {
             assert!(event.contains(field), "{event}");
