@@ -126,16 +126,23 @@ fn collect(
 ) -> JoinHandle<()> {
     std::thread::spawn(move || {
         let mut bytes = [0; 4096];
+        // Of a line that a full buffer has cut: what the other pipe has must not come into it.
+        let mut held = 0;
         loop {
-            let n = pipe.read(&mut bytes).unwrap_or(0);
+            let read = bytes.get_mut(held..).map_or(0, |room| pipe.read(room).unwrap_or(0));
+            let full = held + read == bytes.len();
+            let there = bytes.get(..held + read).unwrap_or_default();
+            let newline = there.iter().rposition(|byte| *byte == b'\n').filter(|_| full);
+            let whole = newline.map_or(there.len(), |at| at + 1);
             let mut into = printed.0.lock().unwrap();
-            if n == 0 {
-                into.open_pipes -= 1;
-                printed.1.notify_all();
+            into.text.push_str(&String::from_utf8_lossy(&there[..whole]));
+            into.open_pipes -= u32::from(read == 0);
+            printed.1.notify_all();
+            if read == 0 {
                 return;
             }
-            into.text.push_str(&String::from_utf8_lossy(&bytes[..n]));
-            printed.1.notify_all();
+            held = there.len() - whole;
+            bytes.copy_within(whole..whole + held, 0);
         }
     })
 }
@@ -145,6 +152,21 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
 
     use super::*;
+
+    /// Lines of one pipe are whole, whatever the other has.
+    #[test]
+    fn lines_are_not_cut() {
+        const SCRIPT: &str = "i=0; while [ $i -lt 3000 ]; do echo got $i; i=$((i + 1)); done & \
+            i=0; while [ $i -lt 300 ]; do echo a note >&2; i=$((i + 1)); done; wait; printf end";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", SCRIPT]);
+        let (status, said) = Proc::spawn(shell).wait();
+        assert!(status.success() && said.contains("end"), "{said}");
+        let whole = |line: &str| ["a note", "end"].contains(&line) || line.starts_with("got ");
+        let count = |line: &str| said.lines().filter(|said| *said == line).count();
+        assert!(said.lines().all(whole), "{said}");
+        assert!((0..3000).all(|number| count(&format!("got {number}")) == 1), "{said}");
+    }
 
     /// Also where its parent ignores SIGINT, as what a shell starts with `&` does.
     #[test]
