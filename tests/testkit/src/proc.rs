@@ -153,7 +153,7 @@ mod tests {
 
     use super::*;
 
-    /// Lines of one pipe are whole, whatever the other has.
+    /// Lines of one pipe are whole, also while the other has something.
     #[test]
     fn lines_are_not_cut() {
         const SCRIPT: &str = "i=0; while [ $i -lt 3000 ]; do echo got $i; i=$((i + 1)); done & \
