@@ -1,7 +1,5 @@
 //! One slot's packet, from a ring into the ring of a monitor.
 
-use std::sync::atomic::{Ordering::SeqCst, compiler_fence};
-
 use ringway_abi::{NS_BUF_CHANGED, NS_TXMON};
 use ringway_kring::Offsets;
 use ringway_region::{Buf, RingView, Slot};
@@ -73,12 +71,7 @@ pub(crate) fn swap(from: SlotRef<'_>, to: SlotRef<'_>, tag: Option<u16>) {
     if from.ring.buf(theirs.buf_idx).is_none() || to.ring.buf(mine.buf_idx).is_none() {
         return to.ring.set_slot(to.at, mine.buf_idx, 0, flags);
     }
-    // A process that is killed in between leaves a slot with no buffer, and never two slots
-    // with the same.
-    to.ring.set_slot(to.at, 0, 0, 0);
-    compiler_fence(SeqCst);
     // S-FLAGS-NS_BUF_CHANGED.
-    from.ring.set_slot(from.at, mine.buf_idx, mine.len, theirs.flags | NS_BUF_CHANGED);
-    compiler_fence(SeqCst);
-    to.ring.set_slot(to.at, theirs.buf_idx, theirs.len, flags);
+    let back = Slot { flags: theirs.flags | NS_BUF_CHANGED, ..mine };
+    to.ring.exchange(to.at, &Slot { flags, ..theirs }, from.ring, from.at, &back);
 }

@@ -4,7 +4,11 @@ use std::{
     mem::offset_of,
     sync::{
         Arc,
-        atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
+        atomic::{
+            AtomicU32, AtomicU64,
+            Ordering::{Relaxed, SeqCst},
+            compiler_fence,
+        },
     },
 };
 
@@ -298,6 +302,17 @@ impl RingView {
         if first.load(Relaxed) != word {
             first.store(word, Relaxed);
         }
+    }
+
+    /// Stores two slots that exchange their buffers: `slot` in slot `i` here, `others` in slot `j` of `other`. A process
+    /// that is killed in between leaves slot `i` with no buffer, and never two slots with the same.
+    #[inline]
+    pub fn exchange(&self, i: u32, slot: &Slot, other: &RingView, j: u32, others: &Slot) {
+        self.set_slot(i, 0, 0, 0);
+        compiler_fence(SeqCst);
+        other.set_slot(j, others.buf_idx, others.len, others.flags);
+        compiler_fence(SeqCst);
+        self.set_slot(i, slot.buf_idx, slot.len, slot.flags);
     }
 
     /// Stores the `ptr` of slot `i`.

@@ -44,6 +44,13 @@ impl RingPort {
     ) -> RingPort {
         RingPort { tx, rx, doorbell, receives }
     }
+
+    /// The receive ring that packets for `ring` go to, modulo those there are.
+    #[inline]
+    fn rx_side(&mut self, ring: usize) -> &mut RxSide {
+        let ring = if ring < self.rx.len() { ring } else { ring % self.rx.len() };
+        &mut self.rx[ring]
+    }
 }
 
 impl PacketIo for RingPort {
@@ -83,8 +90,7 @@ impl PacketIo for RingPort {
         burst: &Burst<'_>,
         drops: &mut Drops,
     ) -> Delivered {
-        let ring = if ring < self.rx.len() { ring } else { ring % self.rx.len() };
-        self.rx[ring].deliver(frames, burst, drops)
+        self.rx_side(ring).deliver(frames, burst, drops)
     }
 
     fn hand_over(
@@ -94,8 +100,7 @@ impl PacketIo for RingPort {
         burst: &Burst<'_>,
         drops: &mut Drops,
     ) -> Delivered {
-        let ring = if ring < self.rx.len() { ring } else { ring % self.rx.len() };
-        self.rx[ring].hand_over(frames, burst, drops)
+        self.rx_side(ring).hand_over(frames, burst, drops)
     }
 
     fn flush(&mut self, idle: bool) {

@@ -1,18 +1,11 @@
 //! An rx ring in a client's region, which the bridge fills.
 
-use std::{
-    ops::Range,
-    slice,
-    sync::{
-        Arc,
-        atomic::{Ordering::SeqCst, compiler_fence},
-    },
-};
+use std::{ops::Range, slice, sync::Arc};
 
 use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG, NS_PORT_SHIFT};
 use ringway_kring::{Doorbell, Kring, Offsets};
 use ringway_mirror::Mirrors;
-use ringway_region::{Buf, RingView};
+use ringway_region::{Buf, RingView, Slot};
 
 use crate::offsets::place;
 use ringway_switch_port::{Burst, Delivered, Drops, Frame, Room, TxSlots};
@@ -382,12 +375,9 @@ fn swap([sent, ring]: [&RingView; 2], [from, to]: [u32; 2], frame: &Frame, len: 
     };
     // The receiver gets what was looked at.
     buf.store(0, frame.header());
-    // A daemon that is killed in between leaves a slot without a buffer, and never two with the same.
-    ring.set_slot(to, 0, 0, 0);
-    compiler_fence(SeqCst);
     // S-FLAGS-NS_BUF_CHANGED.
-    sent.set_slot(from, mine.buf_idx, theirs.len, theirs.flags | NS_BUF_CHANGED);
-    compiler_fence(SeqCst);
-    ring.set_slot(to, theirs.buf_idx, len as u16, 1 << NS_PORT_SHIFT | NS_BUF_CHANGED);
+    let back = Slot { buf_idx: mine.buf_idx, flags: theirs.flags | NS_BUF_CHANGED, ..theirs };
+    let came = Slot { len: len as u16, flags: 1 << NS_PORT_SHIFT | NS_BUF_CHANGED, ..theirs };
+    ring.exchange(to, &came, sent, from, &back);
     true
 }
