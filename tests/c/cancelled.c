@@ -7,13 +7,11 @@
  * usage: cancelled SWITCH
  */
 #include "port.h"
+#include "cancel.h"
 
-#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
-#include <time.h>
 
-/* Some cancellations come before the wait sleeps, and some after. */
 #define TIMES	100
 
 static int own, other[2], set;
@@ -46,25 +44,6 @@ wait_for_ever(void *unused)
 	return NULL;
 }
 
-/* 1 if a thread that waits ends as cancelled. */
-static int
-cancel_one(unsigned attempt)
-{
-	struct timespec pause = { 0, (long)(attempt % 10) * 20000 }, limit;
-	pthread_t thread;
-	void *result = NULL;
-
-	require(!pthread_create(&thread, NULL, wait_for_ever, NULL),
-		"pthread_create");
-	nanosleep(&pause, NULL);
-	require(!pthread_cancel(thread), "pthread_cancel");
-	clock_gettime(CLOCK_REALTIME, &limit);
-	limit.tv_sec += PATIENCE_MS / 1000 + 1;
-	if (pthread_timedjoin_np(thread, &result, &limit) != 0)
-		return 0;
-	return result == PTHREAD_CANCELED;
-}
-
 int
 main(int argc, char **argv)
 {
@@ -83,13 +62,18 @@ main(int argc, char **argv)
 		&& epoll_ctl(set, EPOLL_CTL_ADD, other[0], &event) == 0,
 		"an epoll set");
 	for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
-		unsigned cancelled = 0;
+		int cancelled;
 
 		kind = kinds[i];
-		while (cancelled < TIMES && cancel_one(cancelled))
-			cancelled++;
-		require(cancelled == TIMES, "%s: all threads were cancelled",
-			kind);
+		for (cancelled = 0; cancelled < TIMES; cancelled++) {
+			pthread_t thread;
+
+			require(!pthread_create(&thread, NULL, wait_for_ever,
+				NULL), "pthread_create");
+			require(is_cancelled(thread, cancelled,
+				PATIENCE_MS / 1000 + 1),
+				"%s: all threads are cancelled", kind);
+		}
 		port_send(&sender, broadcast, mac_of(1), (uint32_t)i);
 		check_number(port_take(&port), (long long)i, kind);
 		port_rxsync(&port);

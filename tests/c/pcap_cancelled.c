@@ -5,15 +5,14 @@
  * usage: pcap_cancelled DEVICE SENDER
  */
 #define _GNU_SOURCE
+#include "cancel.h"
+
 #include <pcap/pcap.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-/* Some cancellations come before the read sleeps, and some after. */
 #define TIMES		50
 #define PATIENCE	30
 
@@ -84,9 +83,7 @@ main(int argc, char **argv)
 
 		kind = kinds[i];
 		for (n = 0; n < TIMES; n++) {
-			struct timespec moment = { 0, n % 10 * 20000 }, limit;
 			pthread_t thread;
-			void *result = NULL;
 			char byte;
 
 			if (pthread_create(&thread, NULL, read_for_ever, NULL))
@@ -95,12 +92,7 @@ main(int argc, char **argv)
 			    && (pcap_inject(sender, frame, sizeof(frame)) < 0
 				|| read(called[0], &byte, 1) != 1))
 				return 1;
-			nanosleep(&moment, NULL);
-			pthread_cancel(thread);
-			clock_gettime(CLOCK_REALTIME, &limit);
-			limit.tv_sec += PATIENCE;
-			if (pthread_timedjoin_np(thread, &result, &limit) != 0
-			    || result != PTHREAD_CANCELED) {
+			if (!is_cancelled(thread, n, PATIENCE)) {
 				printf("%s: not cancelled\n", kind);
 				fflush(stdout);
 				_exit(1);

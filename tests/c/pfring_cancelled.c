@@ -5,9 +5,10 @@
  * usage: pfring_cancelled DEVICE SENDER
  */
 #define _GNU_SOURCE
+#include "cancel.h"
+
 #include <pfring.h>
 
-/* Some cancellations come before the wait sleeps, and some after. */
 #define TIMES		50
 #define PATIENCE	30
 
@@ -61,18 +62,11 @@ main(int argc, char **argv)
 
 		kind = kinds[i];
 		for (n = 0; n < TIMES; n++) {
-			struct timespec moment = { 0, n % 10 * 20000 }, limit;
 			pthread_t thread;
-			void *result = NULL;
 
 			if (pthread_create(&thread, NULL, wait_for_ever, NULL))
 				return 1;
-			nanosleep(&moment, NULL);
-			pthread_cancel(thread);
-			clock_gettime(CLOCK_REALTIME, &limit);
-			limit.tv_sec += PATIENCE;
-			if (pthread_timedjoin_np(thread, &result, &limit) != 0
-			    || result != PTHREAD_CANCELED) {
+			if (!is_cancelled(thread, n, PATIENCE)) {
 				printf("%s: not cancelled\n", kind);
 				fflush(stdout);
 				_exit(1);
