@@ -121,8 +121,9 @@ impl Start<'_> {
     }
 }
 
-/// Leaves behind what the program has set for itself: its limits, as far as they can be raised again, a
-/// priority above all others, and its descriptors but for those in `kept`, which is sorted.
+/// Takes the daemon's process back to the usual settings: each limit is raised
+/// to its hard limit, a real-time priority is given up, and all descriptors but those in `kept`, which is sorted, are
+/// closed.
 ///
 /// # Safety
 /// For the child of a fork only, for it closes descriptors that others own.

@@ -124,7 +124,7 @@ impl DeclaredSwitch {
         self.port(full).is_some_and(|port| port.interface.is_some())
     }
 
-    fn interfaces(&self) -> impl Iterator<Item = (&str, &DeclaredInterface)> {
+    pub(crate) fn interfaces(&self) -> impl Iterator<Item = (&str, &DeclaredInterface)> {
         let interface = |port: &'_ DeclaredPort| port.interface.is_some();
         self.ports
             .iter()

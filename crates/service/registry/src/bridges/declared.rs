@@ -121,10 +121,8 @@ impl BridgeEntry {
 
     /// Whether the interfaces that are declared are attached, or are to come: none was detached.
     fn has_interfaces(&self, declared: &DeclaredSwitch) -> bool {
-        let mut names =
-            declared.ports.iter().filter(|it| it.interface.is_some()).map(|it| &it.settings.name);
-        names.all(|name| {
-            self.ports.iter().any(|port| port.name == *name)
+        declared.interfaces().all(|(name, _)| {
+            self.ports.iter().any(|port| port.name == name)
                 || self.expected.iter().any(|(expected, _)| expected == name)
         })
     }
