@@ -156,7 +156,7 @@ impl Program {
             4 => ring.sync(&PipeTx { peer: rx, receiver: doorbell() }),
             5 => ring.sync(&PipeRx { peer: tx, sender: doorbell() }),
             TAKES | COPIES => ring.sync(&Monitor),
-            _ => ring.sync(&WorkerServed { worker: doorbell() }),
+            _ => ring.sync(&WorkerServed::new(doorbell())),
         };
     }
 

@@ -64,8 +64,7 @@ impl Switch {
         let mut bridge =
             SteppedBridge::new(&Forwarding::default(), Clock::new(|| 1000)).expect("a bridge");
         let rings: Vec<_> = (0..kind.ports).map(|_| rings(0)).collect();
-        let programs: Vec<_> =
-            (0..kind.ports).map(|_| WorkerServed { worker: doorbell() }).collect();
+        let programs: Vec<_> = (0..kind.ports).map(|_| WorkerServed::new(doorbell())).collect();
         for (number, ([tx, rx], program)) in rings.iter().zip(&programs).enumerate() {
             let tx = TxSide::new(tx.clone(), doorbell());
             let rx = RxSide::new(rx.clone(), doorbell());

@@ -104,7 +104,7 @@ impl RingDriver {
             RingBackend::Sink => RingDriver::Local(Box::new(Sink)),
             RingBackend::Monitor { .. } => RingDriver::Monitor(Monitor),
             RingBackend::Served { worker } => {
-                RingDriver::WorkerServed(WorkerServed { worker: fds.doorbell(worker)? })
+                RingDriver::WorkerServed(WorkerServed::new(fds.doorbell(worker)?))
             }
             RingBackend::Pipe { object, num_slots, doorbell } => {
                 if num_slots != grant.num_slots {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use ringway_abi::{Dir, NS_BUF_CHANGED};
-use ringway_kring::{Accepted, Doorbell, Driver, Kring};
+use ringway_kring::{Accepted, Doorbell, Driver, Kring, Yielding};
 use ringway_region::RingView;
 
 /// Driver of one ring of a VALE port, on the program's side.
@@ -14,6 +14,14 @@ use ringway_region::RingView;
 pub struct WorkerServed {
     /// What the worker sleeps on.
     pub worker: Arc<Doorbell>,
+    yielding: Yielding,
+}
+
+impl WorkerServed {
+    /// `worker` is what the worker sleeps on.
+    pub fn new(worker: Arc<Doorbell>) -> WorkerServed {
+        WorkerServed { worker, yielding: Yielding::new() }
+    }
 }
 
 impl Driver for WorkerServed {
@@ -34,9 +42,14 @@ impl Driver for WorkerServed {
         kring.count(news);
         // Released receive slots matter to nobody who sleeps, for a full ring drops (S-VALE-10),
         // unless the worker has ever said that they do.
-        let matters = kring.dir() == Dir::Tx || csb.service.has_waited();
-        if matters && csb.service.kick(&csb.app, || self.worker.notify()) {
+        let sends = kring.dir() == Dir::Tx;
+        if (sends || csb.service.has_waited())
+            && csb.service.kick(&csb.app, || self.worker.notify())
+        {
             kring.note(|c| &c.kicks, 1);
+        }
+        if sends && csb.app.is_asked_to_yield(&csb.service) {
+            self.yielding.once();
         }
     }
 }
@@ -66,7 +79,7 @@ mod tests {
     use crate::tests::{move_to, rings};
 
     fn served() -> WorkerServed {
-        WorkerServed { worker: Arc::new(Doorbell::new().unwrap()) }
+        WorkerServed::new(Arc::new(Doorbell::new().unwrap()))
     }
 
     /// Moves head and cur, and syncs; whether the worker was told.
@@ -90,6 +103,19 @@ mod tests {
         assert!(tells(&tx, &driver, 5, 5));
         assert!(!tells(&tx, &driver, 6, 6), "that sleep was ended");
         assert_eq!(tx.counters().packets.load(Relaxed), 6);
+    }
+
+    /// Not the receiver: what it releases makes no room elsewhere.
+    #[test]
+    fn a_sender_that_is_asked_to_yield_does_so_at_its_next_sync() {
+        let ([tx, rx], driver) = (rings(), served());
+        rx.csb().service.publish(0, 9);
+        assert_eq!(rx.sync(&driver), Outcome::Done);
+        for (kring, is_still_asked) in [(&tx, false), (&rx, true)] {
+            kring.csb().service.ask_to_yield();
+            tells(kring, &driver, 3, 3);
+            assert_eq!(kring.csb().app.is_asked_to_yield(&kring.csb().service), is_still_asked);
+        }
     }
 
     /// A sender that was killed between the two has published, and not told.

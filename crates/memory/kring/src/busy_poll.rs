@@ -5,12 +5,18 @@
 //! until then does not sleep at all; looks in vain have used a processor for which others may
 //! have waited. So looks in vain are paid for: each in a row doubles the number of waits that go
 //! without.
+//!
+//! The party that is waited for may share the processor. Then looks are in vain unless the party
+//! [yields](Yielding) between them. After looks in vain the next ones try the other way.
 
 use std::{
     hint::spin_loop,
-    sync::atomic::{AtomicU32, Ordering::Relaxed},
+    sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
+    thread,
     time::{Duration, Instant},
 };
+
+use crate::yielding::Yielding;
 
 /// How long a party looks: about as long as two wake-ups take.
 const MOMENT: Duration = Duration::from_micros(20);
@@ -29,18 +35,29 @@ pub struct BusyPoll {
     left: AtomicU32,
     /// As many as there were after the last time that it was in vain.
     without: AtomicU32,
+    /// Whether it yields between the looks.
+    yields: AtomicBool,
+    yielding: Yielding,
 }
 
 impl BusyPoll {
     /// Nothing was in vain yet.
     pub const fn new() -> BusyPoll {
-        BusyPoll { left: AtomicU32::new(0), without: AtomicU32::new(0) }
+        BusyPoll {
+            left: AtomicU32::new(0),
+            without: AtomicU32::new(0),
+            yields: AtomicBool::new(false),
+            yielding: Yielding::new(),
+        }
     }
 
-    /// A wait begins: until when to look, if it is to.
+    /// A wait begins: how to look, if it is to.
     pub(crate) fn begin(&self) -> Option<Moment> {
         match self.left.load(Relaxed) {
-            0 => Some(Moment { end: Instant::now() + MOMENT }),
+            0 => {
+                let yields = self.yields.load(Relaxed) && self.yielding.is_due();
+                Some(Moment { begun: Instant::now(), yields })
+            }
             left => {
                 self.left.store(left - 1, Relaxed);
                 None
@@ -48,11 +65,18 @@ impl BusyPoll {
         }
     }
 
-    /// Whether the looks of a wait have found something in time.
-    pub(crate) fn end(&self, found: bool) {
-        let without = match found {
+    /// What the looks of a wait have come to.
+    pub(crate) fn end(&self, looks: &Looks) {
+        if looks.yielded {
+            self.yielding.note(looks.took);
+        }
+        // Where another had the processor meanwhile, a sleep would have been as good.
+        let without = match looks.found && looks.took < MOMENT {
             true => 0,
-            false => (self.without.load(Relaxed) * 2 + 1).min(MOST),
+            false => {
+                self.yields.store(!looks.yielded, Relaxed);
+                (self.without.load(Relaxed) * 2 + 1).min(MOST)
+            }
         };
         self.without.store(without, Relaxed);
         self.left.store(without, Relaxed);
@@ -61,22 +85,34 @@ impl BusyPoll {
 
 /// The time for looks.
 pub(crate) struct Moment {
-    end: Instant,
+    begun: Instant,
+    yields: bool,
+}
+
+/// The looks of a wait.
+pub(crate) struct Looks {
+    /// Whether the last has found something.
+    pub found: bool,
+    took: Duration,
+    yielded: bool,
 }
 
 impl Moment {
-    /// Looks until it is over. Whether a look has found something, and in time: where another had the processor
-    /// meanwhile, a sleep would have been as good.
-    pub fn find(&self, mut look: impl FnMut() -> bool) -> [bool; 2] {
+    /// Looks until it is over.
+    pub fn find(&self, mut look: impl FnMut() -> bool) -> Looks {
+        let end = |found| Looks { found, took: self.begun.elapsed(), yielded: self.yields };
         loop {
+            if self.yields {
+                thread::yield_now();
+            }
             for _ in 0..LOOKS {
                 spin_loop();
                 if look() {
-                    return [true, Instant::now() < self.end];
+                    return end(true);
                 }
             }
-            if Instant::now() >= self.end {
-                return [false; 2];
+            if self.begun.elapsed() >= MOMENT {
+                return end(false);
             }
         }
     }
@@ -86,13 +122,15 @@ impl Moment {
 mod tests {
     use super::*;
 
-    /// Of so many waits, those that look.
-    fn looks(poll: &BusyPoll, waits: u32, found: bool) -> Vec<u32> {
+    const SHORT: Duration = Duration::from_micros(1);
+
+    /// Of so many waits, those that look, and whether they yield; each takes so long.
+    fn looks(poll: &BusyPoll, waits: u32, found: bool, took: Duration) -> Vec<(u32, bool)> {
         let mut looked = Vec::new();
         for wait in 0..waits {
-            if poll.begin().is_some() {
-                looked.push(wait);
-                poll.end(found);
+            if let Some(moment) = poll.begin() {
+                looked.push((wait, moment.yields));
+                poll.end(&Looks { found, took, yielded: moment.yields });
             }
         }
         looked
@@ -101,23 +139,50 @@ mod tests {
     #[test]
     fn looks_in_vain_become_rare_and_one_that_finds_brings_them_back() {
         let poll = BusyPoll::new();
-        assert_eq!(looks(&poll, 32, false), [0, 2, 6, 14, 30]);
-        let rare = looks(&poll, 100_000, false).len();
+        let in_turns = [(0, false), (2, true), (6, false), (14, true), (30, false)];
+        assert_eq!(looks(&poll, 32, false, MOMENT), in_turns);
+        let rare = looks(&poll, 100_000, false, MOMENT).len();
         assert!((95..110).contains(&rare), "{rare}");
-        poll.end(true);
-        assert_eq!(looks(&poll, 5, true), [0, 1, 2, 3, 4]);
+        poll.end(&Looks { found: true, took: SHORT, yielded: true });
+        assert_eq!(looks(&poll, 3, true, SHORT).len(), 3);
+    }
+
+    #[test]
+    fn the_way_to_look_that_finds_something_stays() {
+        let poll = BusyPoll::new();
+        assert_eq!(looks(&poll, 2, true, SHORT), [(0, false), (1, false)]);
+        // Found too late: another had the processor.
+        assert_eq!(looks(&poll, 1, true, MOMENT), [(0, false)]);
+        assert_eq!(looks(&poll, 4, true, SHORT), [(1, true), (2, true), (3, true)]);
+        assert_eq!(looks(&poll, 1, false, MOMENT), [(0, true)]);
+        assert_eq!(looks(&poll, 3, true, SHORT), [(1, false), (2, false)]);
+    }
+
+    /// A process that computes has taken its time slice.
+    #[test]
+    fn long_yields_become_rare() {
+        let poll = BusyPoll::new();
+        let long = Duration::from_millis(3);
+        let looked = looks(&poll, 100_000, false, long);
+        let yields: Vec<_> = (0..).zip(looked).filter(|(_, it)| it.1).map(|(at, _)| at).collect();
+        assert_eq!(yields, [1, 4, 9, 18, 35, 68], "of the looks");
     }
 
     #[test]
     fn a_moment_ends_with_what_is_found() {
-        let moment = BusyPoll::new().begin().unwrap();
-        let mut left = 3;
-        let look = || {
-            left -= 1;
-            left == 0
-        };
-        assert_eq!(moment.find(look), [true; 2]);
-        assert_eq!(moment.find(|| false), [false; 2]);
-        assert_eq!(moment.find(|| true), [true, false], "it is over");
+        for yields in [false, true] {
+            let poll = BusyPoll { yields: AtomicBool::new(yields), ..BusyPoll::new() };
+            let moment = poll.begin().unwrap();
+            let mut left = 3;
+            let looks = moment.find(|| {
+                left -= 1;
+                left == 0
+            });
+            assert!(looks.found && looks.yielded == yields);
+            let looks = moment.find(|| false);
+            assert!(!looks.found && looks.took >= MOMENT);
+            let looks = moment.find(|| true);
+            assert!(looks.found && looks.took >= MOMENT, "it is over");
+        }
     }
 }

@@ -33,6 +33,7 @@ pub struct AppLine {
     need_kick: AtomicU32,
     sync_flags: AtomicU32,
     kicked: AtomicU32,
+    yielded: AtomicU32,
 }
 
 /// Written by the service side of a ring, read by the program's side. One cache line.
@@ -48,6 +49,7 @@ pub struct ServiceLine {
     no_room: AtomicU64,
     too_long: AtomicU64,
     bytes: AtomicU64,
+    yield_wanted: AtomicU32,
 }
 
 /// The two lines of one ring.
@@ -64,7 +66,7 @@ pub struct Csb {
 mod shared {
     use super::{AppLine, Csb, ServiceLine};
 
-    ringway_region::shared_struct!(AppLine { head, cur, need_kick, sync_flags, kicked });
+    ringway_region::shared_struct!(AppLine { head, cur, need_kick, sync_flags, kicked, yielded });
     ringway_region::shared_struct!(ServiceLine {
         hwcur,
         hwtail,
@@ -74,7 +76,8 @@ mod shared {
         takes_back,
         no_room,
         too_long,
-        bytes
+        bytes,
+        yield_wanted
     });
     ringway_region::shared_struct!(Csb { app, service });
 
@@ -123,6 +126,17 @@ impl AppLine {
         self.need_kick.load(Relaxed) != by.kicked.load(Relaxed)
     }
 
+    /// Whether the service side has asked the program to yield since the last call.
+    #[inline]
+    pub fn is_asked_to_yield(&self, to: &ServiceLine) -> bool {
+        let asked = to.yield_wanted.load(Relaxed);
+        let news = asked != self.yielded.load(Relaxed);
+        if news {
+            self.yielded.store(asked, Relaxed);
+        }
+        news
+    }
+
     /// As [`kick`](Self::kick), when the other party is itself the program's side of a ring: the two
     /// ends of a pipe.
     #[inline]
@@ -151,6 +165,12 @@ impl ServiceLine {
     #[inline]
     pub fn hold_back(&self, held: bool) {
         self.held.store(held.into(), Relaxed);
+    }
+
+    /// Asks the program to yield its processor once, at its next sync.
+    #[inline]
+    pub fn ask_to_yield(&self) {
+        self.yield_wanted.store(self.yield_wanted.load(Relaxed).wrapping_add(1), Relaxed);
     }
 
     /// Says whether the service side takes receive slots back as soon as they are released, and

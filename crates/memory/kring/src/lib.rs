@@ -45,6 +45,8 @@ mod sys;
 mod thread;
 #[cfg(not(loom))]
 mod view;
+#[cfg(not(loom))]
+mod yielding;
 
 pub use csb::{AppLine, Csb, ServiceLine};
 pub use feed::{Feed, TryLock, Turn, before_reuse};
@@ -81,3 +83,5 @@ pub use thread::identify_thread;
 pub use view::View;
 #[cfg(not(loom))]
 pub use waiter::{Sleeper, Sources, Woken};
+#[cfg(not(loom))]
+pub use yielding::Yielding;

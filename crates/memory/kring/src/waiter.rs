@@ -77,11 +77,11 @@ pub fn prepare<W: Waiter + ?Sized>(waiter: &mut W) -> Prepared<'_, W> {
     }
     #[cfg(not(loom))]
     if let Some(moment) = waiter.busy_poll().and_then(BusyPoll::begin) {
-        let [found, in_time] = moment.find(|| waiter.look());
+        let looks = moment.find(|| waiter.look());
         if let Some(poll) = waiter.busy_poll() {
-            poll.end(in_time);
+            poll.end(&looks);
         }
-        if found {
+        if looks.found {
             return Prepared::Ready;
         }
     }

@@ -66,11 +66,15 @@ fn fields_are_where_the_document_says() {
     csb.service.hold_back(true);
     csb.service.set_takes_back(true);
     csb.service.count_lost([9, 10]);
+    (0..11).for_each(|_| csb.service.ask_to_yield());
+    assert!(csb.app.is_asked_to_yield(&csb.service));
+    csb.service.ask_to_yield();
     for (line, name, expected) in [
         ("app", "head", 3),
         ("app", "cur", 4),
         ("app", "need_kick", 7),
         ("app", "kicked", 8),
+        ("app", "yielded", 11),
         ("service", "hwcur", 5),
         ("service", "hwtail", 6),
         ("service", "need_kick", 8),
@@ -79,6 +83,7 @@ fn fields_are_where_the_document_says() {
         ("service", "takes_back", 1),
         ("service", "no_room", 9),
         ("service", "too_long", 10),
+        ("service", "yield_wanted", 12),
     ] {
         assert_eq!(value(line, name), expected, "{line} {name}");
     }

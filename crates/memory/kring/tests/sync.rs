@@ -297,6 +297,19 @@ fn what_was_released_is_taken_back_where_somebody_wants_it() {
 }
 
 #[test]
+fn a_program_sees_once_that_it_is_asked_to_yield() {
+    let kring = ring(Dir::Tx);
+    let (app, service) = (&kring.csb().app, &kring.csb().service);
+    assert!(!app.is_asked_to_yield(service));
+    service.ask_to_yield();
+    service.ask_to_yield();
+    assert!(app.is_asked_to_yield(service));
+    assert!(!app.is_asked_to_yield(service));
+    service.ask_to_yield();
+    assert!(app.is_asked_to_yield(service));
+}
+
+#[test]
 fn a_wait_is_answered_once() {
     let [one, other] = [ring(Dir::Tx), ring(Dir::Rx)];
     let rings = Cell::new(0);

@@ -33,7 +33,7 @@ pub fn note_receiver(binding: &Binding) {
 
 /// The syncs of a descriptor.
 pub struct Stream {
-    /// When the last one ended, in nanoseconds.
+    /// When the last one was made, or its wait was over, in nanoseconds.
     last: AtomicU64,
     /// So many were soon after the one before them.
     in_a_row: AtomicU32,
@@ -55,7 +55,9 @@ impl Stream {
         if RECEIVES.load(Relaxed) {
             return false;
         }
-        let soon = now().saturating_sub(self.last.load(Relaxed)) < SOON;
+        let (now, last) = (now(), self.last.load(Relaxed));
+        self.last.store(now, Relaxed);
+        let soon = now.saturating_sub(last) < SOON;
         let in_a_row = if soon { self.in_a_row.load(Relaxed).saturating_add(1) } else { 0 };
         self.in_a_row.store(in_a_row, Relaxed);
         in_a_row >= LEAST
@@ -65,8 +67,8 @@ impl Stream {
             })
     }
 
-    /// The sync ends.
-    pub fn ended(&self) {
+    /// The sync has waited.
+    pub fn waited(&self) {
         self.last.store(now(), Relaxed);
     }
 }

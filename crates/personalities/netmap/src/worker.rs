@@ -30,12 +30,12 @@ pub fn catch_up(netmap: &NetmapFd, fd: RawFd, binding: &Binding, dir: Dir) {
         return;
     }
     let stream = (dir == Dir::Tx).then_some(&netmap.stream);
-    if is_behind(binding, dir) && !netmap.is_gone() {
-        if stream.is_none_or(|stream| !stream.may_go_on(binding)) {
-            wait(netmap, fd, binding, dir);
-        }
+    // Also a sync that finds nothing to wait for is one of a stream.
+    let may_go_on = stream.is_some_and(|stream| stream.may_go_on(binding));
+    if !may_go_on && is_behind(binding, dir) && !netmap.is_gone() {
+        wait(netmap, fd, binding, dir);
         if let Some(stream) = stream {
-            stream.ended();
+            stream.waited();
         }
     }
     if dir == Dir::Tx && binding.rings(dir).iter().any(|ring| ring.has_news()) {

@@ -152,7 +152,7 @@ impl Client {
             handle,
             tx: ring(0),
             rx: ring(1),
-            driver: WorkerServed { worker: Arc::new(fd(worker.into()).into()) },
+            driver: WorkerServed::new(Arc::new(fd(worker.into()).into())),
             told: fd(grant.rings[1].doorbell.into()).into(),
         }
     }

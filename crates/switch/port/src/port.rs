@@ -105,6 +105,10 @@ pub trait Backpressure {
     /// for a receiver.
     fn hold_back(&mut self, _ring: usize, _held: bool) {}
 
+    /// Asks the program that has sent on a ring in this round to yield its processor once. Called before
+    /// [`complete`](PacketIo::complete).
+    fn ask_to_yield(&mut self, _ring: usize) {}
+
     /// What receive ring `ring`, one of those that the port has, has room for. By default there is no
     /// telling, and nothing waits for it.
     fn room(&mut self, _ring: usize) -> Room {

@@ -37,6 +37,9 @@ pub(crate) struct BridgePort {
     pub totals: Totals,
     /// What its program knows of it: packets that found no room, and that were too long.
     told: [u64; 2],
+    /// What it had received when its senders were asked to yield, and how often they were since.
+    asked_at: u64,
+    asked: u32,
     /// Something was delivered, or freed, since the last flush.
     pub dirty: bool,
     /// As much in an earlier round: a program that waits for it may not have been woken yet.
@@ -115,6 +118,8 @@ impl BridgePort {
             config: PortConfig::default(),
             totals: Totals::default(),
             told: [0; 2],
+            asked_at: 0,
+            asked: 0,
             dirty: false,
             notify_next_round: false,
             next_ring: 0,
@@ -281,6 +286,18 @@ impl BridgePort {
     /// Whether a program's port had no room since the program was [told](Self::tell_lost).
     pub fn has_had_no_room(&self) -> bool {
         !self.config.is_interface && self.totals.drops.ring_full != self.told[0]
+    }
+
+    /// Whether its senders are asked to yield, since its program may be waiting for their processor: it has taken
+    /// something since they were asked, or they were asked a few times only.
+    #[cold]
+    pub fn is_worth_a_yield(&mut self) -> bool {
+        const MOST: u32 = 8;
+        if self.asked_at != self.totals.received_packets {
+            (self.asked_at, self.asked) = (self.totals.received_packets, 0);
+        }
+        self.asked = (self.asked + 1).min(MOST + 1);
+        self.asked <= MOST
     }
 
     /// Tells the port's program what was lost on the way to it.
@@ -810,7 +827,8 @@ fn deliver(
     let Delivered { packets, bytes } = delivered;
     to.totals.received_packets += packets;
     to.totals.received_bytes += bytes;
-    to.dirty |= packets > 0;
+    // Also if it had no room: its program is told.
+    to.dirty = true;
     to.in_hand = false;
 }
 

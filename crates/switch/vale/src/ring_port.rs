@@ -130,6 +130,10 @@ impl Backpressure for RingPort {
         self.tx[ring].hold_back(held);
     }
 
+    fn ask_to_yield(&mut self, ring: usize) {
+        self.tx[ring].ask_to_yield();
+    }
+
     fn can_wait(&self) -> bool {
         true
     }

@@ -217,6 +217,13 @@ impl TxSide {
         }
     }
 
+    /// Asks the client to yield its processor once, if it has sent something in this round.
+    pub(crate) fn ask_to_yield(&self) {
+        if self.hwcur != self.published {
+            self.kring.csb().service.ask_to_yield();
+        }
+    }
+
     pub(crate) fn set_offsets(&mut self, offsets: Option<Offsets>) {
         self.offsets = offsets;
     }

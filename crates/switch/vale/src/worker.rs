@@ -32,7 +32,7 @@ use crate::{
     vnet::Converter,
 };
 use ringway_fastpath::FastPath;
-use ringway_kring::{BusyPoll, Waiter, prepare};
+use ringway_kring::{BusyPoll, Waiter, Yielding, prepare};
 use ringway_switch_port::{Burst, Delivered, Frame, PortIndex, Source};
 
 pub use leaving::Remainder;
@@ -96,6 +96,7 @@ pub struct Worker {
     worked: bool,
     since_all: u64,
     busy_poll: BusyPoll,
+    yielding: Yielding,
     /// Port that the next round begins with.
     first: usize,
     /// Not to sleep.
@@ -138,6 +139,7 @@ impl Worker {
             worked: false,
             since_all: 0,
             busy_poll: BusyPoll::new(),
+            yielding: Yielding::new(),
             first: 0,
             polling: false,
             everywhere: sched_getaffinity(None)?,
@@ -260,23 +262,28 @@ impl Worker {
             if self.busy_rounds.is_multiple_of(COUNTER_ROUNDS) {
                 self.publish_counters();
             }
-            let mut no_room = false;
+            let (mut no_room, mut asks) = (false, false);
             for member in self.members.iter_mut().flatten() {
                 // Where nothing more came: a program does not wait because others are busy.
                 if member.dirty || member.notify_next_round {
-                    no_room |= member.has_had_no_room();
+                    if member.has_had_no_room() {
+                        (no_room, asks) = (true, asks | member.is_worth_a_yield());
+                    }
                     member.flush(!member.dirty);
                 }
             }
             for member in self.members.iter_mut().flatten() {
                 if member.dirty || member.notify_next_round {
+                    if asks {
+                        (0..member.held.len()).for_each(|ring| member.port.ask_to_yield(ring));
+                    }
                     member.complete(!member.dirty);
                     member.notify_next_round = std::mem::take(&mut member.dirty);
                 }
             }
             if no_room {
                 // Its program may be waiting for this processor.
-                std::thread::yield_now();
+                self.yielding.once();
             }
         }
         self.worked = worked;

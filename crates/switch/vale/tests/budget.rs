@@ -162,7 +162,7 @@ fn a_receiver_cannot_claim_room_that_is_not_there() {
     // Ahead of what it has got.
     rx.csb().app.publish(10, 10);
     expect(3, 20, 15);
-    assert_eq!(sender.tx[0].sync(&WorkerServed { worker: sender.worker.clone() }), Outcome::Done);
+    assert_eq!(sender.tx[0].sync(&WorkerServed::new(sender.worker.clone())), Outcome::Done);
     // Four are released, then the claim goes back.
     rx.csb().app.publish(4, 4);
     expect(23, 2, 1);

@@ -12,7 +12,7 @@ use ringway_vale::{Bridge, PortConfig, PortCounters, ProgramPort, Vlan};
 fn join(middle: &Client, first: &Bridge, second: &Bridge) -> Arc<PortCounters> {
     middle.attach(first);
     let rx = middle.rx.iter().map(|k| (k.clone(), middle.rx_bell.clone())).collect();
-    let driver = WorkerServed { worker: middle.worker.clone() };
+    let driver = WorkerServed::new(middle.worker.clone());
     let port = ProgramPort::new(middle.tx.clone(), rx, driver).unwrap();
     let counters = Arc::new(PortCounters::default());
     second.attach(Box::new(port), PortConfig::default(), counters.clone()).unwrap();
@@ -70,7 +70,7 @@ fn what_does_not_fit_is_counted() {
     let (middle, b) = (Client::new([1, 1], [8, 8], 0), Client::new([1, 1], [64, 64], 0));
     let rx = vec![(middle.rx[0].clone(), middle.rx_bell.clone())];
     // Nobody serves the port's rings: its first bridge is not there.
-    let driver = WorkerServed { worker: middle.worker.clone() };
+    let driver = WorkerServed::new(middle.worker.clone());
     let port = ProgramPort::new(middle.tx.clone(), rx, driver).unwrap();
     let counters = Arc::new(PortCounters::default());
     second.attach(Box::new(port), PortConfig::default(), counters.clone()).unwrap();

@@ -26,7 +26,7 @@ fn port(client: &Client) -> ProgramPort<WorkerServed> {
     let others = std::iter::repeat_with(|| Arc::new(Doorbell::new().unwrap()));
     let doorbells = std::iter::once(client.rx_bell.clone()).chain(others);
     let rx = client.rx.iter().cloned().zip(doorbells).collect();
-    let driver = WorkerServed { worker: client.worker.clone() };
+    let driver = WorkerServed::new(client.worker.clone());
     ProgramPort::new(client.tx.clone(), rx, driver).unwrap()
 }
 

@@ -30,7 +30,7 @@ impl Persistent {
         let tx = port.nic_rings(Dir::Tx).iter().map(|ring| ring.kring.clone()).collect();
         let rx = port.nic_rings(Dir::Rx).iter();
         let rx = rx.map(|ring| (ring.kring.clone(), ring.doorbell.clone())).collect();
-        let driver = WorkerServed { worker: side.worker.clone() };
+        let driver = WorkerServed::new(side.worker.clone());
         let program = ProgramPort::new(tx, rx, driver)
             .map_err(|e| Error::io(&format!("{full}: cannot be attached"), e))?;
         let (uid, first) = (port.uid, side.bridge_port.clone());

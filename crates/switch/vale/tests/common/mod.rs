@@ -75,7 +75,7 @@ impl Client {
             rx,
             tx_bell: doorbell(),
             rx_bell: doorbell(),
-            driver: WorkerServed { worker: worker.clone() },
+            driver: WorkerServed::new(worker.clone()),
             worker,
             receives: Arc::new(AtomicBool::new(true)),
             region,
@@ -85,7 +85,7 @@ impl Client {
     /// As it is, but that its bridge sleeps on the doorbell of `other`.
     pub fn with_bell_of(self, other: &Client) -> Client {
         let worker = other.worker.clone();
-        Client { driver: WorkerServed { worker: worker.clone() }, worker, ..self }
+        Client { driver: WorkerServed::new(worker.clone()), worker, ..self }
     }
 
     /// The bridge's side of the port.
