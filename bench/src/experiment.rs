@@ -11,6 +11,7 @@ use crate::dpdk::Link;
 use crate::figure::Figure;
 use crate::idle;
 use crate::latency;
+use crate::machines::Machines;
 use crate::nic::Race;
 use crate::opening;
 use crate::pcap::Library;
@@ -46,6 +47,7 @@ pub enum Way {
     Idle,
     Latency,
     Containers,
+    Machines(Machines),
     Dpdk(Link),
     Nic(Race),
 }
@@ -101,7 +103,8 @@ impl Experiment {
     pub fn is_dpdk(&self) -> bool {
         use Contestant::*;
         let contestant = self.subject.contestant;
-        matches!(contestant, Dpdk | DpdkTuned | DpdkAfXdp | DpdkAfXdpTuned | DpdkAfPacket)
+        matches!(self.way, Way::Machines(_))
+            || matches!(contestant, Dpdk | DpdkTuned | DpdkAfXdp | DpdkAfXdpTuned | DpdkAfPacket)
     }
 
     pub fn set(&mut self, link: Link) {
@@ -117,6 +120,13 @@ impl Experiment {
                 let measure = |link: &Link| self.measure_link(link, bench, times[0], times[1]);
                 if let Some(best) = self.best_of(link.candidates(), measure) {
                     self.set(best);
+                }
+            }
+            (Way::Machines(machines), _) => {
+                let measure = |one: &Machines| self.machines_once(one, bench, times);
+                if let Some(best) = self.best_of(machines.candidates(), measure) {
+                    self.subject.settings = Some(best.settings());
+                    self.way = Way::Machines(best);
                 }
             }
             (Way::Nic(race), _) => {
@@ -183,6 +193,7 @@ impl Experiment {
             }
             Way::Opening { .. } | Way::GracePeriods | Way::OpenMany | Way::Idle => "any".into(),
             Way::Latency | Way::Containers => "any".into(),
+            Way::Machines(_) => "see the settings".into(),
         }
     }
 
@@ -221,9 +232,22 @@ impl Experiment {
                 return latency::once(bench, subject.experiment, spins);
             }
             Way::Containers => containers::once(bench, subject.experiment, subject.contestant),
+            Way::Machines(machines) => {
+                self.machines_once(machines, bench, [bench.warm_up, bench.counting])
+            }
             Way::Dpdk(link) => self.measure_link(link, bench, bench.warm_up, bench.counting),
         };
         figure.map(Figure::from)
+    }
+
+    fn machines_once(
+        &self,
+        machines: &Machines,
+        bench: &Bench,
+        times: [Duration; 2],
+    ) -> io::Result<f64> {
+        let Subject { experiment, contestant, size, .. } = self.subject;
+        machines.once(bench, experiment, contestant, size.unwrap_or(64), times)
     }
 
     fn measure_link(

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const RESERVED: &str = "/proc/sys/vm/nr_hugepages";
 
-/// Pages of 2 MiB: 256 MiB for each of two processes, and as much again for those that are about to end.
-const PAGES: u64 = 512;
+/// Pages of 2 MiB: 256 MiB for each of three processes, and as much again for those that are about to end.
+const PAGES: u64 = 768;
 
 /// Why there are none, or nothing if there are.
 static MISSING: OnceLock<Option<String>> = OnceLock::new();

@@ -5,7 +5,7 @@
 //! a page beside it. Reading order: [`plan`] says what is measured, [`study`] what for, [`experiment`] how one run goes,
 //! [`rounds`] in which order, [`roles`] how processes are run together, [`traffic`] what Ringway's do, [`dpdk`] how the peers
 //! are, [`nic`] what is done on network interfaces, [`opening`] how long they take to open,
-//! [`containers`] what two stacks exchange over a switch, [`pcap`] what a program of libpcap does, [`tpacket4`] what one
+//! [`containers`] what two stacks exchange over a switch, [`machines`] what two virtual machines do, [`pcap`] what a program of libpcap does, [`tpacket4`] what one
 //! of AF_PACKET V4, [`pfring`] one of PF_RING.
 #![deny(unsafe_code)]
 
@@ -22,6 +22,7 @@ mod hugepages;
 mod idle;
 mod latency;
 mod machine;
+mod machines;
 mod netns;
 mod nic;
 mod open_vswitch;

@@ -4,6 +4,7 @@ use crate::c_program::Through;
 use crate::containers;
 use crate::dpdk::{self, Link};
 use crate::experiment::{Experiment, Way};
+use crate::machines::UNTUNED;
 use crate::nic::{self, Race};
 use crate::open_vswitch::{self, Ports};
 use crate::pcap;
@@ -125,6 +126,7 @@ pub fn experiments(extent: Extent) -> Vec<Experiment> {
     plan.push(opening(Road::OpenNext, Way::Opening { first: false }, Some(20.0)));
     plan.push(opening(Road::GracePeriods, Way::GracePeriods, None));
     plan.extend(between_containers());
+    plan.extend(between_machines());
     plan.extend(nic::races(extent).into_iter().map(race));
     plan
 }
@@ -373,6 +375,25 @@ fn between_containers() -> impl Iterator<Item = Experiment> {
             let subject = Subject { size, settings, ..subject };
             Experiment { subject, target: None, way: Way::Containers }
         })
+    })
+}
+
+/// What two machines exchange, and one with a program.
+fn between_machines() -> impl Iterator<Item = Experiment> {
+    let rows = [
+        (Road::Machines, Contestant::Ringway, 64),
+        (Road::Machines, Contestant::DpdkTuned, 64),
+        (Road::Machines, Contestant::Ringway, 1514),
+        (Road::Machines, Contestant::DpdkTuned, 1514),
+        (Road::MachineToProgram, Contestant::Ringway, 64),
+    ];
+    rows.into_iter().map(|(road, contestant, size)| {
+        let subject = Subject {
+            size: Some(size),
+            settings: Some(UNTUNED.settings()),
+            ..Subject::new(Study::Machines, road, contestant, Unit::Mpps)
+        };
+        Experiment { subject, target: None, way: Way::Machines(UNTUNED) }
     })
 }
 

@@ -142,6 +142,8 @@ pub enum Road {
     ContainersVxlan,
     ContainersProgram,
     ContainersPing,
+    Machines,
+    MachineToProgram,
     HostTcpOut,
     HostTcpIn,
     HostPing,
@@ -188,6 +190,8 @@ impl Road {
             Road::ContainersVxlan => "containers TCP through VXLAN",
             Road::ContainersProgram => "containers TCP through a program",
             Road::ContainersPing => "containers ping",
+            Road::Machines => "machine to machine",
+            Road::MachineToProgram => "machine to program",
             Road::HostTcpOut => "host to container TCP",
             Road::HostTcpIn => "container to host TCP",
             Road::HostPing => "host to container ping",
@@ -211,7 +215,7 @@ impl Road {
         on_interfaces
             || matches!(self, ContainersTcp | ContainersTcpStreams | ContainersUdp)
             || matches!(self, ContainersVxlan | ContainersProgram | ContainersPing)
-            || matches!(self, HostTcpOut | HostTcpIn | HostPing)
+            || matches!(self, HostTcpOut | HostTcpIn | HostPing | Machines)
     }
 }
 

@@ -11,6 +11,7 @@ pub enum Study {
     Paths,
     Opening,
     Containers,
+    Machines,
     Interfaces,
     Batch,
     FrameSize,
@@ -22,7 +23,7 @@ pub enum Study {
 }
 
 /// All, in the order of the report.
-pub const ALL: [Study; 11] = [
+pub const ALL: [Study; 12] = [
     Study::Paths,
     Study::Batch,
     Study::FrameSize,
@@ -30,6 +31,7 @@ pub const ALL: [Study; 11] = [
     Study::Forwarding,
     Study::Interfaces,
     Study::Containers,
+    Study::Machines,
     Study::Latency,
     Study::Idle,
     Study::Scaling,
@@ -170,6 +172,18 @@ impl Study {
                 setup: "Two network namespaces with a veth pair each, joined by a switch of \
                         Ringway's or by a Linux bridge; iperf3 and ping in them.",
                 limits: "",
+                axis: Axis::Name,
+                axis_label: "",
+                original: &[],
+            },
+            Study::Machines => Description {
+                title: "Between virtual machines",
+                setup: "testpmd with a virtio-user card is the machine that sends, and the one that \
+                        receives. They are joined by two vhost-user ports of a switch \
+                        (`ringway vm attach`), or by a testpmd that forwards between two of its own.",
+                limits: "testpmd polls all the time: it writes the headers of what it sends, and \
+                         reads nothing. A switch has five processes where testpmd has three, each with \
+                         memory of its own.",
                 axis: Axis::Name,
                 axis_label: "",
                 original: &[],

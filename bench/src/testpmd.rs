@@ -1,7 +1,7 @@
 //! A `dpdk-testpmd` that takes commands.
 //!
 //! It needs no PCI device. Its memory is of huge pages where there are some ([`hugepages`]), in files without names; else,
-//! with `--no-huge`, EAL backs it with a memfd. A process has two EAL threads on one CPU, of which the main one sleeps on standard input while
+//! with `--no-huge`, EAL backs it with a memfd. A process has two EAL threads, on one CPU or on any, of which the main one sleeps on standard input while
 //! the other polls.
 //!
 //! Packets are counted by testpmd itself: `show port stats` prints the rate since it was last
@@ -16,6 +16,7 @@ use std::{str, thread};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::cpu;
 use crate::hugepages;
 use crate::roles::{self, Seat};
 use crate::usage::Usage;
@@ -56,8 +57,9 @@ impl Testpmd {
         devices: &[String],
         options: &[&str],
     ) -> io::Result<Testpmd> {
-        let cpu = seat.cpu.unwrap_or_default();
-        let lcores = format!("--lcores=(0)@{cpu},(1)@{cpu}");
+        let cpus = seat.cpu.map_or_else(cpu::allowed, |cpu| vec![cpu]);
+        let cpus = cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+        let lcores = format!("--lcores=(0)@({cpus}),(1)@({cpus})");
         let prefix = format!("--file-prefix={name}");
         let devices: Vec<_> = devices.iter().map(|device| format!("--vdev={device}")).collect();
         // stdbuf: testpmd's answers go to a pipe and must not wait in it.

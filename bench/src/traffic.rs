@@ -13,7 +13,9 @@ use crate::turn::{NAP, turn};
 /// Both ends of the pipe.
 pub const PIPE: [&str; 2] = ["bench{1", "bench}1"];
 
-/// The bridge, with its colon.
+/// The bridge.
+pub const SWITCH: &str = "valebench";
+/// The same, with its colon.
 const BRIDGE: &str = "valebench:";
 
 /// Bytes of a buffer.
