@@ -3,6 +3,7 @@
 //! again, and takes the daemon's refusals as they come.
 
 mod interfaces;
+mod machines;
 mod memory;
 mod ports;
 mod socket;
@@ -118,6 +119,7 @@ pub const ATTACKS: &[Attack] = &[
     attack("addresses", "frames from ever new addresses", ports::addresses),
     work("work-of-one", "every header, length and chain from one port", ports::work_of_one),
     work("work-of-many", "the same from as many ports as there may be", ports::work_of_many),
+    work("machines", "machines that write anything into their queues", machines::machines),
     attack("places", "ports of a switch, and switches, till the daemon has no more", ports::places),
     attack("pipes", "as many pipes as there are to be had", ports::pipes),
     attack("made-up", "interfaces that are not there", interfaces::made_up),

@@ -221,7 +221,7 @@ fn bystanders_notice_no_attack() {
     let bound = Duration::from_millis(setting("RINGWAY_ATTACK_BOUND_MS", BOUND));
     let attacks = ATTACKS.len() + DESCRIPTORS.len();
     isolated_with_system(NAME, HANGS + watched * attacks as u32, |home| {
-        home.install(&[("attacker", "ringway-tests")]);
+        home.install(&[("attacker", "ringway-tests"), ("ringway", "ringway-cli")]);
         let world = World::new();
         let more = "nic_users = ['65534']\nmemory_per_user = 512\n";
         let mut daemon = home.system_daemon_with(GROUP, 0o660, more, |d| inside(&world.here, d));

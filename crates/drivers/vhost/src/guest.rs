@@ -433,7 +433,9 @@ impl Guest {
         };
         let is_packed = self.setup.packed;
         let driver = &mut self.drivers[index];
-        let count = driver.chains[usize::from(number)].0;
+        // A test may have written there itself: then none of its chains has come back.
+        let (count, _) = driver.chains.get(usize::from(number)).filter(|(count, _)| *count > 0)?;
+        let count = *count;
         if is_packed {
             driver.seen += count;
             if driver.seen >= driver.size {
