@@ -1,7 +1,7 @@
 //! A machine's card on its port, from one connection of its monitor to the next.
 
 use super::idle::{Away, Idle};
-use super::link::{Awaited, End, Link, is_readable};
+use super::link::{Awaited, End, Link, Remainder, is_readable};
 use super::socket::Socket;
 use crate::drops::{Losses, occurred};
 use crate::error::{Error, Result};
@@ -80,7 +80,7 @@ struct MachineLosses<'a> {
     no_buffers: u64,
     /// Of a queue that the machine has disabled.
     disabled: u64,
-    /// They came while the machine's driver was down, or waited for the machine at the end.
+    /// They came while the machine's driver was down, or waited for the machine, or for room at its port, at the end.
     not_taken: u64,
 }
 
@@ -194,6 +194,7 @@ impl Card {
 
     /// Tells how it went, and what was dropped at the port and at the machine.
     fn summarize(&mut self, port: &mut Port, lasting: &mut Lasting) -> Result<()> {
+        self.finish_link(port);
         self.into.moved.not_taken += empty(port);
         let drops = lasting.drops(port);
         let output = self.run_loop.output;
@@ -244,7 +245,7 @@ impl Card {
             }
             let since = Instant::now();
             if let Err(end) = self.serve_link(port, lost_pages)? {
-                self.link = None;
+                self.finish_link(port);
                 // A monitor that cannot use this card may try again and again.
                 let pause = RETRY.saturating_sub(since.elapsed());
                 self.run_loop.sleep(Instant::now() + pause)?;
@@ -253,6 +254,17 @@ impl Card {
             }
         }
         Ok(())
+    }
+
+    /// Lets the link go that has ended, and counts what it still had.
+    fn finish_link(&mut self, port: &mut Port) {
+        let Some(mut link) = self.link.take() else { return };
+        let Remainder { out, into: [frames, bytes] } = link.finish(port);
+        self.out.moved += out;
+        let into = &mut self.into.moved;
+        into.frames = into.frames.saturating_sub(frames);
+        into.bytes = into.bytes.saturating_sub(bytes);
+        into.not_taken += frames;
     }
 
     /// Waits for a monitor, as long as the daemon is there.

@@ -47,6 +47,15 @@ pub struct Awaited {
     pub room: bool,
 }
 
+/// What a link still had when it ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Remainder {
+    /// What of the machine's frames went to the port then, or found no room.
+    pub out: Moved,
+    /// Frames for the machine that count as moved, and that its monitor did not take; their bytes.
+    pub into: [u64; 2],
+}
+
 /// A machine's link.
 pub trait Link {
     /// Does what its monitor has asked for meanwhile.
@@ -75,6 +84,11 @@ pub trait Link {
 
     /// Moves up to `budget` frames from the port to the machine.
     fn receive(&mut self, port: &mut Port, header_len: usize, budget: u32) -> Moved;
+
+    /// It has ended: moves what it has read as far as there is room, and says what is left.
+    fn finish(&mut self, _port: &mut Port) -> Remainder {
+        Remainder::default()
+    }
 
     /// Whether there is what is waited for.
     fn look(&mut self, awaited: Awaited) -> bool;

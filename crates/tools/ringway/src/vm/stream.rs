@@ -1,7 +1,7 @@
 //! Frames in a stream, each behind its length in four bytes, the highest first: what QEMU's `-netdev stream` speaks, and
 //! passt and gvproxy with it.
 
-use super::link::{Awaited, End, Link, is_ready};
+use super::link::{Awaited, End, Link, Remainder, is_ready};
 use ringway::{NS_MOREFRAG, Port, Sources};
 use ringway_vhost::Moved;
 use rustix::event::PollFlags;
@@ -204,6 +204,25 @@ impl Link for Stream {
         moved
     }
 
+    fn finish(&mut self, port: &mut Port) -> Remainder {
+        self.flush();
+        self.end.get_or_insert(End::Closed);
+        let mut out = self.send(port, 0, u32::MAX);
+        while let Some(place) = self.next_frame() {
+            self.looked_at = place.end;
+            out.not_taken += 1;
+        }
+        let (mut into, mut at) = ([0; 2], 0);
+        while let Some(length) = self.unwritten.get(at..).and_then(<[u8]>::first_chunk::<LENGTH>) {
+            let length = u32::from_be_bytes(*length) as usize;
+            at += LENGTH + length;
+            if at > self.written {
+                into = [into[0] + 1, into[1] + length as u64];
+            }
+        }
+        Remainder { out, into }
+    }
+
     fn look(&mut self, awaited: Awaited) -> bool {
         let is_left = self.written < self.unwritten.len();
         self.end.is_some()
@@ -256,5 +275,34 @@ mod tests {
         }
         assert_eq!(arrived, [60, 61, slots]);
         assert_eq!((moved.frames, moved.too_long, moved.too_short), (3, 1, 1));
+    }
+
+    /// Of a stream that ends, what was read goes on as far as there is room, and what does not is told.
+    #[test]
+    fn what_an_ended_stream_still_had_is_moved_or_told() {
+        let mut port = doc::open("vmend{1@conf:slots=8").unwrap();
+        let mut other = doc::open("vmend}1").unwrap();
+        let (near, mut far) = UnixStream::pair().unwrap();
+        let mut stream = Stream::new(near).unwrap();
+        for _ in 0..20 {
+            far.write_all(&60_u32.to_be_bytes()).unwrap();
+            far.write_all(&[0; 60]).unwrap();
+        }
+        // Half a frame is none.
+        far.write_all(&60_u32.to_be_bytes()).unwrap();
+        let sent = stream.send(&mut port, 0, 2);
+        // Nobody reads at the far end, until no more is taken.
+        let mut received = Moved::default();
+        while stream.flush() {
+            other.tx(0).push(&[1; 1500]);
+            other.tx(0).sync();
+            received += stream.receive(&mut port, 0, 16);
+        }
+        other.rx(0).sync();
+        drop(far);
+        let Remainder { out, into } = stream.finish(&mut port);
+        assert_eq!((sent.frames, out.frames, out.not_taken), (2, 5, 13), "7 slots have room");
+        assert_eq!((received.frames, into), (received.frames, [1, 1500]));
+        assert!(received.frames > 1);
     }
 }
