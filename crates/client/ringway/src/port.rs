@@ -186,7 +186,7 @@ impl Port {
 
     /// Whether nothing can come of a wait: [`check`](Self::check) says why.
     pub(crate) fn fails(&self, interest: Interest) -> bool {
-        interest.dirs().any(|dir| self.binding.fails(dir))
+        self.is_shut() || interest.dirs().any(|dir| self.binding.fails(dir))
     }
 
     /// A descriptor that hangs up when the daemon that serves the rings ends; `None` where they need
@@ -228,6 +228,15 @@ impl Port {
     }
 
     /// Whether it was [shut](Self::shut): then every wait fails.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let mut port = Port::open("vale0:a")?;
+    /// assert!(!port.is_shut());
+    /// port.shut();
+    /// assert!(port.is_shut() && port.wait_rx(None).is_err());
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn is_shut(&self) -> bool {
         self.binding.all_rings().next().is_none()
     }
