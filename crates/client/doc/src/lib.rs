@@ -25,6 +25,14 @@ pub fn options() -> OpenOptions {
 }
 
 /// In place of [`Control::connect`].
+///
+/// # Errors
+/// As there.
+pub fn connect() -> Result<Control, Error> {
+    Ok(control())
+}
+
+/// The same, which cannot fail.
 pub fn control() -> Control {
     Control::over(&*REGISTRY)
 }

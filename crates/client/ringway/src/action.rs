@@ -15,6 +15,7 @@ use crate::error::Error;
 /// ```no_run
 /// # #[cfg(feature = "actions")]
 /// # fn main() -> Result<(), ringway::Error> {
+/// // Needs a network interface, and an object file.
 /// use ringway::{Action, Port};
 ///
 /// let action = Action::read("firewall.o", None)?.redirect_to("eth1");
@@ -46,6 +47,16 @@ impl Action {
     }
 
     /// A program of instructions, with a text to show for it. It begins with the first.
+    ///
+    /// ```
+    /// use ringway::{Action, Ebpf};
+    ///
+    /// // r0 = 1 (XDP_DROP); exit
+    /// let result = Ebpf { code: 0xb7, registers: 0, offset: 0, immediate: 1 };
+    /// let exit = Ebpf { code: 0x95, registers: 0, offset: 0, immediate: 0 };
+    /// let none = Action::instructions("none", vec![result, exit]);
+    /// # drop(none);
+    /// ```
     pub fn instructions(text: &str, insns: Vec<Ebpf>) -> Action {
         Action(ringway_proto::Action { text: text.into(), insns, redirects: Vec::new() })
     }

@@ -11,17 +11,30 @@ use crate::{error::Error, pollable::PollablePort, port::Port, wait::Interest};
 /// Everything else is as with [`Port`], which it derefs to: batches, syncs, without a call that waits.
 /// A task that finds packets each time never yields to others by itself.
 ///
-/// ```no_run
-/// use ringway::{AsyncPort, Port};
+/// ```
+/// use ringway::{AsyncPort, Interest};
 ///
-/// # async fn run() -> Result<(), ringway::Error> {
-/// let mut port = AsyncPort::new(Port::open("vale0:a")?)?;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), ringway::Error> {
+/// # use ringway_doc as Port;
+/// # let mut peer = Port::open("p}1")?;
+/// # peer.tx(0).push(&[0; 60]);
+/// # peer.tx(0).sync();
+/// let mut port = AsyncPort::new(Port::open("p{1")?)?;
 /// loop {
 ///     port.received().await?;
-///     for frame in port.rx(0).batch(64) {
-///         println!("{} bytes", frame.len());
+///     let frames: Vec<_> = port.rx(0).batch(64).map(|frame| frame.to_vec()).collect();
+///     for frame in frames {
+///         port.writable().await?;
+///         port.tx(0).push(&frame);
 ///     }
+///     port.tx(0).sync();
+/// #   break;
 /// }
+/// port.ready(Interest::Both).await?;
+/// let port = port.into_port();
+/// # drop(port);
+/// # Ok(())
 /// # }
 /// ```
 #[derive(Debug)]

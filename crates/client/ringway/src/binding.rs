@@ -87,6 +87,16 @@ pub struct BoundRing {
 
 /// What rings have done since the port was made, the kernel's part included: one ring, or all of a
 /// port's together.
+///
+/// ```
+/// # use ringway_doc as Port;
+/// use ringway::Stats;
+///
+/// let port = Port::open("vale0:a")?;
+/// let Stats { ring_full, too_long, bad_slot, bad_index, .. } = port.stats();
+/// println!("{} packets are lost", ring_full + too_long + bad_slot + bad_index);
+/// # Ok::<(), ringway::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Slots sent.

@@ -27,6 +27,16 @@ pub struct Buffers {
 
 impl Port {
     /// The buffers of the port's region.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let mut port = Port::options().extra_bufs(1).open("vale0:a")?;
+    /// let (buffers, extra) = (port.buffers(), port.take_extra_bufs());
+    /// let copied = buffers.copy(port.tx(0).slots().get(0), extra[0]);
+    /// assert!(copied);
+    /// port.return_extra_bufs(extra);
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn buffers(&self) -> Buffers {
         Buffers { region: self.binding().region().clone() }
     }
@@ -34,6 +44,18 @@ impl Port {
 
 impl Buffers {
     /// Copies a slot's data into another buffer of the region. False if there is no such buffer.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let mut port = Port::options().extra_bufs(1).open("vale0:a")?;
+    /// let (buffers, extra) = (port.buffers(), port.take_extra_bufs());
+    /// // What was received is kept, and its slot goes back.
+    /// for n in 0..port.rx(0).available() as u32 {
+    ///     assert!(buffers.copy(port.rx(0).slots().get(n), extra[0]));
+    /// }
+    /// port.return_extra_bufs(extra);
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     #[inline]
     pub fn copy(&self, slot: Slot, to: u32) -> bool {
         let (Some(from), Some(to)) = (self.region.buf(slot.buf_idx), self.region.buf(to)) else {

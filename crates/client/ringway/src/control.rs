@@ -12,6 +12,18 @@ use crate::{action::Action, error::Error, filter::Filter, session::Session, spec
 
 /// A connection for control. It keeps a private daemon running while it lives. Its calls fail with
 /// what the daemon says ([`Error::Daemon`]): what is not allowed, not there, or in use.
+///
+/// ```
+/// # use ringway_doc as Port; use ringway_doc as Control;
+/// let _port = Port::open("vale0:a")?;
+/// let control = Control::connect()?;
+/// for switch in control.switches()? {
+///     for port in switch.ports {
+///         println!("{}: {} packets sent", port.name, port.totals.sent_packets);
+///     }
+/// }
+/// # Ok::<(), ringway::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Control {
     session: Session,
@@ -24,11 +36,24 @@ impl Control {
     }
 
     /// Connects to the daemon, and fails if there is none.
+    ///
+    /// ```no_run
+    /// // Needs a daemon that runs, or none.
+    /// use ringway::{Cause, Control};
+    ///
+    /// match Control::connect_running() {
+    ///     Ok(control) => println!("ringwayd {}", control.daemon()?.version),
+    ///     Err(error) if error.cause() == Cause::Unreachable => println!("no program has a port open"),
+    ///     Err(error) => return Err(error),
+    /// }
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn connect_running() -> Result<Control, Error> {
         Ok(Control { session: Session::connect_running()? })
     }
 
     /// Asks another registry than the daemon's.
+    #[doc(hidden)]
     pub fn over(connector: &dyn Connector) -> Control {
         Control { session: Session::over(connector) }
     }
@@ -38,22 +63,61 @@ impl Control {
     }
 
     /// All ports.
+    ///
+    /// ```
+    /// # use ringway_doc as Port; use ringway_doc as Control;
+    /// let _port = Port::open("vale0:a")?;
+    /// let ports = Control::connect()?.ports()?;
+    /// assert_eq!(ports[0].name, "vale0:a");
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn ports(&self) -> Result<Vec<PortInfo>, Error> {
         all_pages(0, |from| self.call(Request::Ports { from }))
     }
 
     /// The rings of a port, and what each has counted.
+    ///
+    /// ```
+    /// # use ringway_doc as Port; use ringway_doc as Control;
+    /// let _port = Port::open("vale0:a")?;
+    /// let control = Control::connect()?;
+    /// for port in control.ports()? {
+    ///     let lost: u64 = control.rings(&port)?.iter().map(|ring| ring.ring_full).sum();
+    ///     println!("{} has lost {lost} packets", port.name);
+    /// }
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn rings(&self, port: &PortInfo) -> Result<Vec<RingInfo>, Error> {
         all_pages(0, |from| self.call(Request::Rings { port: port.id, from }))
     }
 
     /// Which counters of losses of a NIC port's interface, and of its driver, have grown since the port was
     /// opened. A frame may be in several of them, and in those of [`rings`](Self::rings).
+    ///
+    /// ```
+    /// # use ringway_doc as Control;
+    /// let control = Control::connect()?;
+    /// for port in control.ports()? {
+    ///     for counter in control.device_counters(&port)? {
+    ///         println!("{}: {} {}", port.name, counter.count, counter.name);
+    ///     }
+    /// }
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn device_counters(&self, port: &PortInfo) -> Result<Vec<DeviceCounter>, Error> {
         all_pages(0, |from| self.call(Request::DeviceCounters { port: port.id, from }))
     }
 
     /// All regions.
+    ///
+    /// ```
+    /// # use ringway_doc as Port; use ringway_doc as Control;
+    /// let _port = Port::open("vale0:a")?;
+    /// for region in Control::connect()?.regions()? {
+    ///     println!("region {} has {} bytes", region.mem_id, region.bytes);
+    /// }
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn regions(&self) -> Result<Vec<RegionInfo>, Error> {
         all_pages(RegionPosition::default(), |from| self.call(Request::Regions { from }))
     }
@@ -76,6 +140,14 @@ impl Control {
 
     /// Names that users asked for lately and could not have, because they are for others. Root is
     /// told of all, other users of those that they asked for, and of those that are theirs.
+    ///
+    /// ```
+    /// # use ringway_doc as Control;
+    /// for conflict in Control::connect()?.name_conflicts()? {
+    ///     println!("{} was refused to user {}", conflict.name, conflict.asked_by);
+    /// }
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn name_conflicts(&self) -> Result<Vec<NameConflict>, Error> {
         self.call(Request::NameConflicts)
     }
@@ -106,6 +178,21 @@ impl Control {
     /// [`Cause::Exists`](crate::Cause::Exists) if it is static behind another port;
     /// [`Cause::Invalid`](crate::Cause::Invalid) if the switch does not learn, the address is no machine's,
     /// or the port is not in that VLAN.
+    ///
+    /// ```
+    /// # use ringway_doc as Port; use ringway_doc as Control;
+    /// let _ports = (Port::open("vale0:a")?, Port::open("vale0:b")?);
+    /// let control = Control::connect()?;
+    /// let mac = [2, 0, 0, 0, 0, 7];
+    /// control.switch_address_add("vale0", mac, 0, "a")?;
+    /// assert_eq!(control.switch_addresses("vale0")?[0].port, "vale0:a");
+    /// control.switch_address_delete("vale0", mac, 0)?;
+    ///
+    /// control.switch_address_add("vale0", mac, 0, "b")?;
+    /// control.switch_addresses_flush("vale0", Some("b"), None, true)?;
+    /// assert!(control.switch_addresses("vale0")?.is_empty());
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn switch_address_add(
         &self,
         bridge: &str,
@@ -141,6 +228,16 @@ impl Control {
     /// Changes the filter of an open port of an interface: `spec` is `netmap:eth0`, `netmap:eth0-2`
     /// for one of its queues, or `netmap:eth0^` for its host rings. `None`: all frames are led to the
     /// port again.
+    ///
+    /// ```no_run
+    /// // Needs a network interface.
+    /// use ringway::{Control, Filter};
+    ///
+    /// let control = Control::connect()?;
+    /// control.set_filter("netmap:eth0-2", Some(Filter::new("udp port 53")?))?;
+    /// control.set_filter("netmap:eth0-2", None)?;
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn set_filter(&self, spec: &str, filter: Option<Filter>) -> Result<(), Error> {
         let (name, rings) = receive_rings(spec)?;
         let filter = filter.map(Into::into);
@@ -149,6 +246,14 @@ impl Control {
 
     /// Changes the action program of an open port of an interface, or of one of its queues, as
     /// [`set_filter`](Self::set_filter) changes the filter. `None`: it has none.
+    ///
+    /// ```no_run
+    /// // Needs a network interface.
+    /// use ringway::Control;
+    ///
+    /// Control::connect()?.set_action("netmap:eth0", None)?;
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn set_action(&self, spec: &str, action: Option<Action>) -> Result<(), Error> {
         let (name, rings) = receive_rings(spec)?;
         let action = action.map(Action::request);
@@ -158,6 +263,17 @@ impl Control {
     /// Whether the frames of receive queues of an interface are led to the programs that have them
     /// open, or to the stack as if no program had. Changes all of them; or none, if no program has one
     /// of them open.
+    ///
+    /// ```no_run
+    /// // Needs a network interface.
+    /// use ringway::Control;
+    ///
+    /// // While a program is debugged, its queues are the stack's.
+    /// let control = Control::connect()?;
+    /// control.redirect_queues("netmap:eth0", &[0, 1], false)?;
+    /// control.redirect_queues("netmap:eth0", &[0, 1], true)?;
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn redirect_queues(
         &self,
         spec: &str,
@@ -170,6 +286,18 @@ impl Control {
 
     /// Keeps everything but `flows` off a receive queue of an interface, by its RSS table and flow
     /// rules. It is undone when this connection ends, however it ends, and when the daemon does.
+    ///
+    /// ```no_run
+    /// // Needs a network card with an RSS table.
+    /// use ringway::{Control, Port};
+    ///
+    /// let control = Control::connect()?; // As long as this lives:
+    /// let flows = ["udp dst port 53".parse()?, "udp6 dst port 53".parse()?];
+    /// control.steer("eth0", 3, &flows)?;
+    /// let port = Port::open("netmap:eth0-3")?;
+    /// # drop(port);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn steer(&self, interface: &str, queue: u16, flows: &[Flow]) -> Result<Steered, Error> {
         let (interface, flows) = (interface.into(), flows.into());
         self.call(Request::Steer { interface, queue, flows })
@@ -179,6 +307,20 @@ impl Control {
     /// daemon, see all, other users those about themselves. `wait`: until there is one.
     ///
     /// A connection that waits so, and has nothing else, does not keep a private daemon running.
+    ///
+    /// ```no_run
+    /// // Needs a daemon: a registry inside the program has no log.
+    /// use ringway::Control;
+    ///
+    /// let control = Control::connect()?;
+    /// let page = control.events(0, false)?;
+    /// for event in &page.events {
+    ///     println!("{}: {}", event.level, event.text);
+    /// }
+    /// let next = control.events(page.next, false)?;
+    /// # drop(next);
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn events(&self, from: u64, wait: bool) -> Result<EventPage, Error> {
         self.call(Request::Events { from, wait })
     }
@@ -188,17 +330,45 @@ impl Control {
     /// # Errors
     ///
     /// [`Cause::Denied`](crate::Cause::Denied) if the user is not root, and the daemon not the user's own.
+    ///
+    /// ```no_run
+    /// // Needs a daemon: a registry inside the program has no log.
+    /// use ringway::{Control, Level};
+    ///
+    /// Control::connect()?.set_log_level(Level::Debug)?;
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn set_log_level(&self, level: Level) -> Result<(), Error> {
         self.call(Request::LogLevel(level))
     }
 
     /// A descriptor that hangs up when the daemon ends; `None` for a registry of this process.
+    ///
+    /// ```
+    /// # use ringway_doc as Control;
+    /// let control = Control::connect()?;
+    /// match control.daemon_fd() {
+    ///     Some(_connection) => println!("an event loop sees when the daemon ends"),
+    ///     None => println!("the registry is in this program"),
+    /// }
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn daemon_fd(&self) -> Option<BorrowedFd<'_>> {
         self.session.connection()
     }
 
     /// Makes a bridge that stays although it has no ports. If `one_address`, each port of a program
     /// that joins it may send with one source address only: the first that it uses.
+    ///
+    /// ```
+    /// # use ringway_doc as Control;
+    /// let control = Control::connect()?;
+    /// control.switch_new("vale7", true)?;
+    /// assert_eq!(control.switches()?.len(), 1, "it has no ports, and stays");
+    /// control.switch_delete("vale7")?;
+    /// assert!(control.switches()?.is_empty());
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn switch_new(&self, bridge: &str, one_address: bool) -> Result<(), Error> {
         self.call(Request::SwitchNew { bridge: bridge.into(), one_address })
     }
@@ -211,10 +381,11 @@ impl Control {
     /// Chooses how a bridge forwards.
     ///
     /// ```
-    /// # use ringway::Forwarding;
-    /// # use ringway_doc as doc;
-    /// # let _port = doc::open("vale0:a")?;
-    /// # let control = doc::control();
+    /// # use ringway_doc as Port; use ringway_doc as Control;
+    /// use ringway::Forwarding;
+    ///
+    /// let _port = Port::open("vale0:a")?;
+    /// let control = Control::connect()?;
     /// control.switch_forward("vale0", Forwarding::Flood)?;
     /// # Ok::<(), ringway::Error>(())
     /// ```
@@ -225,12 +396,35 @@ impl Control {
     /// Changes how a port of a bridge takes part: VLANs, source addresses, how much it
     /// may send and flood, whether it is lossless.
     /// `name` is its full name, `vale0:a`.
+    ///
+    /// ```
+    /// # use ringway_doc as Port; use ringway_doc as Control;
+    /// use ringway::PortSettings;
+    ///
+    /// let _port = Port::open("vale0:a")?;
+    /// let settings = PortSettings { isolated: Some(true), ..PortSettings::default() };
+    /// Control::connect()?.switch_port("vale0:a", settings)?;
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn switch_port(&self, name: &str, settings: PortSettings) -> Result<(), Error> {
         self.call(Request::SwitchPort { name: name.into(), settings })
     }
 
     /// Attaches a network interface or a persistent port to a bridge, with or without the host
     /// stack. Returns its index. `eth0@mode=packet` asks for a mode of the interface, and no other.
+    ///
+    /// ```no_run
+    /// // Needs a network interface.
+    /// use ringway::Control;
+    ///
+    /// let control = Control::connect()?;
+    /// control.switch_new("vale0", false)?;
+    /// control.switch_attach("vale0", "eth1", true)?; // with the host's stack
+    /// control.switch_attach("vale0", "eth2", false)?;
+    /// control.switch_detach("vale0", "eth2")?;
+    /// control.switch_detach_all("vale0", &["eth1".into()])?;
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn switch_attach(&self, bridge: &str, port: &str, host: bool) -> Result<u32, Error> {
         self.vale_attach(&format!("{bridge}:{port}"), host, PortShape::default())
     }

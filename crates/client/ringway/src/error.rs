@@ -6,6 +6,22 @@ use std::{fmt, io};
 
 /// An error of the client. The texts name the port, the cause and the remedy. It is shown in the same
 /// way by `{:?}`, since that is what a `main` that returns it prints.
+///
+/// ```
+/// # use ringway_doc as Port;
+/// use ringway::{Cause, Error};
+///
+/// fn open(name: &str) -> Result<ringway::Port, Error> {
+///     Port::open(name).inspect_err(|error| match (error.cause(), error.refusal()) {
+///         (Cause::Invalid, _) => eprintln!("{:?} is no name of a port", error.port()),
+///         (_, Some(refusal)) => eprintln!("refused: {}; {}", refusal.problem, refusal.remedy),
+///         _ => eprintln!("{error}"),
+///     })
+/// }
+///
+/// assert!(open("vale0:a").is_ok() && open("vale0").is_err());
+/// # Ok::<(), ringway::Error>(())
+/// ```
 #[derive(thiserror::Error)]
 #[allow(missing_docs)] // The messages say what the fields are.
 pub enum Error {

@@ -2,8 +2,33 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use ringway_file::{Replay, Rotation};
 use ringway_proto::parse_mac;
+
+/// A part of a [`FileSpec`](crate::FileSpec).
+///
+/// ```
+/// use ringway::{FileSpec, Replay};
+///
+/// let spec = FileSpec::parse("file:in.pcap@speed=1@max-gap=2s")?;
+/// let Replay { speed, max_gap, .. } = spec.map_or_else(Replay::default, |spec| spec.replay);
+/// assert_eq!((speed, max_gap), (1.0, Some(std::time::Duration::from_secs(2))));
+/// # Ok::<(), ringway::Error>(())
+/// ```
+#[doc(inline)]
+pub use ringway_file::Replay;
+
+/// A part of a [`FileSpec`](crate::FileSpec).
+///
+/// ```
+/// use ringway::FileSpec;
+///
+/// let spec = FileSpec::parse("file:out.pcap@rotate=100M@files=5")?;
+/// let rotation = spec.map(|spec| spec.rotation).unwrap_or_default();
+/// assert!(rotation.is_on() && rotation.files == Some(5));
+/// # Ok::<(), ringway::Error>(())
+/// ```
+#[doc(inline)]
+pub use ringway_file::Rotation;
 
 use crate::{error::Error, own_options::NAMES};
 
@@ -18,6 +43,17 @@ use crate::{error::Error, own_options::NAMES};
 /// ```
 ///
 /// A part behind an `@` that is no option belongs to the path.
+///
+/// ```
+/// use ringway::{FileSpec, Replay, Rotation};
+///
+/// assert!(FileSpec::is_file("file:in.pcap") && !FileSpec::is_file("vale0:a"));
+/// let Some(spec) = FileSpec::parse("file:in.pcapng.zst@speed=2@loop=3")? else { unreachable!() };
+/// assert_eq!(spec.file.as_os_str(), "in.pcapng.zst");
+/// assert_eq!(spec.replay, Replay { speed: 2.0, loops: 3, ..Replay::default() });
+/// assert_eq!(spec.rotation, Rotation::default());
+/// # Ok::<(), ringway::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileSpec {
     /// The file, `-` being standard input or output.

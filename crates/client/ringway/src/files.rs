@@ -79,6 +79,18 @@ impl Port {
     /// # Errors
     /// When not everything could be written, now or before; [`stats`](Port::stats) has the number, as
     /// `ring_full`.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// # let path = std::env::temp_dir().join(format!("ringway-finish-{}.pcap", std::process::id()));
+    /// # let path = path.display();
+    /// let mut file = Port::options().tx_only().open(&format!("file:{path}"))?;
+    /// file.tx(0).push(&[0xff; 60]);
+    /// file.tx(0).sync();
+    /// file.finish_file()?; // All of it is on the disk, or this says why not.
+    /// # std::fs::remove_file(path.to_string()).unwrap();
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn finish_file(&mut self) -> Result<(), Error> {
         self.binding().finish_local();
         self.binding().check_local(Dir::Tx)

@@ -57,6 +57,7 @@ mod file_spec;
 #[cfg(feature = "files")]
 mod files;
 mod filter;
+mod flows;
 mod forward;
 mod link_removal;
 mod liveness;
@@ -67,9 +68,12 @@ mod own_options;
 mod pollable;
 mod port;
 mod reopen;
+mod reports;
 mod retry;
 mod rx;
 mod session;
+mod settings;
+mod slot;
 mod slots;
 mod spec;
 mod spec_options;
@@ -78,56 +82,73 @@ mod tx;
 mod vale;
 mod verbose;
 mod wait;
+mod waiting;
 
 pub use action::Action;
 pub use address::ethernet_address;
 #[cfg(feature = "async")]
 pub use async_port::AsyncPort;
-pub use binding::{Binding, BoundRing, Stats};
+pub use binding::Stats;
 pub use buffers::Buffers;
 pub use clock::tai_ahead;
-pub use close_barrier::CloseBarrier;
 pub use control::Control;
-pub use environment::{add_environment, mode_of_environment};
 pub use error::Error;
 #[cfg(feature = "files")]
-pub use file_spec::FileSpec;
+pub use file_spec::{FileSpec, Replay, Rotation};
 pub use filter::Filter;
-pub use monitors::Ask;
-pub use open_options::{OpenOptions, TakenFrames, check_options};
+pub use flows::{
+    Cluster, ClusterType, ClusterTypeError, Flow, FlowError, FlowHash, Fragment, HASHED_BYTES,
+    Headers, Network, PARSED_BYTES, Protocol, Tunnel, flow_hash,
+};
+pub use open_options::{OpenOptions, TakenFrames};
 pub use own_options::OwnOptions;
 pub use pollable::PollablePort;
 pub use port::Port;
-pub use ringway_abi::{NS_BUF_CHANGED, NS_INDIRECT, NS_MOREFRAG, NS_REPORT};
-pub use ringway_flow::{
-    Cluster, ClusterType, ClusterTypeError, Flow, FlowError, FlowHash, HASHED_BYTES, Headers,
-    PARSED_BYTES, flow_hash,
-};
-pub use ringway_ipc::{
-    Answer, HeaderLen, Index, Page, SocketPath, SwitchFound, connect_remedy, daemon_binary,
-    leave_shared_folder, leave_user_folder, shared_folder, user_folder,
-};
-
 pub use reopen::{Reopening, patience};
-pub use ringway_kring::{Armed, BusyPoll, Prepared, Sleeper, Sources, Waiter, Woken, prepare};
-pub use ringway_proto::{
-    ActionInfo, AddressInfo, AttachmentInfo, BridgeInfo, BridgePortInfo, Cause, Connector,
-    DaemonInfo, Declared, DeviceCounter, Durations, Ebpf, Event, EventKind, EventPage, FilterInfo,
-    Forwarding, KernelCounters, Level, Lossless, NameConflict, NicMode, Polling, PortDrops,
-    PortInfo, PortKind, PortSettings, PortShape, PortTotals, RateLimit, RegionInfo, Registration,
-    RingInfo, RingSelection, SourceAddresses, Steered, Timestamps, Transport, Vlan, is_printable,
-    mac_text, parse_mac, parse_vids, printable,
+pub use reports::{
+    ActionInfo, AddressInfo, AttachmentInfo, BridgeInfo, BridgePortInfo, DaemonInfo, Declared,
+    DeviceCounter, Durations, Event, EventKind, EventPage, FilterInfo, KernelCounters, Level,
+    NameConflict, PortDrops, PortInfo, PortKind, PortTotals, RegionInfo, RingInfo, Steered,
 };
-pub use ringway_region::{Recorded, Slot};
 pub use rx::{Forwarded, RxBatch, RxFrame, RxRing};
-pub use session::Session;
+pub use settings::{
+    Cause, Ebpf, Forwarding, Insn, Lossless, Monitor, NicMode, Polling, PortSettings, PortShape,
+    RateLimit, Registration, RingSelection, SourceAddresses, Timestamps, Vlan, mac_text, parse_mac,
+    parse_vids,
+};
+pub use slot::{NS_BUF_CHANGED, NS_INDIRECT, NS_MOREFRAG, NS_REPORT, Recorded, Slot};
 pub use slots::Slots;
 pub use spec::PortSpec;
 pub use turns::Turns;
 pub use tx::{TxBatch, TxRing, TxSlot};
 pub use vale::ValePlace;
-pub use verbose::{explain, is_verbose, tell_switch_owner};
 pub use wait::{Interest, PortWaiter};
+pub use waiting::{Armed, Prepared, Sleeper, Sources, Waiter, Woken, prepare};
+
+// For Ringway's own libraries and programs: it changes with any version (docs/stability.md).
+#[doc(hidden)]
+pub use binding::{Binding, BoundRing};
+#[doc(hidden)]
+pub use close_barrier::CloseBarrier;
+#[doc(hidden)]
+pub use environment::{add_environment, mode_of_environment};
+#[doc(hidden)]
+pub use monitors::Ask;
+#[doc(hidden)]
+pub use open_options::check_options;
+#[doc(hidden)]
+pub use ringway_ipc::{
+    Answer, HeaderLen, Index, Page, SocketPath, SwitchFound, connect_remedy, daemon_binary,
+    leave_shared_folder, leave_user_folder, shared_folder, user_folder,
+};
+#[doc(hidden)]
+pub use ringway_kring::BusyPoll;
+#[doc(hidden)]
+pub use ringway_proto::{Connector, Transport, is_printable, printable};
+#[doc(hidden)]
+pub use session::Session;
+#[doc(hidden)]
+pub use verbose::{explain, is_verbose, tell_switch_owner};
 
 /// The Rust programs of the guide compile.
 #[cfg(doctest)]

@@ -47,18 +47,39 @@ impl std::fmt::Debug for Elsewhere {
 
 impl OpenOptions {
     /// Nobody else may have the rings open.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let _port = Port::options().exclusive().open("vale0:a")?;
+    /// assert!(Port::open("vale0:a").is_err());
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn exclusive(mut self) -> Self {
         self.registration.exclusive = true;
         self
     }
 
     /// Only the receive rings.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let port = Port::options().rx_only().open("vale0:a")?;
+    /// assert_eq!((port.tx_rings(), port.rx_rings()), (0, 1));
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn rx_only(mut self) -> Self {
         self.registration.without_tx = true;
         self
     }
 
     /// Only the transmit rings.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let port = Port::options().tx_only().open("vale0:a")?;
+    /// assert_eq!((port.tx_rings(), port.rx_rings()), (1, 0));
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn tx_only(mut self) -> Self {
         self.registration.without_rx = true;
         self
@@ -102,6 +123,14 @@ impl OpenOptions {
     }
 
     /// Number of transmit rings, if this creates the port.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// // A ring for each thread that sends.
+    /// let port = Port::options().tx_rings(4).rx_rings(1).open("vale0:a")?;
+    /// assert_eq!((port.tx_rings(), port.rx_rings()), (4, 1));
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn tx_rings(mut self, rings: u16) -> Self {
         self.registration.tx_rings = rings;
         self
@@ -115,12 +144,30 @@ impl OpenOptions {
 
     /// The region that a port created by this is to live in, by its id: another port's
     /// [`mem_id`](Port::mem_id). Frames move between the two without copying.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let a = Port::open("vale0:a")?;
+    /// let b = Port::options().region(a.mem_id()).open("vale1:b")?;
+    /// assert!(a.shares_region_with(&b));
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn region(mut self, mem_id: u16) -> Self {
         self.registration.mem_id = mem_id;
         self
     }
 
     /// Only transmit and receive ring `index` of an interface.
+    ///
+    /// ```no_run
+    /// // Needs a network interface.
+    /// use ringway::Port;
+    ///
+    /// let queue = Port::options().ring(3).open("netmap:eth0")?;
+    /// let stack = Port::options().host_ring(0).open("netmap:eth0")?;
+    /// assert_eq!((queue.rx_index(0), stack.rx_rings()), (Some(3), 1));
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn ring(self, index: u16) -> Self {
         self.rings(RingSelection::One(index))
     }
@@ -132,6 +179,15 @@ impl OpenOptions {
 
     /// Buffers of the region besides those in slots; see [`Port::take_extra_bufs`]. Fewer may
     /// be granted.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let mut port = Port::options().extra_bufs(16).open("vale0:a")?;
+    /// let bufs = port.take_extra_bufs();
+    /// println!("{} were granted", bufs.len());
+    /// port.return_extra_bufs(bufs);
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn extra_bufs(mut self, count: u32) -> Self {
         self.registration.extra_bufs = count;
         self
@@ -139,6 +195,13 @@ impl OpenOptions {
 
     /// The port may have a virtio-net header in front of each packet; see
     /// [`Control::header_len`](crate::Control::header_len).
+    ///
+    /// ```
+    /// # use ringway_doc as Port; use ringway_doc as Control;
+    /// let port = Port::options().accept_header().open("vale0:a")?;
+    /// Control::connect()?.set_header_len(port.name(), 10)?;
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn accept_header(mut self) -> Self {
         self.registration.accept_header = true;
         self
@@ -147,24 +210,68 @@ impl OpenOptions {
     /// A null port: what is sent vanishes at once, and nothing is received. It is for measuring
     /// what a ring costs by itself, and for memory. It needs a
     /// [`region`](Self::region), and has the rings and slots that are asked for.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let port = Port::open("vale0:a")?;
+    /// let options = Port::options().tx_rings(1).rx_rings(1).tx_slots(256).rx_slots(256);
+    /// let mut null = options.region(port.mem_id()).null().open("nowhere")?;
+    /// null.tx(0).push(&[0; 60]);
+    /// null.tx(0).sync();
+    /// assert_eq!(null.tx(0).pending(), 0, "it has vanished");
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn null(self) -> Self {
         self.rings(RingSelection::Null { sink: true })
     }
 
     /// Only frames that match, from the first on. The stack of a network interface gets the others;
     /// on other ports they are taken from the ring here, and dropped.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// use ringway::Filter;
+    ///
+    /// let port = Port::options().filter(Filter::new("udp port 53")?).open("vale0:a")?;
+    /// # drop(port);
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn filter(mut self, filter: Filter) -> Self {
         self.filter = Some(filter);
         self
     }
 
     /// What decides about each frame, from the first on; for a network interface.
+    ///
+    /// ```no_run
+    /// // Needs a network interface.
+    /// use ringway::{Action, Ebpf, Port};
+    ///
+    /// // r0 = 2 (XDP_PASS); exit
+    /// let result = Ebpf { code: 0xb7, registers: 0, offset: 0, immediate: 2 };
+    /// let exit = Ebpf { code: 0x95, registers: 0, offset: 0, immediate: 0 };
+    /// let all = Action::instructions("all", vec![result, exit]);
+    /// let port = Port::options().rx_only().action(all).open("netmap:eth0")?;
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn action(mut self, action: Action) -> Self {
         self.action = Some(action);
         self
     }
 
     /// The mode that an interface is to be in, and no other; see [`NicMode`].
+    ///
+    /// ```no_run
+    /// // Needs a network interface.
+    /// use ringway::{NicMode, Port, Timestamps};
+    ///
+    /// let port = Port::options()
+    ///     .mode(NicMode::ZeroCopy) // or not at all
+    ///     .buffer_size(4096)
+    ///     .timestamps(Timestamps::Hardware)
+    ///     .open("netmap:eth0")?;
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn mode(mut self, mode: NicMode) -> Self {
         self.mode = Some(mode);
         self
@@ -175,6 +282,15 @@ impl OpenOptions {
     /// ones take several slots. AF_XDP takes powers of two from 2048 up to a page; with other sizes
     /// an interface is in [packet mode](NicMode::Packet). All interfaces that a user opens with one
     /// size share a region.
+    ///
+    /// ```no_run
+    /// // Needs a network interface.
+    /// use ringway::Port;
+    ///
+    /// let port = Port::options().buffer_size(4096).open("netmap:eth0")?;
+    /// assert_eq!(port.max_frame(), 3840);
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn buffer_size(mut self, bytes: u32) -> Self {
         self.buf_size = Some(bytes);
         self
@@ -187,6 +303,18 @@ impl OpenOptions {
     /// the modes zerocopy and copy, and for packet mode; opening fails where there are none. Many NICs
     /// want to be told to make them: `hwstamp_ctl -i eth0 -r 1`. Those of software every interface
     /// has, in every mode (Linux 6.1). Host rings have none.
+    ///
+    /// ```no_run
+    /// // Needs a network interface.
+    /// use ringway::{Port, Timestamps};
+    ///
+    /// let mut port = Port::options().timestamps(Timestamps::Software).open("netmap:eth0")?;
+    /// port.wait_rx(None)?;
+    /// for frame in port.rx(0).batch(64) {
+    ///     println!("{:?}", frame.timestamp());
+    /// }
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn timestamps(mut self, timestamps: Timestamps) -> Self {
         self.timestamps = Some(timestamps);
         self
@@ -194,6 +322,14 @@ impl OpenOptions {
 
     /// The pipe is to be between this program's user and that one, by number, who says the same the
     /// other way round. They share its memory, and nothing else.
+    ///
+    /// ```no_run
+    /// // Needs a daemon of several users, and a program of user 1001 that opens `p}1` for this one.
+    /// use ringway::Port;
+    ///
+    /// let port = Port::options().user(1001).open("p{1")?;
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn user(mut self, uid: u32) -> Self {
         self.user = Some(uid);
         self
@@ -201,6 +337,21 @@ impl OpenOptions {
 
     /// Slots with [`NS_INDIRECT`](crate::NS_INDIRECT) name memory of this program, by `ptr`: the next
     /// sync sends what is there. On VALE ports; others take what is in the slot's buffer.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// use ringway::{NS_INDIRECT, Slot};
+    ///
+    /// let mut port = Port::options().indirect().open("vale0:a")?;
+    /// let frame = [0xff; 60];
+    /// let mut tx = port.tx(0);
+    /// let mut slots = tx.slots();
+    /// let slot = Slot { len: 60, flags: NS_INDIRECT, ptr: frame.as_ptr() as u64, ..slots.get(0) };
+    /// slots.set(0, slot);
+    /// slots.advance(1);
+    /// tx.sync();
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn indirect(mut self) -> Self {
         self.indirect = true;
         self
@@ -212,6 +363,7 @@ impl OpenOptions {
     }
 
     /// Ask another registry than the daemon's: one in this process.
+    #[doc(hidden)]
     pub fn over(mut self, connector: impl Connector + 'static) -> Self {
         self.connector = Some(Elsewhere(Arc::new(connector)));
         self
@@ -228,6 +380,13 @@ impl OpenOptions {
 
     /// The same for ports that the daemon has, and not for capture files: a program that asks for no other has
     /// nothing of what reads and writes these.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let port = Port::options().rx_only().open_registered("vale0:a")?;
+    /// # drop(port);
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn open_registered(&self, spec: &str) -> Result<Port, Error> {
         let Asked { name, mut reg, named, share, options, filter } = self.asked(spec)?;
         let session = self.session()?;
@@ -264,6 +423,16 @@ impl OpenOptions {
     /// it, receives, where no filter, of these options or of the environment, leaves frames to the
     /// stack; and the way out by it, where a program has its tx rings. `None` for all other ports.
     /// Whether there is such an interface is not looked at.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// // Asked before it is done:
+    /// if let Some(taken) = Port::options().takes("netmap:eth0")? {
+    ///     println!("the stack will not have {}: sent {}, received {}", taken.interface, taken.sent, taken.received);
+    /// }
+    /// assert_eq!(Port::options().takes("vale0:a")?, None);
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn takes(&self, spec: &str) -> Result<Option<TakenFrames>, Error> {
         #[cfg(feature = "files")]
         if crate::FileSpec::is_file(spec) {
@@ -346,6 +515,15 @@ impl OpenOptions {
 }
 
 /// What the stack loses while a port of an interface is open; see [`OpenOptions::takes`].
+///
+/// ```
+/// # use ringway_doc as Port;
+/// use ringway::TakenFrames;
+///
+/// let queue = Port::options().rx_only().takes("netmap:eth0-3")?;
+/// assert!(matches!(queue, Some(TakenFrames { queue: Some(3), sent: false, received: true, .. })));
+/// # Ok::<(), ringway::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakenFrames {
     /// The interface.

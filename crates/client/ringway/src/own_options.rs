@@ -8,6 +8,16 @@ use ringway_proto::{NicMode, Options, Timestamps};
 use crate::{error::Error, filter::Filter};
 
 /// Ringway's own options, as they stand in the name of a port.
+///
+/// ```
+/// use ringway::{NicMode, OwnOptions};
+///
+/// let (name, list) = OwnOptions::split("eth0@mode=copy@filter=udp port 53");
+/// let own = OwnOptions::parse(list)?;
+/// assert_eq!((name, own.mode), ("eth0", Some(NicMode::Copy)));
+/// assert_eq!(own.filter.as_deref(), Some("udp port 53"));
+/// # Ok::<(), ringway::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnOptions {
     /// Which frames are wanted.
@@ -88,6 +98,7 @@ impl OwnOptions {
 
     /// The same for the registration of a port, with the filter compiled. Whether the port can have them,
     /// [`check_options`](crate::check_options) knows.
+    #[doc(hidden)]
     pub fn options(&self) -> Result<Options, Error> {
         let filter = filter_of(self.filter.as_deref(), self.sample)?;
         let OwnOptions { mode, buf_size, timestamps, user, .. } = *self;

@@ -89,6 +89,15 @@ impl Port {
     ///
     /// # Errors
     /// When the process, or the system, is out of descriptors.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// use std::os::fd::AsFd;
+    ///
+    /// let port = Port::open("vale0:a")?.into_pollable()?;
+    /// println!("{:?} is for the event loop", port.as_fd());
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn into_pollable(self) -> Result<PollablePort, Error> {
         PollablePort::new(self).map_err(Error::system("cannot make a descriptor for the port"))
     }
@@ -129,11 +138,36 @@ impl PollablePort {
     }
 
     /// The port without the descriptor.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let port = Port::open("vale0:a")?.into_pollable()?;
+    /// // In a forked child, say: with a descriptor of its own.
+    /// let port = port.into_port().into_pollable()?;
+    /// # drop(port);
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn into_port(self) -> Port {
         self.port
     }
 
     /// Has another port in the place of this one, which is returned. The descriptor stays, and is readable.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// use std::{thread, time::{Duration, Instant}};
+    ///
+    /// let mut port = Port::open("vale0:a")?.into_pollable()?;
+    /// let mut reopening = port.reopening(Duration::from_secs(10));
+    /// port.shut();
+    /// while let None = reopening.attempt()?.map(|new| port.replace(new)) {
+    ///     // The event loop goes on meanwhile: the descriptor is readable when the next attempt is due.
+    ///     port.rest(reopening.due().saturating_duration_since(Instant::now()))?;
+    ///     thread::sleep(Duration::from_millis(1));
+    /// }
+    /// assert!(!port.is_shut());
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn replace(&mut self, port: Port) -> Port {
         self.hold();
         self.unwatch();
@@ -142,6 +176,16 @@ impl PollablePort {
     }
 
     /// [Shuts](Port::shut) the port, until another [replaces](Self::replace) it. The descriptor stays.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// use ringway::Interest;
+    ///
+    /// let mut port = Port::open("vale0:a")?.into_pollable()?;
+    /// port.shut();
+    /// assert!(port.prepare(Interest::Rx).is_err(), "until it is replaced");
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn shut(&mut self) -> u64 {
         self.hold();
         self.unwatch();
@@ -152,6 +196,19 @@ impl PollablePort {
     ///
     /// # Errors
     /// When the process, or the system, is out of descriptors. The descriptor is readable then.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// use std::time::Duration;
+    /// use rustix::event::{PollFd, PollFlags, poll};
+    ///
+    /// let mut port = Port::open("vale0:a")?.into_pollable()?;
+    /// port.shut();
+    /// port.rest(Duration::from_millis(1))?;
+    /// let readable = poll(&mut [PollFd::new(&port, PollFlags::IN)], None);
+    /// assert_eq!(readable, Ok(1), "the pause is over");
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn rest(&mut self, pause: Duration) -> Result<(), Error> {
         self.time(pause).map_err(Error::system("cannot make a descriptor for a pause"))?;
         if self.held {
@@ -182,6 +239,22 @@ impl PollablePort {
 
     /// Makes the descriptor readable, from another thread than the one that works: for
     /// [`replace`](Self::replace), which is to follow.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// use std::thread;
+    /// use rustix::event::{PollFd, PollFlags, poll};
+    /// use ringway::Interest;
+    ///
+    /// let mut port = Port::open("vale0:a")?.into_pollable()?;
+    /// assert!(!port.prepare(Interest::Rx)?);
+    /// thread::scope(|scope| {
+    ///     scope.spawn(|| port.interrupt());
+    ///     let readable = poll(&mut [PollFd::new(&port, PollFlags::IN)], None);
+    ///     assert_eq!(readable, Ok(1));
+    /// });
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn interrupt(&self) {
         // It is full only if it is readable.
         let _ = rustix::io::write(&self.hold, &1u64.to_ne_bytes());

@@ -21,6 +21,27 @@ use crate::{
 
 /// An open port. Dropping it closes it: the rings, the buffers and, for a virtual port that
 /// nobody else has open, the port itself go.
+///
+/// ```
+/// # use ringway_doc as Port;
+/// use std::time::Duration;
+/// use ringway::Interest;
+///
+/// let mut port = Port::open("vale0:echo")?;
+/// println!("{}: {} and {} rings, frames of {} bytes",
+///     port.name(), port.tx_rings(), port.rx_rings(), port.max_frame());
+///
+/// // What comes goes back.
+/// if port.wait(Interest::Rx, Some(Duration::from_millis(1)))? && port.wait_tx(None)? {
+///     let (mut tx, mut rx) = port.tx_and_rx(0, 0);
+///     let room = tx.space();
+///     rx.forward(&mut tx, room, false);
+///     tx.sync();
+///     rx.sync();
+/// }
+/// println!("{} packets sent, {} received", port.tx_stats().tx_packets, port.rx_stats().rx_packets);
+/// # Ok::<(), ringway::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Port {
     // The mapping goes before the session, so that nothing is touched after it was let go.
@@ -46,16 +67,32 @@ impl Port {
     }
 
     /// How the port was opened: what it takes to open it once more, in another way perhaps.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let port = Port::open("vale0:a")?;
+    /// let (options, name) = port.opened_as();
+    /// let again = options.clone().rx_only().open(name)?;
+    /// assert_eq!(again.tx_rings(), 0);
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn opened_as(&self) -> (&OpenOptions, &str) {
         (&self.opened.options, &self.opened.spec)
     }
 
-    /// Opens the port that `spec` names, with all its rings; see [`PortSpec`].
+    /// Opens the port that `spec` names, with all its rings; see [`PortSpec`](crate::PortSpec).
     pub fn open(spec: &str) -> Result<Port, Error> {
         Port::options().open(spec)
     }
 
     /// Opens a port in a particular way.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let port = Port::options().exclusive().open("vale0:a")?;
+    /// # drop(port);
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn options() -> OpenOptions {
         OpenOptions::default()
     }
@@ -66,16 +103,40 @@ impl Port {
     }
 
     /// What it is: a port of a switch, a pipe's end, an interface, …
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// use ringway::PortKind;
+    ///
+    /// assert_eq!(Port::open("vale0:a")?.kind(), PortKind::Vale);
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn kind(&self) -> PortKind {
         self.binding.kind()
     }
 
     /// Id of the region that the port's buffers are in.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let a = Port::open("vale0:a")?;
+    /// // Frames move between the two without copying.
+    /// let beside = Port::options().region(a.mem_id()).open("vale1:b")?;
+    /// assert_eq!(beside.mem_id(), a.mem_id());
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn mem_id(&self) -> u16 {
         self.binding.registration().mem_id
     }
 
     /// Whether frames can move between this port and `other` without copying.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let (one, other) = (Port::open("p{1")?, Port::open("p}1")?);
+    /// assert!(one.shares_region_with(&other));
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn shares_region_with(&self, other: &Port) -> bool {
         self.binding.region().is_same(other.binding.region())
     }
@@ -97,22 +158,54 @@ impl Port {
 
     /// Index of an open transmit ring within the port; host rings come after the others. `None`
     /// if there is no ring `ring`.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let port = Port::options().tx_rings(2).open("vale0:a")?;
+    /// assert_eq!((port.tx_index(1), port.tx_index(2)), (Some(1), None));
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn tx_index(&self, ring: usize) -> Option<u16> {
         self.binding.rings(Dir::Tx).get(ring).map(BoundRing::index)
     }
 
     /// Index of an open receive ring within the port; host rings come after the others. `None`
     /// if there is no ring `ring`.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let port = Port::options().rx_rings(2).open("vale0:a")?;
+    /// assert_eq!((port.rx_index(1), port.rx_index(2)), (Some(1), None));
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn rx_index(&self, ring: usize) -> Option<u16> {
         self.binding.rings(Dir::Rx).get(ring).map(BoundRing::index)
     }
 
     /// A transmit ring. Panics if there is no ring `index`.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let mut port = Port::open("vale0:a")?;
+    /// let mut tx = port.tx(0);
+    /// tx.push(&[0xff; 60]);
+    /// tx.sync();
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn tx(&mut self, index: usize) -> TxRing<'_> {
         TxRing::new(&self.binding.rings(Dir::Tx)[index])
     }
 
     /// A receive ring. Panics if there is no ring `index`.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let mut port = Port::open("vale0:a")?;
+    /// for frame in port.rx(0).batch(64) {
+    ///     println!("{} bytes", frame.len());
+    /// }
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn rx(&mut self, index: usize) -> RxRing<'_> {
         RxRing::new(&self.binding.rings(Dir::Rx)[index])
     }
@@ -125,6 +218,24 @@ impl Port {
     }
 
     /// All rings at once: to forward, or to hand to threads.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// use std::thread;
+    ///
+    /// let mut port = Port::options().tx_rings(2).open("vale0:a")?;
+    /// let (tx, _rx) = port.split();
+    /// thread::scope(|scope| {
+    ///     for mut ring in tx {
+    ///         scope.spawn(move || {
+    ///             ring.push(&[0xff; 60]);
+    ///             ring.sync();
+    ///         });
+    ///     }
+    /// });
+    /// assert_eq!(port.tx_stats().tx_packets, 2);
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn split(&mut self) -> (Vec<TxRing<'_>>, Vec<RxRing<'_>>) {
         let tx = self.binding.rings(Dir::Tx).iter().map(TxRing::new).collect();
         let rx = self.binding.rings(Dir::Rx).iter().map(RxRing::new).collect();
@@ -135,6 +246,22 @@ impl Port {
     /// ring, of one for packets when the monitored port was closed, and of any when the interface
     /// has gone, or the daemon that the rings need: who only syncs is told so here, some thousand
     /// syncs later. Of a [file](crate::FileSpec) it tells the end, and what is wrong with it.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// use ringway::Interest;
+    ///
+    /// let mut port = Port::open("vale0:a")?;
+    /// loop {
+    ///     // A program that only syncs asks now and then whether anything can come of it.
+    ///     for _ in 0..1000 {
+    ///         port.rx(0).sync();
+    ///     }
+    ///     port.check(Interest::Rx)?;
+    /// #   break;
+    /// }
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn check(&self, interest: Interest) -> Result<(), Error> {
         if self.is_shut() || self.daemon_fd().is_some_and(has_hung_up) {
             return Err(self.gone());
@@ -154,6 +281,16 @@ impl Port {
     }
 
     /// Syncs, and tells whether there is something, without waiting.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// use ringway::Interest;
+    ///
+    /// let mut port = Port::open("vale0:a")?;
+    /// assert!(port.poll(Interest::Tx), "a new port has room to send");
+    /// assert!(!port.poll(Interest::Rx));
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn poll(&mut self, interest: Interest) -> bool {
         for dir in interest.dirs() {
             self.binding.sync(dir);
@@ -165,6 +302,19 @@ impl Port {
     ///
     /// # Errors
     /// Those of [`check`](Self::check), if there is nothing.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// use ringway::Interest;
+    ///
+    /// let mut port = Port::open("vale0:a")?;
+    /// while port.poll_or_check(Interest::Rx)? {
+    ///     for frame in port.rx(0).batch(64) {
+    ///         println!("{} bytes", frame.len());
+    ///     }
+    /// }
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn poll_or_check(&mut self, interest: Interest) -> Result<bool, Error> {
         if self.poll(interest) {
             return Ok(true);
@@ -191,6 +341,18 @@ impl Port {
 
     /// A descriptor that hangs up when the daemon that serves the rings ends; `None` where they need
     /// no daemon.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let (port, pipe) = (Port::open("vale0:a")?, Port::open("p{1")?);
+    /// for port in [&port, &pipe] {
+    ///     match port.daemon_fd() {
+    ///         Some(_connection) => println!("{} ends with its daemon", port.name()),
+    ///         None => println!("{} needs no daemon", port.name()),
+    ///     }
+    /// }
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn daemon_fd(&self) -> Option<BorrowedFd<'_>> {
         self.session.connection().filter(|_| self.binding.is_served())
     }
@@ -201,16 +363,44 @@ impl Port {
     }
 
     /// Whether the system daemon has opened it, at its usual place.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let port = Port::open("vale0:a")?;
+    /// if !port.is_of_system_daemon() {
+    ///     println!("{} is seen by programs of this user alone", port.name());
+    /// }
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn is_of_system_daemon(&self) -> bool {
         self.connection().is_some_and(ringway_ipc::is_of_system)
     }
 
     /// Whether the daemon that has opened it has ended, though the port may go on without it.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let port = Port::open("p{1")?;
+    /// if port.has_outlived_daemon() {
+    ///     println!("{} goes on, but nothing new can be opened beside it", port.name());
+    /// }
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn has_outlived_daemon(&self) -> bool {
         self.connection().is_some_and(has_hung_up)
     }
 
     /// Packets that have been received, and not read.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let (mut a, mut b) = (Port::open("p{1")?, Port::open("p}1")?);
+    /// a.tx(0).push(&[0; 60]);
+    /// a.tx(0).sync();
+    /// b.rx(0).sync();
+    /// assert_eq!(b.unread(), 1);
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn unread(&self) -> u64 {
         self.binding.unread()
     }
@@ -218,6 +408,14 @@ impl Port {
     /// Lets go of the rings, and of what it has at the daemon, and keeps the memory: what was received, and handed
     /// out, stays where it lies. The port has no rings from now on, and does nothing. Returns how many packets nobody
     /// has taken of those that it was to send.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let mut port = Port::open("vale0:a")?;
+    /// let untaken = port.shut();
+    /// assert!(untaken == 0 && port.is_shut());
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn shut(&mut self) -> u64 {
         let untaken = self.binding.untaken();
         let barrier = CloseBarrier::to(&self.binding);
@@ -247,6 +445,16 @@ impl Port {
     }
 
     /// What the port's rings have counted.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let (mut a, mut b) = (Port::open("p{1")?, Port::open("p}1")?);
+    /// a.tx(0).push(&[0; 60]);
+    /// a.tx(0).sync();
+    /// b.rx(0).sync();
+    /// assert_eq!((a.stats().tx_packets, b.stats().rx_packets), (1, 1));
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn stats(&self) -> Stats {
         self.binding.stats()
     }
@@ -265,6 +473,16 @@ impl Port {
     /// and the next: what matches the old filter and the new is not lost. Counters begin anew; see
     /// [`Control::ports`](crate::Control::ports). Other programs that have the same receive rings
     /// are concerned too.
+    ///
+    /// ```no_run
+    /// // Needs a network interface.
+    /// use ringway::{Filter, Port};
+    ///
+    /// let port = Port::options().rx_only().filter(Filter::new("udp port 53")?).open("netmap:eth0")?;
+    /// port.set_filter(Filter::new("udp port 53 or udp port 5353")?)?;
+    /// port.clear_filter()?;
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn set_filter(&self, filter: Filter) -> Result<(), Error> {
         self.filter(Some(filter))
     }
@@ -283,6 +501,22 @@ impl Port {
     /// Changes what decides about each frame that the port's interface receives, between one frame and the
     /// next. Counters begin anew; see [`Control::ports`](crate::Control::ports). Other programs that have the
     /// same receive rings are concerned too.
+    ///
+    /// ```no_run
+    /// // Needs a network interface.
+    /// use ringway::{Action, Ebpf, Port};
+    ///
+    /// // All to the port, and later none: XDP_PASS is 2, XDP_DROP 1.
+    /// let always = |verdict| {
+    ///     let result = Ebpf { code: 0xb7, registers: 0, offset: 0, immediate: verdict };
+    ///     let exit = Ebpf { code: 0x95, registers: 0, offset: 0, immediate: 0 };
+    ///     Action::instructions("always", vec![result, exit])
+    /// };
+    /// let port = Port::options().rx_only().action(always(2)).open("netmap:eth0")?;
+    /// port.set_action(always(1))?;
+    /// port.clear_action()?;
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn set_action(&self, action: Action) -> Result<(), Error> {
         self.action(Some(action))
     }
@@ -299,6 +533,7 @@ impl Port {
     }
 
     /// The layer below.
+    #[doc(hidden)]
     pub fn binding(&self) -> &Binding {
         &self.binding
     }

@@ -63,6 +63,24 @@ impl Port {
 
     /// What opens the port again as [`reopen`](Self::reopen) does, one attempt at a time. [Shut](Self::shut) the port
     /// first: it may be in the way.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// use std::{thread, time::{Duration, Instant}};
+    ///
+    /// let mut port = Port::open("vale0:a")?;
+    /// let mut reopening = port.reopening(Duration::from_secs(10));
+    /// port.shut();
+    /// let port = loop {
+    ///     if let Some(port) = reopening.attempt()? {
+    ///         break port;
+    ///     }
+    ///     // Or something useful, until then.
+    ///     thread::sleep(reopening.due().saturating_duration_since(Instant::now()));
+    /// };
+    /// assert_eq!(port.name(), "vale0:a");
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn reopening(&self, patience: Duration) -> Reopening {
         let now = Instant::now();
         Reopening {
@@ -81,6 +99,23 @@ impl Port {
 ///
 /// A port of the system daemon is not opened at a private daemon: that one would be started where the
 /// system daemon has removed its socket, and has other switches.
+///
+/// ```
+/// # use ringway_doc as Port;
+/// use std::time::Duration;
+///
+/// let mut port = Port::open("vale0:a")?;
+/// let mut reopening = port.reopening(Duration::from_secs(10));
+/// port.shut();
+/// match reopening.attempt()? {
+///     Some(port) => println!("{} is open again", port.name()),
+///     None => match reopening.refusal() {
+///         Some(error) => println!("not yet: {error}"),
+///         None => println!("no daemon yet, for {:?} at most: again at {:?}", reopening.patience(), reopening.due()),
+///     },
+/// }
+/// # Ok::<(), ringway::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Reopening {
     opened: Opened,
@@ -155,6 +190,14 @@ impl Reopening {
 }
 
 /// How long libraries that open ports again by themselves try it: `RINGWAY_PATIENCE`, in seconds, else a minute.
+///
+/// ```
+/// # use ringway_doc as Port;
+/// let mut port = Port::open("vale0:a")?;
+/// port = port.reopen(ringway::patience())?;
+/// # drop(port);
+/// # Ok::<(), ringway::Error>(())
+/// ```
 pub fn patience() -> Duration {
     const VARIABLE: &str = "RINGWAY_PATIENCE";
     const DEFAULT: Duration = Duration::from_secs(60);

@@ -14,6 +14,22 @@ use crate::{
 };
 
 /// A receive ring. What was taken from it goes back with the next [`sync`](RxRing::sync).
+///
+/// ```
+/// # use ringway_doc as Port;
+/// let (mut a, mut b) = (Port::open("p{1")?, Port::open("p}1")?);
+/// a.tx(0).push(&[7; 60]);
+/// a.tx(0).sync();
+///
+/// let mut rx = b.rx(0);
+/// assert_eq!((rx.sync(), rx.available()), (1, 1));
+/// for frame in rx.batch(64) {
+///     assert_eq!(frame.to_vec(), [7; 60]);
+/// }
+/// rx.sync(); // gives the slot back
+/// assert_eq!(rx.stats().rx_packets, 1);
+/// # Ok::<(), ringway::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct RxRing<'a> {
     bound: &'a BoundRing,
@@ -40,6 +56,19 @@ impl<'a> RxRing<'a> {
 
     /// Of the first `max` slots, those before the end of the last packet that ends among them. To move
     /// just these keeps packets whole where there are several rings to move them to.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let (mut a, mut b) = (Port::open("p{1")?, Port::open("p}1")?);
+    /// for (mut slot, more) in a.tx(0).batch(3).zip([false, true, false]) {
+    ///     slot.write_part(&[0; 60], more);
+    /// }
+    /// a.tx(0).sync();
+    /// b.rx(0).sync();
+    /// // A frame, and a packet of two slots:
+    /// assert_eq!([b.rx(0).whole(3), b.rx(0).whole(2)], [3, 1]);
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn whole(&self, max: usize) -> usize {
         let ring = self.ring();
         let mut count = self.available().min(max);
@@ -70,6 +99,16 @@ impl<'a> RxRing<'a> {
 }
 
 /// What [`RxRing::forward`] has moved.
+///
+/// ```
+/// # use ringway_doc as Port;
+/// use ringway::Forwarded;
+///
+/// let (mut from, mut to) = (Port::open("vale0:a")?, Port::open("vale1:a")?);
+/// let Forwarded { packets, bytes, misfits, .. } = from.rx(0).forward(&mut to.tx(0), 64, false);
+/// assert_eq!([packets, bytes, misfits], [0; 3], "nothing has come");
+/// # Ok::<(), ringway::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Forwarded {
@@ -86,6 +125,18 @@ impl RxRing<'_> {
     /// packet by packet, whole or not at all: without copying if both ports share a region, unless
     /// `copy` is wanted. In a capture file, packets keep the time and the length on the wire that
     /// another file has of them, and the time at which a monitor has seen them.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let (mut from, mut to) = (Port::open("vale0:a")?, Port::open("vale1:a")?);
+    /// let (mut rx, mut tx) = (from.rx(0), to.tx(0));
+    /// let room = tx.space();
+    /// let forwarded = rx.forward(&mut tx, room, false);
+    /// tx.sync();
+    /// rx.sync();
+    /// println!("{} packets went on, {} did not fit", forwarded.packets, forwarded.misfits);
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn forward(&mut self, to: &mut TxRing<'_>, slots: usize, copy: bool) -> Forwarded {
         let mut forwarded = Forwarded::default();
         let recorded = self.times_for(to);
@@ -165,6 +216,14 @@ impl Times {
 }
 
 /// Received slots; see [`RxRing::batch`].
+///
+/// ```
+/// # use ringway_doc as Port;
+/// let mut port = Port::open("vale0:a")?;
+/// let bytes: usize = port.rx(0).batch(64).map(|frame| frame.len()).sum();
+/// assert_eq!(bytes, 0, "nothing has come");
+/// # Ok::<(), ringway::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct RxBatch<'r> {
     batch: Batch<'r>,
@@ -186,6 +245,22 @@ impl<'r> Iterator for RxBatch<'r> {
 }
 
 /// One received slot. Its buffer stays ours until the ring's next sync.
+///
+/// ```
+/// # use ringway_doc as Port;
+/// let (mut a, mut b) = (Port::open("p{1")?, Port::open("p}1")?);
+/// a.tx(0).push(b"\xff\xff\xff\xff\xff\xff\x02\0\0\0\0\x01\x88\xb5 and more");
+/// a.tx(0).sync();
+/// b.rx(0).sync();
+/// for frame in b.rx(0).batch(64) {
+///     let ethertype = frame.read(12).map(u16::from_be_bytes);
+///     assert_eq!((frame.len(), ethertype), (23, Some(0x88b5)));
+///     let mut head = [0; 14];
+///     assert_eq!(frame.copy_to(&mut head), 14);
+///     assert!(frame.to_vec().ends_with(b"and more"));
+/// }
+/// # Ok::<(), ringway::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct RxFrame<'r> {
     ring: &'r RingView,
@@ -216,11 +291,38 @@ impl<'r> RxFrame<'r> {
     }
 
     /// Whether the packet goes on in the next slot.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let mut port = Port::open("vale0:a")?;
+    /// let mut packet = Vec::new();
+    /// for part in port.rx(0).batch(64) {
+    ///     packet.extend(part.to_vec());
+    ///     if !part.more_fragments() {
+    ///         println!("a packet of {} bytes", packet.len());
+    ///         packet.clear();
+    ///     }
+    /// }
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn more_fragments(&self) -> bool {
         self.slot().flags & NS_MOREFRAG != 0
     }
 
     /// Of a monitor's frame: whether the monitored port has sent it, rather than received.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let mut port = Port::open("vale0:a")?;
+    /// let mut monitor = Port::open("vale0:a/rt")?;
+    /// port.tx(0).push(&[0xff; 60]);
+    /// port.tx(0).sync();
+    /// monitor.wait_rx(None)?;
+    /// for frame in monitor.rx(0).batch(64) {
+    ///     assert!(frame.was_sent());
+    /// }
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn was_sent(&self) -> bool {
         self.slot().flags & NS_TXMON != 0
     }
@@ -230,6 +332,19 @@ impl<'r> RxFrame<'r> {
     /// know. Of a monitor: when the monitored port received or sent the packet, by that clock, or
     /// else by CLOCK_TAI. Of a capture file: when it says that the packet came, since 1970, where
     /// its buffers have room for that.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let mut port = Port::open("vale0:a")?;
+    /// let mut monitor = Port::open("vale0:a/t")?;
+    /// port.tx(0).push(&[0xff; 60]);
+    /// port.tx(0).sync();
+    /// monitor.wait_rx(None)?;
+    /// for frame in monitor.rx(0).batch(64) {
+    ///     println!("sent at {:?} ns", frame.timestamp());
+    /// }
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     #[inline]
     pub fn timestamp(&self) -> Option<NonZeroU64> {
         self.bound.timestamp(self.index)
@@ -238,6 +353,17 @@ impl<'r> RxFrame<'r> {
     /// What a capture file says of the packet that begins with this frame: when it came, and how
     /// long it was on the wire. `None` where it comes from no file, or buffers have no room for
     /// that.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// // Of a port that may be a capture file: there is nothing about frames of others.
+    /// let mut port = Port::open("vale0:a")?;
+    /// for frame in port.rx(0).batch(64) {
+    ///     let length = frame.recorded().map_or(frame.len(), |recorded| recorded.length as usize);
+    ///     println!("{length} bytes on the wire");
+    /// }
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     #[inline]
     pub fn recorded(&self) -> Option<Recorded> {
         if self.bound.is_file() { self.ring.recorded(self.slot().buf_idx) } else { None }
@@ -269,6 +395,20 @@ impl<'r> RxFrame<'r> {
     /// First byte of the frame, which has [`len`](Self::len) bytes; `None` if the slot names no buffer.
     /// It stays mapped as long as the port is open, and is this frame's until the ring's next sync.
     /// Other programs with the region may write to it at any time.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let mut port = Port::open("vale0:a")?;
+    /// for frame in port.rx(0).batch(64) {
+    ///     if let Some(first) = frame.as_ptr().filter(|_| frame.len() >= 14) {
+    ///         // SAFETY: the frame has 14 bytes, and is this program's until the ring's next sync. A switch's port has
+    ///         // memory of its own, which no other program has.
+    ///         let ethertype = unsafe { first.add(12).cast::<[u8; 2]>().read_volatile() };
+    ///         println!("{ethertype:02x?}");
+    ///     }
+    /// }
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn as_ptr(&self) -> Option<*const u8> {
         self.ring.buf(self.slot().buf_idx).map(|buf| buf.as_ptr().cast_const())
     }
@@ -296,6 +436,18 @@ impl<'r> RxFrame<'r> {
 
     /// As [`forward`](Self::forward), but by a copy even where none is needed: the frame stays
     /// in its buffer.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let (mut from, mut to) = (Port::open("p{1")?, Port::open("p{2")?);
+    /// let (mut rx, mut tx) = (from.rx(0), to.tx(0));
+    /// let room = tx.space();
+    /// for (frame, mut slot) in rx.batch(room).zip(tx.batch(room)) {
+    ///     frame.forward_copy(&mut slot);
+    ///     println!("{:?} is still there", frame.to_vec());
+    /// }
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     #[inline]
     pub fn forward_copy(&self, slot: &mut TxSlot<'_>) -> bool {
         slot.copy_from(self)

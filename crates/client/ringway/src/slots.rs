@@ -51,6 +51,18 @@ impl<'r> Slots<'r> {
 
 impl TxRing<'_> {
     /// The ring's free slots, one by one.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let mut port = Port::open("vale0:a")?;
+    /// let mut tx = port.tx(0);
+    /// let mut slots = tx.slots();
+    /// slots.write(0, 0, &[0xff; 60]);
+    /// slots.set(0, ringway::Slot { len: 60, ..slots.get(0) });
+    /// slots.advance(1);
+    /// tx.sync();
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn slots(&mut self) -> Slots<'_> {
         Slots::of(self.ring())
     }
@@ -58,6 +70,17 @@ impl TxRing<'_> {
 
 impl RxRing<'_> {
     /// The ring's received slots, one by one.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let mut port = Port::open("vale0:a")?;
+    /// let mut rx = port.rx(0);
+    /// let mut slots = rx.slots();
+    /// let held = slots.held();
+    /// slots.advance(held); // released, unread
+    /// rx.sync();
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn slots(&mut self) -> Slots<'_> {
         Slots::of(self.ring())
     }
@@ -65,6 +88,15 @@ impl RxRing<'_> {
 
 impl Slots<'_> {
     /// Slots of the ring.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let mut port = Port::options().tx_slots(512).open("vale0:a")?;
+    /// let mut tx = port.tx(0);
+    /// let slots = tx.slots();
+    /// assert_eq!((slots.num_slots(), slots.held()), (512, 511));
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn num_slots(&self) -> u32 {
         self.ring.num_slots()
     }
@@ -75,6 +107,15 @@ impl Slots<'_> {
     }
 
     /// Place in the ring of the `n`th slot that the program holds; `n` counts on beyond them.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let mut port = Port::options().tx_slots(512).open("p{1")?;
+    /// port.tx(0).push(&[0; 60]);
+    /// let mut tx = port.tx(0);
+    /// assert_eq!([0, 1, 511].map(|n| tx.slots().place(n)), [1, 2, 0]);
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     #[inline]
     pub fn place(&self, n: u32) -> u32 {
         let slots = self.num_slots();
@@ -164,6 +205,20 @@ impl Slots<'_> {
     }
 
     /// Has the processor fetch the first bytes of the `n`th slot's buffer, which are going to be read.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let mut port = Port::open("vale0:a")?;
+    /// let mut rx = port.rx(0);
+    /// let slots = rx.slots();
+    /// let mut head = [0; 64];
+    /// for n in 0..slots.held() {
+    ///     slots.prefetch(n + 8);
+    ///     let read = slots.read(n, &mut head);
+    ///     println!("{:?}", &head[..read]);
+    /// }
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     #[inline]
     pub fn prefetch(&self, n: u32) {
         if let Some(buf) = self.ring.buf(self.ring.plain_slot(self.place(n)).buf_idx) {
@@ -201,6 +256,20 @@ impl Slots<'_> {
 
     /// Has the next wait end only when there are more slots than now, without sending or
     /// releasing any.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// use std::time::Duration;
+    ///
+    /// let (mut a, mut b) = (Port::open("p{1")?, Port::open("p}1")?);
+    /// a.tx(0).push(&[0; 60]);
+    /// a.tx(0).sync();
+    /// b.wait_rx(None)?;
+    /// // One is too few: the wait ends when there is another.
+    /// b.rx(0).slots().await_more();
+    /// assert!(!b.wait_rx(Some(Duration::from_millis(1)))?);
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn await_more(&mut self) {
         self.ring.set_cur(self.ring.tail());
     }

@@ -14,6 +14,19 @@ use crate::{
 };
 
 /// A transmit ring. What is put into it goes out with the next [`sync`](TxRing::sync).
+///
+/// ```
+/// # use ringway_doc as Port;
+/// let mut port = Port::open("p{1")?;
+/// let mut tx = port.tx(0);
+/// while tx.space() > 0 {
+///     assert!(tx.push(&[0; 60]));
+/// }
+/// tx.sync();
+/// println!("{} frames wait for the other end to take them", tx.pending());
+/// assert_eq!(tx.stats().tx_packets as usize, tx.pending());
+/// # Ok::<(), ringway::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct TxRing<'a> {
     bound: &'a BoundRing,
@@ -50,6 +63,17 @@ impl<'a> TxRing<'a> {
 
     /// Copies one frame into the next slot. False if there is no room, or the frame is longer
     /// than a buffer: nothing is sent then.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let mut port = Port::open("vale0:a")?;
+    /// let longest = port.max_frame();
+    /// let mut tx = port.tx(0);
+    /// assert!(tx.push(&[0xff; 60]));
+    /// assert!(!tx.push(&vec![0xff; longest + 1]), "it takes several slots: TxSlot::write_part");
+    /// tx.sync();
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn push(&mut self, frame: &[u8]) -> bool {
         let mut batch = self.batch(1);
         let Some(mut slot) = batch.next() else { return false };
@@ -88,6 +112,18 @@ impl<'a> TxRing<'a> {
 }
 
 /// Free slots; see [`TxRing::batch`]. The slots taken become part of the ring on drop.
+///
+/// ```
+/// # use ringway_doc as Port;
+/// let mut port = Port::open("vale0:a")?;
+/// let mut tx = port.tx(0);
+/// let frames = [[0xff; 60]; 3];
+/// for (mut slot, frame) in tx.batch(frames.len()).zip(&frames) {
+///     slot.write(frame);
+/// }
+/// assert_eq!(tx.pending(), 3);
+/// # Ok::<(), ringway::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct TxBatch<'r> {
     batch: Batch<'r>,
@@ -116,6 +152,19 @@ impl TxBatch<'_> {
 }
 
 /// One slot to fill.
+///
+/// ```
+/// # use ringway_doc as Port;
+/// let mut port = Port::open("vale0:a")?;
+/// let mut tx = port.tx(0);
+/// let template = [0xff; 60];
+/// for (number, mut slot) in (0u32..).zip(tx.batch(64)) {
+///     slot.write(&template);
+///     slot.write_at(14, &number.to_be_bytes()); // the length stays
+/// }
+/// tx.sync();
+/// # Ok::<(), ringway::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct TxSlot<'r> {
     ring: &'r RingView,
@@ -137,6 +186,21 @@ impl TxSlot<'_> {
     }
 
     /// The same for a part of a packet: `more` says whether it goes on in the next slot.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let mut port = Port::open("vale0:a")?;
+    /// let packet = vec![0xff; 4000];
+    /// let parts: Vec<_> = packet.chunks(port.max_frame()).collect();
+    /// let mut tx = port.tx(0);
+    /// if tx.space() >= parts.len() {
+    ///     for (n, (mut slot, part)) in tx.batch(parts.len()).zip(&parts).enumerate() {
+    ///         slot.write_part(part, n + 1 < parts.len());
+    ///     }
+    /// }
+    /// tx.sync();
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     #[inline]
     pub fn write_part(&mut self, part: &[u8], more: bool) -> bool {
         let written = self.write(part);
@@ -148,6 +212,19 @@ impl TxSlot<'_> {
     /// Of a packet that goes to a capture file: the file is to have this of it, rather than the
     /// time at which it is written, and the bytes that are there. For the packet's first slot, once
     /// it is filled. On other ports it does nothing.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// use ringway::Recorded;
+    ///
+    /// // A port that may be a capture file: another one ignores it.
+    /// let mut port = Port::open("vale0:a")?;
+    /// for mut slot in port.tx(0).batch(1) {
+    ///     slot.write(&[0xff; 60]);
+    ///     slot.set_recorded(Recorded { time: 1_700_000_000_000_000_000, length: 60 });
+    /// }
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn set_recorded(&mut self, recorded: Recorded) {
         #[cfg(feature = "files")]
         if self.is_file {
@@ -167,6 +244,16 @@ impl TxSlot<'_> {
     }
 
     /// Sends `len` bytes of what is in the buffer already; the slot's flags stay.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let mut port = Port::open("p{1")?;
+    /// for mut slot in port.tx(0).batch(1) {
+    ///     slot.write_at(0, &[0xff; 60]);
+    ///     slot.set_len(60);
+    /// }
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     #[inline]
     pub fn set_len(&mut self, len: u16) {
         let slot = self.ring.slot(self.index);
@@ -176,6 +263,20 @@ impl TxSlot<'_> {
     /// First byte of the buffer, which has [`max_frame`](crate::Port::max_frame) bytes; `None` if the
     /// slot names none. It stays mapped as long as the port is open, and is this slot's until the next
     /// sync. Other programs with the region may write to it at any time.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let mut port = Port::open("p{1")?;
+    /// for mut slot in port.tx(0).batch(1) {
+    ///     if let Some(buffer) = slot.as_ptr() {
+    ///         // SAFETY: the buffer has max_frame bytes, is this slot's until the next sync, and the other end of the
+    ///         // pipe, which has the same memory, is this program's.
+    ///         unsafe { buffer.write_bytes(0xff, 60) };
+    ///         slot.set_len(60);
+    ///     }
+    /// }
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn as_ptr(&mut self) -> Option<*mut u8> {
         let slot = self.ring.slot(self.index);
         self.ring.buf(slot.buf_idx).map(|buf| buf.as_ptr())

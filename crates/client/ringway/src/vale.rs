@@ -8,6 +8,14 @@ use crate::{
 };
 
 /// Where a port is among the bridges.
+///
+/// ```
+/// # use ringway_doc as Port; use ringway_doc as Control;
+/// let _port = Port::open("vale0:a")?;
+/// let place = Control::connect()?.vale_find("vale0:a")?;
+/// assert_eq!((place.bridge, place.port), (0, 0));
+/// # Ok::<(), ringway::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValePlace {
     /// The whole name, `vale<switch>:<port>`.
@@ -24,6 +32,16 @@ impl Control {
     ///
     /// An interface is taken in the best mode that it can have; in another if the name goes on with
     /// `@mode=MODE`, or the [environment](crate::mode_of_environment) says so.
+    ///
+    /// ```no_run
+    /// // Needs a network interface.
+    /// use ringway::{Control, PortShape};
+    ///
+    /// let control = Control::connect()?;
+    /// let index = control.vale_attach("vale0:eth1@mode=copy", false, PortShape::default())?;
+    /// assert_eq!(control.vale_detach("vale0:eth1")?, index);
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn vale_attach(&self, name: &str, host: bool, shape: PortShape) -> Result<u32, Error> {
         let (name, mode) = interface_and_mode(name)?;
         let mem_id = shape.mem_id;
@@ -42,6 +60,14 @@ impl Control {
     }
 
     /// All ports of all bridges, in the order of their indices.
+    ///
+    /// ```
+    /// # use ringway_doc as Port; use ringway_doc as Control;
+    /// let _port = Port::open("vale0:a")?;
+    /// let control = Control::connect()?;
+    /// assert_eq!(control.vale_ports()?, [control.vale_find("vale0:a")?]);
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn vale_ports(&self) -> Result<Vec<ValePlace>, Error> {
         let mut found: Vec<ValePlace> = Vec::new();
         loop {
@@ -64,6 +90,17 @@ impl Control {
     /// Makes a persistent port: a port, and a network device of that name in this thread's network
     /// namespace with the host's stack behind it. It stays until it is deleted, or the daemon ends.
     /// Returns what it has become (S-VALE-12).
+    ///
+    /// ```no_run
+    /// // Needs the right to make network devices.
+    /// use ringway::{Control, PortShape};
+    ///
+    /// let control = Control::connect()?;
+    /// let shape = control.interface_new("tap7", PortShape { tx_rings: 2, ..PortShape::default() })?;
+    /// println!("{} slots", shape.tx_slots);
+    /// control.interface_delete("tap7")?;
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn interface_new(&self, name: &str, shape: PortShape) -> Result<PortShape, Error> {
         self.call(Request::NewInterface { name: name.into(), shape })
     }
@@ -74,6 +111,15 @@ impl Control {
     }
 
     /// Has CPUs poll an attached interface, or ends it (S-VALE-19).
+    ///
+    /// ```no_run
+    /// // Needs a network interface.
+    /// use ringway::{Control, Polling};
+    ///
+    /// let polling = Polling::Cpus { first: 2, count: 2 };
+    /// Control::connect()?.vale_poll("vale0:eth1", true, polling)?;
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn vale_poll(&self, name: &str, enable: bool, polling: Polling) -> Result<(), Error> {
         self.call(Request::SwitchPoll { name: name.into(), enable, polling })
     }
@@ -82,7 +128,8 @@ impl Control {
     /// an empty name asks for the global region (S-MEM-11).
     ///
     /// ```
-    /// # let control = ringway_doc::control();
+    /// # use ringway_doc as Control;
+    /// let control = Control::connect()?;
     /// let (config, bytes) = control.port_config("vale0:a")?;
     /// assert_eq!((config.tx_rings, config.tx_slots), (1, 1024));
     /// assert!(bytes > 0);
@@ -108,6 +155,15 @@ impl Control {
     }
 
     /// Sets that length for a VALE port.
+    ///
+    /// ```
+    /// # use ringway_doc as Port; use ringway_doc as Control;
+    /// let _port = Port::options().accept_header().open("vale0:a")?;
+    /// let control = Control::connect()?;
+    /// control.set_header_len("vale0:a", 12)?;
+    /// assert_eq!(control.header_len("vale0:a")?, 12);
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn set_header_len(&self, name: &str, len: u32) -> Result<(), Error> {
         self.call(Request::SetHeaderLen { name: name.into(), len })
     }

@@ -8,6 +8,18 @@ use ringway_kring::{BusyPoll, Prepared, Sleeper, Sources, Waiter, Woken, prepare
 use crate::{binding::Binding, error::Error, port::Port};
 
 /// What to wait for.
+///
+/// ```
+/// # use ringway_doc as Port;
+/// use std::time::Duration;
+/// use ringway::Interest;
+///
+/// let mut port = Port::open("vale0:a")?;
+/// let now = Some(Duration::ZERO);
+/// assert!(port.wait(Interest::Tx, now)? && !port.wait(Interest::Rx, now)?);
+/// assert!(port.wait(Interest::Both, now)?, "there is room");
+/// # Ok::<(), ringway::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
     /// Received packets.
@@ -59,11 +71,33 @@ pub struct PortWaiter<'p> {
 
 impl PortWaiter<'_> {
     /// For a program that does not wait: it looks once.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// use ringway::{Interest, prepare};
+    ///
+    /// let mut port = Port::open("vale0:a")?;
+    /// let mut waiter = port.waiter(Interest::Rx).at_once();
+    /// assert!(!prepare(&mut waiter).is_ready());
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn at_once(self) -> Self {
         PortWaiter { busily: false, ..self }
     }
 
     /// The port that waits.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// use ringway::{Interest, prepare};
+    ///
+    /// let mut port = Port::open("vale0:a")?;
+    /// let mut waiter = port.waiter(Interest::Rx);
+    /// if prepare(&mut waiter).is_ready() {
+    ///     println!("{} has something", waiter.port().name());
+    /// }
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn port(&mut self) -> &mut Port {
         self.port
     }
@@ -105,6 +139,16 @@ fn arm(binding: &Binding, dirs: impl Iterator<Item = Dir>) -> bool {
 impl Port {
     /// The port as one that waits for `interest`: to wait for several at once, with
     /// [`prepare`](crate::prepare).
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// use ringway::{Interest, prepare};
+    ///
+    /// let (mut a, mut b) = (Port::open("vale0:a")?, Port::open("vale0:b")?);
+    /// let mut both = [a.waiter(Interest::Rx), b.waiter(Interest::Rx)];
+    /// assert!(!prepare(&mut both[..]).is_ready());
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn waiter(&mut self, interest: Interest) -> PortWaiter<'_> {
         PortWaiter { port: self, interest, drained: false, busily: true }
     }

@@ -131,7 +131,7 @@ pub struct Totals {
     pub files: u64,
 }
 
-/// Records frames; see the [module](self).
+/// Records frames.
 #[derive(Debug)]
 pub struct Recorder {
     shared: Arc<Shared>,

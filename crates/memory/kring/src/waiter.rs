@@ -45,6 +45,7 @@ pub trait Waiter {
 
     /// What decides whether a wait begins with looking for a moment; `None`: it does not.
     #[cfg(not(loom))]
+    #[doc(hidden)]
     fn busy_poll(&self) -> Option<&BusyPoll> {
         None
     }
