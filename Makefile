@@ -28,7 +28,7 @@ MUTANTS_CRATES ?= flow filter vnet kring region ring file packet xdp vale
 RINGWAY_KILLS ?= 10000
 RINGWAY_WRITES ?= 1000000000
 
-.PHONY: build demo check quick test lab conformance instructions record-instructions soak capture simulate attack bench record-bench lint asan miri fuzz mutants install uninstall deb packages-test clean
+.PHONY: build demo check quick test lab conformance instructions record-instructions soak capture simulate attack bench record-bench lint api asan miri fuzz mutants install uninstall deb packages-test clean
 
 build:
 	@scripts/need build
@@ -140,8 +140,12 @@ record-bench:
 	@target/release/ringway-bench --output bench/record.json
 	@scripts/performance
 
+# Crates that are for this project alone.
+PRIVATE = $$(grep -hm1 '^name = ' $$(git grep -l '^publish = false' -- '*/Cargo.toml') | sed 's/name = "\(.*\)"/--exclude=\1/')
+
 # The formatter and the lints, as errors; the words of texts (scripts/words); the documents' figures are those of the
-# record of the benchmark; and the fuzz targets compile, which are no part of the workspace.
+# record of the benchmark; the public API of the crate `ringway` is that of its record, and each item of it has an
+# example; the crates can be published; and the fuzz targets compile, which are no part of the workspace.
 lint:
 	@scripts/need build test
 	@scripts/words
@@ -149,7 +153,15 @@ lint:
 	@scripts/claims
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) run --quiet -p ringway-public-api
+	@scripts/examples
+	$(CARGO) package --quiet --workspace --no-verify --allow-dirty --offline --target-dir target/package $(PRIVATE)
 	$(CARGO) check --locked --manifest-path fuzz/Cargo.toml --target-dir target/fuzz
+
+# Makes the public API that the crate `ringway` has now the record of it. What has gone from it breaks programs:
+# docs/stability.md.
+api:
+	$(CARGO) run --quiet -p ringway-public-api -- record
 
 # The tests of what touches shared memory, or reads what others have made, under AddressSanitizer (needs a
 # nightly). Then the programs that check the rules of the foreign APIs, under it and the sanitizer of undefined

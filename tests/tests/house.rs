@@ -113,6 +113,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ringway-doc", &["registry", ""]),
     ("ringway-demo", &[]),
     ("ringway-testkit", &["abi", "kring"]),
+    ("ringway-public-api", &[]),
     ("ringway-bench", &["nic-setup", "testkit", "xdp", ""]),
     ("ringway-instructions", &[]),
     ("ringway-tests", &["abi", "errno", "proto", "registry", "testkit", ""]),
