@@ -1,10 +1,13 @@
-//! `--json`: every command takes it, and prints nothing else.
+//! `--json`: every command takes it, and prints nothing else. Fields stay: `json-fields.txt` has those that these runs
+//! print, and `RINGWAY_UPDATE_JSON=1` adds new ones to it (docs/stability.md).
+#![allow(clippy::disallowed_methods, reason = "tests are told by variables what to do")]
 
 use crate::files::named;
 use crate::home::{Home, LIMIT, find, finish, lines};
 use ringway_testkit::{Netns, bpf_object, skip_without_root};
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -41,9 +44,46 @@ fn printed(what: &[&str], output: &Output) -> Printed {
     Printed { results, aside }
 }
 
-/// Runs commands, and notes their names.
+/// The names of the fields of an object, and of those in it, each behind the type that it belongs to.
+fn fields(path: &str, value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => {
+            let path = object.get("type").and_then(Value::as_str).unwrap_or(path);
+            for (name, value) in object {
+                let name = format!("{path}.{name}");
+                fields(&name, value, found);
+                found.insert(name);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| fields(path, item, found)),
+        _ => {}
+    }
+}
+
+/// No field has gone that is written down.
+fn fields_are_kept(found: &BTreeSet<String>) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/json-fields.txt");
+    let text = std::fs::read_to_string(&path).expect("the list of fields is there");
+    let mut kept: BTreeSet<String> = text.lines().map(str::to_owned).collect();
+    let gone: Vec<_> = kept.difference(found).collect();
+    assert!(
+        gone.is_empty(),
+        "fields that --json had: {gone:?}. Scripts use them: docs/stability.md says when they may go. If they are to, \
+         take them out of {}",
+        path.display()
+    );
+    if std::env::var_os("RINGWAY_UPDATE_JSON").is_some() {
+        // Rates are printed each second: what takes less has none.
+        kept.extend(found.iter().filter(|field| !field.starts_with("rate.")).cloned());
+        let lines: String = kept.iter().map(|field| format!("{field}\n")).collect();
+        std::fs::write(&path, lines).expect("the list is written");
+    }
+}
+
+/// Runs commands, and notes their names, and the fields that they print.
 struct Runs {
     done: Vec<String>,
+    fields: BTreeSet<String>,
 }
 
 impl Runs {
@@ -63,6 +103,9 @@ impl Runs {
         let output = command.args(args).arg("--json").output().unwrap();
         let printed = printed(args, &output);
         assert!(output.status.success(), "{args:?}: {:?}", printed.aside);
+        for object in printed.results.iter().chain(&printed.aside) {
+            fields("", object, &mut self.fields);
+        }
         printed
     }
 
@@ -80,7 +123,7 @@ impl Runs {
 #[test]
 fn every_command_prints_objects() {
     let home = Home::new();
-    let mut runs = Runs { done: Vec::new() };
+    let mut runs = Runs { done: Vec::new(), fields: BTreeSet::new() };
     let plain = || home.command(&[]);
     let ((path, from), (_, to)) = (named(&home, "in.pcap"), named(&home, "out.pcap"));
     let (other, to) = (named(&home, "other.pcapng").0, format!("{to}@write"));
@@ -142,7 +185,7 @@ fn every_command_prints_objects() {
     ] {
         let output = home.run(args);
         assert!(!output.status.success());
-        find(&printed(args, &output).aside, "error");
+        fields("", find(&printed(args, &output).aside, "error"), &mut runs.fields);
         runs.note(args);
     }
     on_interfaces(&home, &mut runs);
@@ -193,6 +236,7 @@ fn on_interfaces(home: &Home, runs: &mut Runs) {
     assert_eq!(now["queues"], Value::from([0, 1]));
     receiver.signal(Signal::INT);
     finish(receiver);
+    fields_are_kept(&runs.fields);
 }
 
 #[test]
