@@ -245,7 +245,7 @@ impl Port {
     /// Fails if nothing can come of a wait, whatever happens: of one for room in a monitor's tx
     /// ring, of one for packets when the monitored port was closed, and of any when the interface
     /// has gone, or the daemon that the rings need: who only syncs is told so here, some thousand
-    /// syncs later. Of a [file](crate::FileSpec) it tells the end, and what is wrong with it.
+    /// syncs later. Of a capture file it tells the end, and what is wrong with it.
     ///
     /// ```
     /// # use ringway_doc as Port;
