@@ -220,3 +220,33 @@ fn what_an_attached_interface_loses() {
         home.assert_left();
     });
 }
+
+/// A program on a switch that does not look: what the switch has no room for is in its ring's counters.
+#[test]
+fn what_a_switch_loses() {
+    let _turn = one_at_a_time();
+    isolated("what_a_switch_loses", |_| {
+        const SENT: u64 = 10_000;
+        let mut to = Port::options().rx_rings(2).open("vale0:to").unwrap();
+        let mut from = Port::open("vale0:from").unwrap();
+        let frame = numbered(60);
+        for _ in 0..SENT {
+            while !from.tx(0).push(&frame) {
+                from.wait_tx(Some(LIMIT)).unwrap();
+            }
+        }
+        until("all have arrived or are counted", || {
+            from.tx(0).sync();
+            let arrived = to.rx(0).sync() as u64;
+            match arrived + to.rx(0).stats().ring_full {
+                SENT => Ok(()),
+                seen => Err(format!("{seen} of {SENT}")),
+            }
+        });
+        let switches = Control::connect().unwrap().switches().unwrap();
+        let port = switches[0].ports.iter().find(|port| port.name == "vale0:to").unwrap();
+        assert_eq!(port.totals.drops.ring_full, to.stats().ring_full);
+        assert_eq!(to.rx_stats(), to.rx(0).stats(), "they are those of the first ring");
+        assert_eq!((from.stats().ring_full, to.stats().too_long), (0, 0));
+    });
+}

@@ -88,6 +88,9 @@ pub struct BoundRing {
 /// What rings have done since the port was made, the kernel's part included: one ring, or all of a
 /// port's together.
 ///
+/// What a switch has lost on the way to one of its ports is with the port's first receive ring. What
+/// it has dropped of the port's own packets, and why, is in [`Control::switches`](crate::Control::switches).
+///
 /// ```
 /// # use ringway_doc as Port;
 /// use ringway::Stats;
@@ -548,13 +551,13 @@ impl BoundRing {
     /// Packets on their way to this receive ring that found no room, and those that were refused for another reason, as the
     /// ring's driver and a switch's worker have counted them in shared memory, modulo 2^64.
     pub fn lost(&self) -> [u64; 2] {
-        let (stats, [no_room, too_long]) = (self.stats(), self.kring.csb().service.lost());
-        let refused = stats.too_long.wrapping_add(stats.bad_slot);
-        [stats.ring_full.wrapping_add(no_room), refused.wrapping_add(too_long)]
+        let stats = self.stats();
+        [stats.ring_full, stats.too_long.wrapping_add(stats.bad_slot)]
     }
 
     fn add_to(&self, stats: &mut Stats) {
         let lost = self.driver.lost(&self.kring);
+        let [no_room, too_long] = self.kring.csb().service.lost();
         let counters = self.kring.counters();
         let packets = match self.kring.dir() {
             Dir::Tx => &mut stats.tx_packets,
@@ -567,8 +570,8 @@ impl BoundRing {
         add(packets, &counters.packets, 0);
         add(&mut stats.bad_index, &counters.bad_index, 0);
         add(&mut stats.bad_slot, &counters.bad_slot, lost.bad_slot);
-        add(&mut stats.too_long, &counters.too_long, lost.too_long);
-        add(&mut stats.ring_full, &counters.ring_full, lost.ring_full);
+        add(&mut stats.too_long, &counters.too_long, lost.too_long.wrapping_add(too_long));
+        add(&mut stats.ring_full, &counters.ring_full, lost.ring_full.wrapping_add(no_room));
         add(&mut stats.kicks, &counters.kicks, 0);
     }
 

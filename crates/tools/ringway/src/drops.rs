@@ -245,7 +245,11 @@ impl DropBook {
         if port.is_shut() {
             return Ok(());
         }
-        let [tx, rx] = [port.tx_stats(), port.rx_stats()].map(Drops::of_rings);
+        let [tx, mut rx] = [port.tx_stats(), port.rx_stats()].map(Drops::of_rings);
+        if self.switch.is_some() {
+            // The switch counts these, too.
+            (rx.ring_full, rx.too_long) = (0, 0);
+        }
         (self.now[0], self.now[1]) = (tx, rx);
         if let Some(switch) = &self.switch {
             let switches = switch.switches()?;
