@@ -89,6 +89,36 @@ impl<'a> RxRing<'a> {
         RxBatch { batch, bound: self.bound }
     }
 
+    /// Takes the next packet, of one slot or several, into `packet`, in place of what is there. False if
+    /// there is none, or its end has not come yet.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let mut from = Port::open("p{1")?;
+    /// let mut to = Port::open("p}1")?;
+    /// from.tx(0).push(&[7; 5000]); // three slots of 2048 bytes
+    /// from.tx(0).sync();
+    ///
+    /// to.wait_rx(None)?;
+    /// let mut packet = Vec::new();
+    /// assert!(to.rx(0).pop(&mut packet));
+    /// assert_eq!(packet, [7; 5000]);
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
+    pub fn pop(&mut self, packet: &mut Vec<u8>) -> bool {
+        let (ring, available) = (self.ring(), self.available() as u32);
+        let ends = |n: &u32| ring.slot(ring.advance(ring.head(), *n)).flags & NS_MOREFRAG == 0;
+        let Some(last) = (0..available).find(ends) else { return false };
+        packet.clear();
+        for part in self.batch(last as usize + 1) {
+            let begin = packet.len();
+            packet.resize(begin + part.len(), 0);
+            let copied = part.copy_to(&mut packet[begin..]);
+            packet.truncate(begin + copied);
+        }
+        true
+    }
+
     /// Gives back what was taken, and learns what has arrived. Returns how many slots hold
     /// packets now. Does not wait.
     #[inline]
@@ -121,9 +151,10 @@ pub struct Forwarded {
 }
 
 impl RxRing<'_> {
-    /// Sends the packets in the first `slots` slots on by another port, which has room for so many,
-    /// packet by packet, whole or not at all: without copying if both ports share a region, unless
-    /// `copy` is wanted. In a capture file, packets keep the time and the length on the wire that
+    /// Sends the packets in the first `slots` slots on by another port, as many slots of them as that has
+    /// room for: without copying if both ports share a region, unless `copy` is wanted. A packet with a
+    /// slot that does not fit is dropped as a whole. A packet that goes on behind these slots is begun;
+    /// [`whole`](Self::whole) leaves it out. In a capture file, packets keep the time and the length on the wire that
     /// another file has of them, and the time at which a monitor has seen them.
     ///
     /// ```
@@ -139,6 +170,8 @@ impl RxRing<'_> {
     /// ```
     pub fn forward(&mut self, to: &mut TxRing<'_>, slots: usize, copy: bool) -> Forwarded {
         let mut forwarded = Forwarded::default();
+        // Slots that are looked at are released, sent on or not.
+        let slots = slots.min(to.space());
         let recorded = self.times_for(to);
         let mut free = to.batch(slots);
         // Slots and bytes of the packet so far, and whether it is lost.

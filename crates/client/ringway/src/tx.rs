@@ -61,16 +61,18 @@ impl<'a> TxRing<'a> {
         (self.ring().num_slots() as usize - 1).saturating_sub(self.space())
     }
 
-    /// Copies one frame into the next slot. False if there is no room, or the frame is longer
-    /// than a buffer: nothing is sent then.
+    /// Copies one frame into the next slot, or, if it is longer than a buffer, into as many slots as it
+    /// takes. False if there is no room for it: nothing is sent then. A frame that is longer than all
+    /// slots of the ring never has room.
     ///
     /// ```
     /// # use ringway_doc as Port;
     /// let mut port = Port::open("vale0:a")?;
-    /// let longest = port.max_frame();
+    /// let longer_than_a_buffer = vec![0xff; port.max_frame() + 1];
     /// let mut tx = port.tx(0);
-    /// assert!(tx.push(&[0xff; 60]));
-    /// assert!(!tx.push(&vec![0xff; longest + 1]), "it takes several slots: TxSlot::write_part");
+    /// let room = tx.space();
+    /// assert!(tx.push(&[0xff; 60]) && tx.push(&longer_than_a_buffer));
+    /// assert_eq!(tx.space(), room - 3);
     /// tx.sync();
     /// # Ok::<(), ringway::Error>(())
     /// ```
@@ -78,6 +80,25 @@ impl<'a> TxRing<'a> {
         let mut batch = self.batch(1);
         let Some(mut slot) = batch.next() else { return false };
         let whole = slot.write(frame);
+        if !whole {
+            batch.batch.give_up();
+            drop(batch);
+            return self.push_parts(frame);
+        }
+        whole
+    }
+
+    #[cold]
+    fn push_parts(&mut self, frame: &[u8]) -> bool {
+        let parts = frame.chunks(self.ring().region().layout().data_size() as usize);
+        let count = parts.len();
+        let mut batch = self.batch(count);
+        // A single slot that did not take it has no buffer.
+        let whole = count > 1
+            && batch.batch.left() == count
+            && (1..).zip(parts).all(|(n, part)| {
+                batch.next().is_some_and(|mut slot| slot.write_part(part, n < count))
+            });
         if !whole {
             batch.batch.give_up();
         }

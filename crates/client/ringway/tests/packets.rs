@@ -1,0 +1,91 @@
+//! Packets in and out of rings, whole.
+
+use ringway::Port;
+use ringway_doc as doc;
+
+/// Two ends of a pipe whose rings have `slots` slots.
+fn pipe(name: &str, slots: u32) -> [Port; 2] {
+    ['{', '}'].map(|end| doc::open(&format!("{name}{end}1@conf:slots={slots}")).unwrap())
+}
+
+fn numbered(number: u8, length: usize) -> Vec<u8> {
+    (0..length).map(|i| number.wrapping_add(i as u8)).collect()
+}
+
+/// What is longer than a buffer takes several slots, and is one packet at the other end.
+#[test]
+fn long_frames_take_several_slots() {
+    let [mut a, mut b] = pipe("long", 16);
+    let lengths = [60, 2048, 2049, 4096, 4097, 9000, 14];
+    for (number, length) in (0..).zip(lengths) {
+        assert!(a.tx(0).push(&numbered(number, length)), "{length} bytes");
+    }
+    assert_eq!(a.tx(0).pending(), 1 + 1 + 2 + 2 + 3 + 5 + 1);
+    a.tx(0).sync();
+    b.rx(0).sync();
+    let mut packet = Vec::new();
+    for (number, length) in (0..).zip(lengths) {
+        assert!(b.rx(0).pop(&mut packet), "{length} bytes");
+        assert_eq!(packet, numbered(number, length));
+    }
+    assert!(!b.rx(0).pop(&mut packet));
+}
+
+/// A frame has room for all of it, or nothing is sent.
+#[test]
+fn no_frame_is_sent_in_part() {
+    let [mut a, mut b] = pipe("part", 8);
+    let mut tx = a.tx(0);
+    assert!(!tx.push(&[1; 8 * 2048]), "it has more slots than the ring");
+    assert!((0..5).all(|_| tx.push(&[1; 60])));
+    assert!(!tx.push(&[2; 3 * 2048]));
+    assert!(tx.push(&[3; 2 * 2048]));
+    tx.sync();
+    b.rx(0).sync();
+    let (mut packet, mut lengths) = (Vec::new(), Vec::new());
+    while b.rx(0).pop(&mut packet) {
+        lengths.push(packet.len());
+    }
+    assert_eq!(lengths, [60, 60, 60, 60, 60, 4096]);
+}
+
+/// The end of a packet may come later than its beginning.
+#[test]
+fn a_packet_is_taken_with_its_end() {
+    let [mut a, mut b] = pipe("end", 8);
+    let mut packet = vec![9];
+    for (more, end) in [(true, false), (true, false), (false, true)] {
+        assert!(a.tx(0).batch(1).all(|mut slot| slot.write_part(&[5; 100], more)));
+        a.tx(0).sync();
+        b.rx(0).sync();
+        assert_eq!(b.rx(0).pop(&mut packet), end);
+    }
+    assert_eq!(packet, [5; 300]);
+}
+
+/// Packets for which the other port has no room stay where they are.
+#[test]
+fn forwarding_leaves_what_finds_no_room() {
+    for copy in [false, true] {
+        let [mut source, mut from] = pipe("source", 32);
+        let [mut to, mut sink] = pipe("sink", 8);
+        assert!((0..20).all(|number| source.tx(0).push(&[number; 60])));
+        source.tx(0).sync();
+        from.rx(0).sync();
+        let mut seen = Vec::new();
+        let mut packet = Vec::new();
+        while seen.len() < 20 {
+            from.rx(0).forward(&mut to.tx(0), usize::MAX, copy);
+            from.rx(0).sync();
+            to.tx(0).sync();
+            sink.rx(0).sync();
+            while sink.rx(0).pop(&mut packet) {
+                seen.push(packet[0]);
+            }
+            sink.rx(0).sync();
+            to.tx(0).sync();
+            assert!(!seen.is_empty());
+        }
+        assert_eq!(seen, (0..20).collect::<Vec<_>>(), "copy: {copy}");
+    }
+}
