@@ -480,6 +480,18 @@ impl OpenOptions {
         reg.exclusive |= named.exclusive;
         reg.without_tx |= named.without_tx;
         reg.without_rx |= named.without_rx;
+        if reg.without_rx && (reg.without_tx || named.monitor.is_asked()) {
+            let problem = match (named.without_tx, named.without_rx) {
+                _ if named.monitor.is_asked() => {
+                    "a monitor cannot send; open the port without r, t and z"
+                }
+                (true, true) => "/R and /T leave no ring; leave one of them out",
+                (true, false) => "it is to send, and /R is to receive only; leave /R out",
+                (false, true) => "it is to receive, and /T is to send only; leave /T out",
+                (false, false) => "to receive only and to send only leave no ring; leave one out",
+            };
+            return Err(Error::Name { name: spec.into(), problem: problem.into() });
+        }
         reg.monitor = named.monitor;
         if named.mem_id != 0 {
             reg.mem_id = named.mem_id;

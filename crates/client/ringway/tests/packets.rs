@@ -63,6 +63,21 @@ fn a_packet_is_taken_with_its_end() {
     assert_eq!(packet, [5; 300]);
 }
 
+/// A port without rings would wait for ever, and say that its daemon has ended.
+#[test]
+fn a_port_has_rings() {
+    for (options, name, part) in [
+        (doc::options().rx_only(), "none{1/T", "leave /T out"),
+        (doc::options().tx_only(), "none{1/R", "leave /R out"),
+        (doc::options().rx_only().tx_only(), "none{1", "leave one out"),
+        (doc::options(), "none{1/RT", "leave one of them out"),
+        (doc::options().tx_only(), "none{1/r", "a monitor cannot send"),
+    ] {
+        let said = options.open(name).expect_err(name).to_string();
+        assert!(said.starts_with(name) && said.contains(part), "{said}");
+    }
+}
+
 /// Packets for which the other port has no room stay where they are.
 #[test]
 fn forwarding_leaves_what_finds_no_room() {

@@ -21,7 +21,8 @@ use std::time::Instant;
 Between ports of one region (pipes and network interfaces of one user) buffers change hands and
 nothing is copied. Ports of a switch have regions of their own: there each frame is copied once.
 A bridge waits for room rather than drop; frames that are longer than a buffer of the other port are
-dropped, and counted as too long: `ringway shape` cuts them into several.
+dropped, and counted as too long: `ringway shape` cuts them into several. A monitor (vale0:a/rt), or a
+port with /R, sends nothing: then frames go one way, and the other port only sends.
 
 Examples (quote the braces of a pipe's name):
   ringway bridge 'p}0' 'p{1'
@@ -73,7 +74,7 @@ fn other_end(args: &Args) -> Result<String> {
 /// Forwards until the time is through or the user stops it.
 pub fn run(args: &Args) -> Result<()> {
     let other = &other_end(args)?;
-    let ports = opening::open_pair([&Port::options(); 2], [&args.a, other], args.opening)?;
+    let ports = opening::open_pair([&args.a, other], args.opening)?;
     let [a, b] = &ports;
     port_notes::receiving(a, &args.a);
     port_notes::receiving(b, other);

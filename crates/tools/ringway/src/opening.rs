@@ -40,16 +40,74 @@ pub fn open(options: &OpenOptions, name: &str, args: Args) -> Result<Port> {
     Ok(port)
 }
 
+/// Opens a port that sends and receives, whole.
+pub fn open_both_ways(options: &OpenOptions, name: &str, args: Args) -> Result<Port> {
+    check_both_ways(name)?;
+    open(options, name, args)
+}
+
+/// Refuses a port that cannot send, or not receive.
+pub fn check_both_ways(name: &str) -> Result<()> {
+    let Ways { sends, receives } = Ways::of(name)?;
+    let problem = match (sends, receives) {
+        (true, true) => return Ok(()),
+        (false, _) => {
+            "it sends nothing, and answers are to be sent by it; leave /R, /r, /t and /z out"
+        }
+        (true, false) => "it receives nothing, and answers are to come by it; leave /T out",
+    };
+    Err(Error::Value(format!("{name}: {problem}")))
+}
+
 /// Opens two ports between which frames are moved. An interface and the stack behind it lose
-/// nothing.
-pub fn open_pair(options: [&OpenOptions; 2], names: [&str; 2], args: Args) -> Result<[Port; 2]> {
+/// nothing. Where one only receives, or only sends, the other has no rings for what cannot be moved.
+pub fn open_pair(names: [&str; 2], args: Args) -> Result<[Port; 2]> {
+    let ways = [Ways::of(names[0])?, Ways::of(names[1])?];
+    let options = [ways[1].facing(names[0]), ways[0].facing(names[1])];
+    if !ways[0].sends && !ways[1].sends || !ways[0].receives && !ways[1].receives {
+        let which = if ways[0].sends { "receives" } else { "sends" };
+        return Err(Error::Value(format!(
+            "{} and {}: neither {which} anything, so nothing can be moved; leave the flags behind / out of a port's \
+             name, and let a file that is there be replaced with @write",
+            names[0], names[1]
+        )));
+    }
     if !are_interface_and_stack(names)? {
-        check(options[0], names[0], args)?;
-        check(options[1], names[1], args)?;
+        check(&options[0], names[0], args)?;
+        check(&options[1], names[1], args)?;
     }
     let ports = [options[0].open(names[0])?, options[1].open(names[1])?];
     ports.iter().for_each(port_notes::switch_owner);
     Ok(ports)
+}
+
+/// What a port can do, by its name: whether frames can be sent by it, and be received.
+#[derive(Clone, Copy)]
+struct Ways {
+    sends: bool,
+    receives: bool,
+}
+
+impl Ways {
+    fn of(name: &str) -> Result<Ways> {
+        if let Some(file) = FileSpec::parse(name)? {
+            let sends = file.write.unwrap_or_else(|| !file.file.exists());
+            return Ok(Ways { sends, receives: !sends });
+        }
+        let reg = PortSpec::parse(name)?.registration;
+        let sends = !reg.without_tx && !reg.monitor.is_asked();
+        Ok(Ways { sends, receives: !reg.without_rx })
+    }
+
+    /// For the other port of a pair. By itself a file is read if it is there, and never replaced.
+    fn facing(self, other: &str) -> OpenOptions {
+        match self {
+            _ if FileSpec::is_file(other) => Port::options(),
+            Ways { sends: false, .. } => Port::options().tx_only(),
+            Ways { receives: false, .. } => Port::options().rx_only(),
+            _ => Port::options(),
+        }
+    }
 }
 
 /// Whether one is an interface and the other the stack behind it.

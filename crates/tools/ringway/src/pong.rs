@@ -63,7 +63,7 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(filter) = args.chosen.filter()? {
         options = options.filter(filter);
     }
-    let port = opening::open(&options, &args.port, args.opening)?;
+    let port = opening::open_both_ways(&options, &args.port, args.opening)?;
     port_notes::receiving(&port, &args.port);
     let mac = args.mac.unwrap_or(mac_of(std::process::id()));
     let mut run = Metered::begin(port, &args.run_loop)?;

@@ -147,7 +147,7 @@ pub fn run(args: &Args) -> Result<()> {
     if args.a == args.b {
         return Err(Error::Value(format!("{}: a link has two ends; name another port", args.a)));
     }
-    let ports = opening::open_pair([&Port::options(); 2], [&args.a, &args.b], args.opening)?;
+    let ports = opening::open_pair([&args.a, &args.b], args.opening)?;
     let [a, b] = &ports;
     port_notes::receiving(a, &args.a);
     port_notes::receiving(b, &args.b);

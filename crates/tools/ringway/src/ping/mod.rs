@@ -124,7 +124,7 @@ pub fn run(args: &Args) -> Result<()> {
     let spec = args.spec(stream)?;
     let (longest, mac) = (spec.sizes.longest(), spec.src_mac);
     let builder = Builder::new(spec)?;
-    let port = opening::open(&Port::options(), &args.port, args.opening)?;
+    let port = opening::open_both_ways(&Port::options(), &args.port, args.opening)?;
     port_notes::receiving(&port, &args.port);
     let room = port.max_frame();
     if longest > room {

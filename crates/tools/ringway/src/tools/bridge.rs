@@ -98,7 +98,8 @@ impl Sides {
         Ok(match (a == b, options.loop_back) {
             (true, true) => {
                 log!("main", "same interface, loopback");
-                Sides::Same(Box::new(opening::open(&Port::options(), a, Default::default())?))
+                let port = opening::open_both_ways(&Port::options(), a, Default::default())?;
+                Sides::Same(Box::new(port))
             }
             // Host rings on one side, those of the interface on the other.
             (true, false) => Sides::two(&format!("{a}^"), b)?,
@@ -107,7 +108,7 @@ impl Sides {
     }
 
     fn two(a: &str, b: &str) -> Result<Sides> {
-        let ports = opening::open_pair([&Port::options(); 2], [a, b], Default::default())?;
+        let ports = opening::open_pair([a, b], Default::default())?;
         Ok(Sides::Two(Box::new(ports)))
     }
 

@@ -101,6 +101,83 @@ fn a_bridge_forwards_both_ways() {
     home.is_left_clean();
 }
 
+/// A monitor sends nothing. What the other port receives meanwhile has nowhere to go, and stops neither
+/// command.
+#[test]
+fn what_a_monitor_sees_is_moved_one_way() {
+    for command in ["bridge", "shape"] {
+        let home = Home::new();
+        let watched = home.open(&["recv", "vale0:m"]);
+        let sink = home.open(&["recv", "vale1:b", "--count", "2000", "--idle", "30s"]);
+        let mover = home.start(&[command, "vale0:m/rt", "vale1:a"]);
+        mover.wait_for(if command == "bridge" { "zero_copy" } else { "seed" }, LIMIT);
+        home.json(&["gen", "vale1:c", "--count", FIT]);
+        home.json(&["gen", "vale0:c", "--count", FIT]);
+        assert_eq!(find(&finish(sink), "summary")["packets"], 2000, "{command}");
+        mover.signal(Signal::INT);
+        let printed = finish(mover);
+        let summary = |label: &str| {
+            let is_it =
+                |line: &&serde_json::Value| line["type"] == "summary" && line["label"] == label;
+            printed.iter().find(is_it).unwrap()["packets"].clone()
+        };
+        assert_eq!(summary("vale0:m/rt -> vale1:a"), 1000, "{command}");
+        assert_eq!(summary("vale1:a -> vale0:m/rt"), 0, "{command}");
+        watched.signal(Signal::INT);
+        assert_eq!(find(&finish(watched), "summary")["packets"], 1000);
+        home.is_left_clean();
+    }
+}
+
+/// A port that only receives sends nothing, and the other way round: there is nothing that these could do.
+#[test]
+fn flags_against_what_a_command_does_are_refused() {
+    let home = Home::new();
+    let held = home.open(&["recv", "vale0:m"]);
+    let file = home.dir.join("frames.pcap");
+    fs::write(&file, capture(&[60])).unwrap();
+    let file = file.to_str().unwrap();
+    let existing = format!("file:{file}");
+    for (args, part) in [
+        (&["gen", "vale0:a/R"][..], "leave /R out"),
+        (&["gen", "vale0:m/rt"], "a monitor cannot send"),
+        (&["replay", "vale0:a/R", file], "leave /R out"),
+        (&["recv", "vale0:a/T"], "leave /T out"),
+        (&["recv", "vale0:a/RT"], "leave one of them out"),
+        (&["capture", "vale0:a/T", "--print"], "leave /T out"),
+        (&["lb", "vale0:a/T", "--to", "2"], "leave /T out"),
+        (&["lb", "vale0:a", "--to", "vale0:b/R", "x{1"], "leave /R out"),
+        (&["lb", "vale0:a", "--to", "x{0/R", "x{1"], "leave /R out"),
+        (&["ping", "vale0:a/R"], "leave /R, /r, /t and /z out"),
+        (&["ping", "vale0:a/T"], "leave /T out"),
+        (&["pong", "vale0:a/R"], "leave /R, /r, /t and /z out"),
+        (&["pong", "vale0:m/rt"], "leave /R, /r, /t and /z out"),
+        (&["bridge", "vale0:a/T", "vale0:b/T"], "neither receives anything"),
+        (&["bridge", "vale0:m/rt", "vale0:b/R"], "neither sends anything"),
+        (&["shape", "vale0:a/R", "vale0:b/R"], "neither sends anything"),
+        (&["bridge", "vale0:m/rt", &existing], "let a file that is there be replaced with @write"),
+    ] {
+        let said = home.failure(args);
+        assert!(said.contains(part), "{args:?}: {said}");
+    }
+    for (name, args) in [
+        ("pkt-gen", &["-i", "vale0:a/R", "-f", "tx"][..]),
+        ("pkt-gen", &["-i", "vale0:a/T", "-f", "rx"]),
+        ("pkt-gen", &["-i", "vale0:a/R", "-f", "ping"]),
+        ("pkt-gen", &["-i", "vale0:a/T", "-f", "pong", "-p", "2"]),
+        ("bridge", &["-i", "vale0:a/T", "-i", "vale0:b/T"]),
+        ("bridge", &["-L", "-i", "vale0:a/R"]),
+    ] {
+        let output = home.tool(name, args).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains("out"), "{name} {args:?}: {said}");
+    }
+    assert_eq!(fs::read(file).unwrap(), capture(&[60]), "it is not written to");
+    held.signal(Signal::INT);
+    finish(held);
+    home.is_left_clean();
+}
+
 #[test]
 fn a_limited_sender_is_never_faster_than_asked() {
     let home = Home::new();

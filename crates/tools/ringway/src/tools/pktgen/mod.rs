@@ -21,6 +21,7 @@ use options::{Device, Mode, Options, Parsed, USAGE, how, parse};
 use packet::Packet;
 use report::{Counters, Reporter};
 use ringway::{Control, OpenOptions, Port, PortSpec};
+use std::convert::Infallible;
 use std::fs;
 use std::process::ExitCode;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -121,31 +122,26 @@ impl Ready {
         }
 
         let mut reporter = Reporter::new(options, &counters, Instant::now());
-        let (ended, end) = channel();
+        let (ended, end) = channel::<Infallible>();
         scope(|scope| -> Result<()> {
             for (id, worker) in workers.iter_mut().enumerate() {
+                // Hangs up with the thread, also if that panics.
                 let ended = ended.clone();
                 scope.spawn(move || {
+                    let _ended = ended;
                     pin(options, id);
                     if let Err(error) = worker.run() {
                         log!("main_thread", "{error}");
                         log!("main_thread", "ouch, thread {id} exited with error");
                     }
-                    // Whoever listens ends after this thread.
-                    let _ = ended.send(());
                 });
             }
-            let mut left = options.threads;
+            drop(ended);
             let mut due = Instant::now() + options.interval;
-            while left > 0 {
-                match end.recv_timeout(due.saturating_duration_since(Instant::now())) {
-                    Ok(()) => left -= 1,
-                    Err(RecvTimeoutError::Timeout) => {
-                        report(&mut reporter, options.mode);
-                        due += options.interval;
-                    }
-                    Err(RecvTimeoutError::Disconnected) => break,
-                }
+            let pause = |due: Instant| due.saturating_duration_since(Instant::now());
+            while end.recv_timeout(pause(due)) == Err(RecvTimeoutError::Timeout) {
+                report(&mut reporter, options.mode);
+                due += options.interval;
             }
             // Also the last interval is a whole one, unless the user has had enough.
             while options.mode != Mode::Ping && Instant::now() < due && !run_loop.is_interrupted() {
@@ -220,7 +216,10 @@ fn open(options: &Options, spec: &str, thread: u16) -> Result<Port> {
         mode if mode.sends() && options.how & how::INDIRECT != 0 => port.tx_only().indirect(),
         mode if mode.sends() => port.tx_only(),
         mode if mode.receives() => port.rx_only(),
-        _ => port,
+        _ => {
+            opening::check_both_ways(spec)?;
+            port
+        }
     };
     if options.threads == 1 {
         return opening::open(&port, spec, Default::default());

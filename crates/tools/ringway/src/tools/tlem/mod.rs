@@ -12,7 +12,6 @@ use crate::relay::Relay;
 use crate::route::Router;
 use crate::run_loop::{self, RunLoop};
 use options::{Given, Options, USAGE, Wrong};
-use ringway::Port;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use session::{Order, Role, Server};
 use std::path::Path;
@@ -58,7 +57,7 @@ fn run(options: Options, mut server: Option<Server>) -> Result<()> {
     let [there, back] = options.gateways;
     // The way there leads to the second port.
     let router = given.route.then(|| Router::new(&options.ports, [back, there])).transpose()?;
-    let ports = opening::open_pair([&Port::options(); 2], [a, b], Default::default())?;
+    let ports = opening::open_pair([a, b], Default::default())?;
     let mut run_loop = RunLoop::begin(&run_loop::Args::default())?;
     run_loop.sleep(Instant::now() + given.link_wait)?;
     let seed = u64::from(std::process::id());
