@@ -124,7 +124,9 @@ impl Generator {
     fn send(&mut self) -> Result<()> {
         while self.to_send > 0 {
             let now = Instant::now();
-            self.run.report(now)?;
+            if self.run.report_sending(now)? {
+                self.reopened();
+            }
             if self.run.run_loop.is_over(now) {
                 break;
             }
@@ -133,11 +135,16 @@ impl Generator {
             if !pause.is_zero() {
                 self.run.run_loop.sleep(now.checked_add(pause).unwrap_or(due).min(due))?;
             } else if self.send_some() == 0 && self.run.wait(Interest::Tx, due)? {
-                let (port, parts) = (&mut self.run.port, self.fragmenter.is_some());
-                self.fragmenter = parts.then(|| Fragmenter::of(port));
+                self.reopened();
             }
         }
         Ok(())
+    }
+
+    /// The port is another one, whose buffers may be of another size.
+    fn reopened(&mut self) {
+        let (port, parts) = (&mut self.run.port, self.fragmenter.is_some());
+        self.fragmenter = parts.then(|| Fragmenter::of(port));
     }
 
     /// Hands over what of a burst finds room; returns how many frames are done with.

@@ -44,6 +44,20 @@ impl Metered {
         Ok(())
     }
 
+    /// The same of a run that sends; then also whether the port still can: a slow sender has room for long, and does
+    /// not wait for any. True: it is another port now, since its daemon was restarted.
+    pub fn report_sending(&mut self, now: Instant) -> Result<bool> {
+        let is_due = self.reporter.is_due(now);
+        self.report(now)?;
+        if !is_due || self.port.is_shut() {
+            return Ok(false);
+        }
+        let Metered { port, run_loop, lasting, .. } = self;
+        let checked = port.check(Interest::Tx).map_err(Error::from);
+        let opened = outlive(checked, [(lasting, port)], run_loop)?;
+        Ok(!opened.is_empty())
+    }
+
     /// What the port has dropped.
     pub fn count_drops(&mut self) -> PortDrops {
         let drops = self.lasting.drops(&self.port);

@@ -176,7 +176,9 @@ impl<T: Timeline> Sender<T> {
             }
             let now = Instant::now();
             let origin = self.origin.unwrap_or(now);
-            self.run.report(now)?;
+            if self.run.report_sending(now)? {
+                self.pump.fragmenter = Fragmenter::of(&mut self.run.port);
+            }
             if self.run.run_loop.is_over(now) {
                 break;
             }

@@ -279,6 +279,8 @@ fn run(options: &Options) -> Result<()> {
         if now >= due {
             status(&pump, options);
             due = now + STATUS;
+            // There may be room for long after the port has gone.
+            port.check(Interest::Tx)?;
         }
         match pump.send_due(&mut port, origin, now, u64::MAX)? {
             Stop::Batch | Stop::End => (),

@@ -1,9 +1,11 @@
 //! `gen`, `recv` and `bridge`.
 
+use crate::control::daemon;
 use crate::home::{Home, LIMIT, find, finish};
-use ringway_testkit::Proc;
-use rustix::process::Signal;
+use ringway_testkit::{Netns, Proc, skip_without_root};
+use rustix::process::{Signal, kill_process};
 use std::fs;
+use std::os::unix::fs::symlink;
 
 /// Fewer than a ring has slots: a receiver that is not scheduled in time loses none of them.
 const FIT: &str = "1000";
@@ -175,6 +177,51 @@ fn flags_against_what_a_command_does_are_refused() {
     assert_eq!(fs::read(file).unwrap(), capture(&[60]), "it is not written to");
     held.signal(Signal::INT);
     finish(held);
+    home.is_left_clean();
+}
+
+/// A sender that has room in its ring for longer than the test may take is told soon that nothing can be sent.
+#[test]
+fn a_slow_sender_is_told_what_has_ended() {
+    if skip_without_root("cli::traffic::a_slow_sender_is_told_what_has_ended") {
+        return;
+    }
+    let home = Home::new();
+    let file = home.dir.join("frames.pcap");
+    fs::write(&file, capture(&[60])).unwrap();
+    let file = file.to_str().unwrap();
+    for args in [
+        &["gen", "netmap:ss0", "--rate", "1"][..],
+        &["replay", "netmap:ss0", file, "--loop", "0", "--rate", "1"],
+    ] {
+        let [near, far] = [(); 2].map(|()| Netns::quiet("sls"));
+        let _pair = near.veth(&far, "ss0", "ss1");
+        let sender = Proc::spawn(home.command_in(&near, &[args, &["--json"]].concat()));
+        sender.wait_for(r#""type":"rate""#, LIMIT);
+        near.run("ip link del ss0");
+        sender.wait_for("the network interface has gone", LIMIT);
+        let (status, output) = sender.wait();
+        assert!(!status.success(), "{output}");
+    }
+    for (name, args, begun) in [
+        ("pkt-gen", &["-i", "netmap:ss0", "-f", "tx", "-R", "1", "-w", "0"][..], "1.000 pkts"),
+        ("nmreplay", &["-i", "netmap:ss0", "-f", file, "-B", "1k", "-w", "0"], "status"),
+    ] {
+        let [near, far] = [(); 2].map(|()| Netns::quiet("sls"));
+        let _pair = near.veth(&far, "ss0", "ss1");
+        let tool = home.dir.join(name);
+        symlink(env!("CARGO_BIN_EXE_ringway"), &tool).unwrap();
+        let sender = Proc::spawn(home.program_in(&near, tool.to_str().unwrap(), args));
+        sender.wait_for(begun, LIMIT);
+        near.run("ip link del ss0");
+        sender.wait_for("the network interface has gone", LIMIT);
+        sender.wait();
+    }
+    let sender = home.open(&["gen", "vale0:a", "--rate", "1"]);
+    kill_process(daemon(&home), Signal::KILL).unwrap();
+    sender.wait_for("ringwayd has ended", LIMIT);
+    sender.signal(Signal::INT);
+    finish(sender);
     home.is_left_clean();
 }
 

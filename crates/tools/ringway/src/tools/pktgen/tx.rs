@@ -104,6 +104,10 @@ impl<'a> Sender<'a> {
     /// is room for none.
     fn round(&mut self, left: u64) -> Result<(u64, u64)> {
         let (mut packets, mut bytes) = (0, 0);
+        if self.options.rate.is_some() {
+            // There may be room for long after the port has gone.
+            self.port.check(Interest::Tx)?;
+        }
         for ring in 0..self.rings {
             let burst = (self.options.burst as u64).min(left - packets);
             let sent = self.burst(ring, burst);
