@@ -113,8 +113,11 @@ impl Live {
             let text = format!("{name}: {} bytes are too long for a packet", packet.len());
             return Err(SendError::new(Errno::MSGSIZE, text).into());
         }
-        if sending.is_stalled(ring) && self.has_lost_daemon() {
-            return Err(Stop::NoDaemon);
+        if ring.kring().is_ended() || sending.is_stalled(ring) {
+            if self.has_lost_daemon() {
+                return Err(Stop::NoDaemon);
+            }
+            check_gone(&port)?;
         }
         let deadline = Instant::now() + PATIENCE;
         while room(ring) < parts {
@@ -125,10 +128,7 @@ impl Live {
             if self.has_lost_daemon() {
                 return Err(Stop::NoDaemon);
             }
-            if port.binding().fails(Dir::Tx) {
-                let text = format!("{name}: the port has gone; open it again");
-                return Err(SendError::new(Errno::NXIO, text).into());
-            }
+            check_gone(&port)?;
             if nonblocking {
                 let text = format!("{name}: no room to send; try again: {}", Errno::AGAIN);
                 return Err(SendError::new(Errno::AGAIN, text).into());
@@ -155,6 +155,15 @@ impl Live {
         ring.sync();
         Ok(())
     }
+}
+
+/// Fails if nothing will be sent any more, because the interface has gone.
+fn check_gone(port: &Port) -> Result<(), SendError> {
+    if !port.binding().fails(Dir::Tx) {
+        return Ok(());
+    }
+    let text = format!("{}: the port has gone; open it again", port.name());
+    Err(SendError::new(Errno::NXIO, text))
 }
 
 /// Slots that are free.

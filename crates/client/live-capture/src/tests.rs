@@ -60,6 +60,18 @@ fn a_slow_reader_of_a_monitor_gets_its_share_of_every_ring() {
     }
 }
 
+/// What is sent by a port that has gone is refused, though there is room for it.
+#[test]
+fn a_port_that_has_gone_takes_nothing() {
+    let port = ringway_doc::open("netmap:gone{1").unwrap();
+    let live = Live::new(port, &Settings::default(), None).ok().unwrap();
+    let send = || live.inject(&[0xff; 60], true);
+    assert!((0..10).all(|_| send().is_ok()), "they wait for the other end");
+    live.port().binding().rings(Dir::Tx)[0].kring().stop();
+    let refused = send().expect_err("nothing will take it");
+    assert!(refused.text.contains("has gone"), "{}", refused.text);
+}
+
 /// Packets that are read one by one are all there and in order, whether they are of a run or not. A filter counts from
 /// the next packet on, and what another process has taken is gone.
 #[test]
