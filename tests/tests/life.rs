@@ -200,6 +200,9 @@ fn an_unsafe_directory_is_refused() {
 
     assert_says(&open("missing/below"), &["/missing/below cannot be created", remedy]);
 
+    let long = format!("{:0100}", 0);
+    assert_says(&open(&long), &["107 bytes at most", "name a shorter directory in RINGWAY_DIR"]);
+
     if !skip_without_root("an_unsafe_directory_is_refused (somebody else's)") {
         let theirs = home.path().join("theirs");
         fs::create_dir(&theirs).unwrap();

@@ -117,6 +117,9 @@ fn version_remedy(daemon: Versions) -> &'static str {
 /// What to do about a daemon that cannot be reached.
 pub fn connect_remedy(source: &std::io::Error) -> &'static str {
     match source.kind() {
+        _ if source.raw_os_error() == Some(libc::ENAMETOOLONG) => {
+            "a socket's path has 107 bytes at most, so name a shorter directory in RINGWAY_DIR"
+        }
         std::io::ErrorKind::PermissionDenied => {
             "join the group that the socket belongs to, or name a directory in RINGWAY_DIR for a \
              daemon of your own"
