@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use ringway::{Control, PortSettings, Vlan};
+use ringway::{Control, Port, PortSettings, Vlan};
 use ringway_testkit::{Netns, PacketSocket, VethPair, skip_without_root};
 use ringway_tests::{Random, isolated, one_at_a_time};
 
@@ -273,6 +273,87 @@ fn every_port_gets_what_a_bridge_gives_it() {
         assert!(known(0) > 0 && known(1) > 0, "stations have moved");
         ["vale0", "vale1"].into_iter().for_each(|name| control.switch_delete(name).unwrap());
         drop((control, bridges.map(|bridge| bridge.wires)));
+        home.assert_left();
+    });
+}
+
+/// The longest frames that leave by an interface with an MTU of 1500, with the Ethernet header: without a tag, and with
+/// one and its bytes. A bridge looks at neither, only at the room that a tag has.
+#[test]
+fn frames_are_as_long_as_on_a_bridge() {
+    const LENGTHS: [usize; 6] = [1514, 1515, 1518, 1519, 1522, 1523];
+    if skip_without_root("frames_are_as_long_as_on_a_bridge") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("frames_are_as_long_as_on_a_bridge", |home| {
+        let control = Control::connect().unwrap();
+        let (here, there) = (Netns::quiet("rwb"), Netns::quiet("rwb"));
+        here.run("ip link add br0 type bridge stp_state 0 mcast_snooping 0 && ip link set br0 up");
+        // Where the worker forwards, AF_PACKET takes so much without a tag, and AF_XDP counts the tag's bytes.
+        let bridges = [
+            ("b", [1518, 1522]),
+            ("", [1518, 1522]),
+            ("monitored", [1514, 1518]),
+            ("copy", [1518; 2]),
+        ];
+        for (number, (mode, longest)) in bridges.into_iter().enumerate() {
+            let wires = [0, 1].map(|at| {
+                let [near, far] = ["", "f"].map(|end| format!("l{number}{at}{end}"));
+                let wire = here.veth(&there, &near, &far);
+                there.run(&format!("ip link set {far} mtu 1600"));
+                let mtu = if at == 0 { 1600 } else { 1500 };
+                here.run(&format!("ip link set {near} mtu {mtu}"));
+                if mode == "b" {
+                    here.run(&format!("ip link set {near} master br0"));
+                } else {
+                    let suffix = if mode == "copy" { "@mode=copy" } else { "" };
+                    let port = format!("{near}{suffix}");
+                    here.enter(|| control.switch_attach("vale0", &port, false)).unwrap();
+                }
+                (wire, PacketSocket::of_all(&there, &far))
+            });
+            let monitor = format!("vale0:l{number}1/r");
+            let _monitor = (mode == "monitored").then(|| Port::open(&monitor).unwrap());
+            let [from, to] = wires.each_ref().map(|(_, socket)| socket);
+            let own = [0, 1].map(|at| [2, 0, 0, 0, number as u8, at]);
+            to.send(&frame([0xff; 6], own[1], None, 0, 60).bytes);
+            from.send(&frame([0xff; 6], own[0], None, 0, 60).bytes);
+            let next = || loop {
+                let heard = to.hear_within(LIMIT).expect("the short one arrives");
+                if heard.bytes.get(12..14) == Some(&KIND[..]) {
+                    return heard.bytes.len() + heard.tag.map_or(0, |_| 4);
+                }
+            };
+            // Until the switch knows both, as in front of those that follow.
+            assert_eq!(next(), 60);
+            for (tag, longest) in [None, Some(5)].into_iter().zip(longest) {
+                for length in LENGTHS {
+                    for length in [length, 60] {
+                        let Form { mut bytes, tag } = frame(own[1], own[0], tag, 1, length);
+                        if let Some(tag) = tag {
+                            bytes.truncate(length - 4);
+                            bytes.splice(12..12, [[0x81, 0], u16::to_be_bytes(tag)].concat());
+                        }
+                        from.send(&bytes);
+                    }
+                    if length <= longest {
+                        assert_eq!(next(), length, "{mode:?}, {tag:?}");
+                    }
+                    assert_eq!(next(), 60, "{mode:?}, {tag:?}, {length}");
+                }
+            }
+            if mode != "b" {
+                let ports = control.switches().unwrap().remove(0).ports;
+                let lost: u64 = ports.iter().map(|port| port.totals.drops.too_long).sum();
+                let too_long =
+                    |longest| LENGTHS.into_iter().filter(move |length| *length > longest).count();
+                let expected: usize = longest.into_iter().map(too_long).sum();
+                assert_eq!(lost, expected as u64, "{mode}: {ports:?}");
+                control.switch_delete("vale0").unwrap();
+            }
+        }
+        drop(control);
         home.assert_left();
     });
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use ringway_region::{Buf, Timestamps};
 use ringway_switch_port::{
     Backpressure, Burst, Configure, CopyMirrors, Delivered, Drops, Frame, KernelWay, Mirrored,
-    PacketIo, PortMirrors, Shown, TxStall, Wake, WakeSource,
+    PacketIo, PortMirrors, Shown, TxStall, Unsent, Wake, WakeSource,
 };
 use ringway_vnet::{Header, is_expressible};
 use rustix::net::sockopt::socket_error;
@@ -344,7 +344,6 @@ impl PacketIo for PacketPort {
         if self.stall.as_mut().is_some_and(TxStall::turn) {
             self.stall = self.tx_queue.flush().map(TxStall::new);
         }
-        self.tx_queue.take_lost(drops);
         let times = self.mirrors.times();
         match &mut self.incoming {
             Incoming::Blocks(blocks) => {
@@ -423,6 +422,15 @@ impl PacketIo for PacketPort {
         delivered
     }
 
+    fn unsent(&mut self, drops: &mut Drops) -> Unsent {
+        self.tx_queue.unsent(drops)
+    }
+
+    fn discard(&mut self) {
+        self.tx_queue.discard();
+        (self.staged, self.stall) = (false, None);
+    }
+
     fn flush(&mut self, idle: bool) {
         self.send(idle);
         self.mirrors.wake(idle);
@@ -433,7 +441,6 @@ impl PacketIo for PacketPort {
     }
 
     fn count_lost(&mut self, drops: &mut Drops) {
-        self.tx_queue.take_lost(drops);
         drops.ring_full += drops_of(&self.rx);
     }
 }

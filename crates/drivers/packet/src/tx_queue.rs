@@ -1,11 +1,12 @@
 //! Frames in memory of their own, on their way to the kernel.
 
 use std::io;
+use std::mem;
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
-use ringway_switch_port::{Drops, StallReason};
+use ringway_switch_port::{Delivered, Drops, StallReason, Unsent};
 use ringway_vnet::{Header, MAX_FRAME};
 
 use crate::patience::Patience;
@@ -25,8 +26,8 @@ pub struct TxQueue {
     /// Where in it each frame is, those that are sent already among them.
     frames: Vec<Range<usize>>,
     sent: usize,
-    /// Frames that the kernel would not have, whatever the time; and those of them that were too long.
-    lost: u64,
+    /// What the kernel would not have, whatever the time; and how many of them were too long.
+    refused: Delivered,
     too_long: u64,
     patience: Patience,
 }
@@ -38,7 +39,15 @@ impl TxQueue {
         // Untouched until so much is to be sent at once.
         let memory = vec![0; (FRAMES * frame).max(WHOLE * (Header::SHORT + MAX_FRAME))];
         let (frames, patience) = (Vec::with_capacity(FRAMES), Patience::default());
-        TxQueue { socket, memory, frames, sent: 0, lost: 0, too_long: 0, patience }
+        TxQueue {
+            socket,
+            memory,
+            frames,
+            sent: 0,
+            refused: Delivered::default(),
+            too_long: 0,
+            patience,
+        }
     }
 
     /// Room for one more frame of `length` bytes, and its virtio-net header of 10; `None` while too many
@@ -52,13 +61,30 @@ impl TxQueue {
         Some(room)
     }
 
-    /// Adds the frames that were lost since the last call.
-    pub fn take_lost(&mut self, drops: &mut Drops) {
-        drops.too_long += std::mem::take(&mut self.too_long);
-        drops.ring_full += std::mem::take(&mut self.lost);
+    /// What was refused since the last call, which it counts in `drops`, and what waits.
+    pub fn unsent(&mut self, drops: &mut Drops) -> Unsent {
+        let (refused, too_long) = (mem::take(&mut self.refused), mem::take(&mut self.too_long));
+        drops.too_long += too_long;
+        drops.ring_full += refused.packets - too_long;
+        Unsent { refused, waiting: self.waiting() }
     }
 
-    /// Sends what the kernel takes. Returns what is in the way of the rest, which stays.
+    fn waiting(&self) -> Delivered {
+        let mut waiting = Delivered::default();
+        self.frames[self.sent..].iter().for_each(|frame| waiting.add(length(frame)));
+        waiting
+    }
+
+    /// What waits is refused.
+    pub fn discard(&mut self) {
+        let waiting = self.waiting();
+        self.refused += waiting;
+        self.frames.clear();
+        self.sent = 0;
+    }
+
+    /// Sends what the kernel takes. Returns what is in the way of the rest, which stays. It does not wait for a link:
+    /// by the time that it is back, the frames are old.
     pub fn flush(&mut self) -> Option<StallReason> {
         while self.sent < self.frames.len() {
             match self.send_some() {
@@ -67,14 +93,13 @@ impl TxQueue {
                     self.patience.taken();
                 }
                 Err(error) => match self.in_the_way(&error, Instant::now()) {
+                    Some(StallReason::Link) => self.discard(),
                     Some(stall_reason) => return Some(stall_reason),
                     None => {
                         // What the device never had room for is longer than the other end takes.
                         let too_long = [Some(libc::EMSGSIZE), Some(libc::ENOBUFS)];
-                        match too_long.contains(&error.raw_os_error()) {
-                            true => self.too_long += 1,
-                            false => self.lost += 1,
-                        }
+                        self.too_long += u64::from(too_long.contains(&error.raw_os_error()));
+                        self.refused.add(self.frames.get(self.sent).map_or(0, length));
                         self.sent += 1;
                     }
                 },
@@ -101,6 +126,11 @@ impl TxQueue {
         frames.for_each(|frame| pieces.add_bytes(&self.memory[frame.clone()]));
         pieces.send(self.socket.as_fd(), (0..pieces.count()).map(|at| at..at + 1))
     }
+}
+
+/// Of a frame, without its virtio-net header.
+fn length(frame: &Range<usize>) -> u32 {
+    (frame.len() - Header::SHORT) as u32
 }
 
 /// What is in the way of a frame for now; `None` if it will never be sent.
@@ -147,8 +177,10 @@ mod tests {
 
     fn lost(queue: &mut TxQueue) -> (u64, u64) {
         let mut drops = Drops { too_long: 100, ring_full: 200, ..Drops::default() };
-        queue.take_lost(&mut drops);
-        (drops.too_long - 100, drops.ring_full - 200)
+        let Unsent { refused, waiting } = queue.unsent(&mut drops);
+        let lost = (drops.too_long - 100, drops.ring_full - 200);
+        assert_eq!((refused.packets, waiting), (lost.0 + lost.1, Delivered::default()));
+        lost
     }
 
     #[test]

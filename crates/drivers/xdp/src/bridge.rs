@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use ringway_region::Buf;
 use ringway_switch_port::{
     Backpressure, Burst, Configure, CopyMirrors, Delivered, Drops, Frame, Mirrored, PacketIo,
-    PortMirrors, Shown, StallReason, TxStall, Wake, WakeSource,
+    PortMirrors, Shown, StallReason, TxStall, Unsent, Wake, WakeSource,
 };
 use rustix::time::{DynamicClockId, clock_gettime_dynamic};
 
@@ -84,8 +84,11 @@ struct Queue {
     /// What the last flush met, while frames wait for the next.
     stall: Option<TxStall>,
     /// What was lost that is counted already: by kicks, and as the kernel tells.
-    lost_tx: u64,
+    refused: Delivered,
     lost: Lost,
+    /// What was given up since, and descriptors of it that the kernel has not looked at yet.
+    discarded: Delivered,
+    void: u64,
 }
 
 impl<H> NicPort<H> {
@@ -103,8 +106,10 @@ impl<H> NicPort<H> {
             frames,
             staged: false,
             stall: None,
-            lost_tx: 0,
+            refused: Delivered::default(),
             lost: Lost::default(),
+            discarded: Delivered::default(),
+            void: 0,
         };
         Ok(NicPort {
             held,
@@ -138,10 +143,37 @@ impl Queue {
         self.staged = false;
         self.stall = match self.frames.flush() {
             Ok(KickOutcome::Again) => Some(TxStall::new(StallReason::Full)),
-            Ok(KickOutcome::LinkDown) => Some(TxStall::new(StallReason::Link)),
+            Ok(KickOutcome::LinkDown) => self.discard(),
             // Sent, or never to be.
             _ => None,
         };
+    }
+
+    /// Gives up what waits: by the time that the link is back, it is old. What is in the way of what cannot be given up.
+    fn discard(&mut self) -> Option<TxStall> {
+        let before = self.waiting();
+        self.void += u64::from(self.frames.discard());
+        self.staged = false;
+        let after = self.waiting();
+        self.discarded.packets += before.packets - after.packets;
+        self.discarded.bytes += before.bytes - after.bytes;
+        (after.packets > 0).then(|| TxStall::new(StallReason::Link))
+    }
+
+    fn waiting(&self) -> Delivered {
+        let (packets, bytes) = self.frames.waiting();
+        Delivered { packets, bytes }
+    }
+
+    /// What was given up, and what the kernel has refused by kicks.
+    fn unsent(&mut self) -> Unsent {
+        let counters = self.frames.counters();
+        let now = Delivered { packets: counters.tx_lost, bytes: counters.tx_lost_bytes };
+        let before = std::mem::replace(&mut self.refused, now);
+        let mut refused = std::mem::take(&mut self.discarded);
+        refused.packets += now.packets - before.packets;
+        refused.bytes += now.bytes - before.bytes;
+        Unsent { refused, waiting: self.waiting() }
     }
 }
 
@@ -182,12 +214,9 @@ impl<H> NicPort<H> {
 }
 
 impl<H> PacketIo for NicPort<H> {
-    fn collect<'a>(&'a mut self, ring: usize, burst: &mut Burst<'a>, drops: &mut Drops) -> u32 {
+    fn collect<'a>(&'a mut self, ring: usize, burst: &mut Burst<'a>, _drops: &mut Drops) -> u32 {
         self.retry(ring);
         let Some(queue) = self.queues.get_mut(ring) else { return 0 };
-        let lost = queue.frames.counters().tx_lost;
-        drops.ring_full += lost - queue.lost_tx;
-        queue.lost_tx = lost;
         let partial_csum = self.partial_csum;
         let least = if self.in_parts { PARTS } else { 1 };
         let most = (burst.limit / CHUNK).clamp(least, BURST);
@@ -259,6 +288,21 @@ impl<H> PacketIo for NicPort<H> {
         delivered
     }
 
+    fn unsent(&mut self, drops: &mut Drops) -> Unsent {
+        let mut all = Unsent::default();
+        for queue in &mut self.queues {
+            let Unsent { refused, waiting } = queue.unsent();
+            all.refused += refused;
+            all.waiting += waiting;
+        }
+        drops.ring_full += all.refused.packets;
+        all
+    }
+
+    fn discard(&mut self) {
+        self.queues.iter_mut().for_each(|queue| queue.stall = queue.discard());
+    }
+
     fn flush(&mut self, idle: bool) {
         for queue in &mut self.queues {
             if queue.staged || (idle && queue.stall.is_some()) {
@@ -279,7 +323,10 @@ impl<H> PacketIo for NicPort<H> {
             let before = std::mem::replace(&mut queue.lost, lost);
             drops.too_long += lost.too_long.saturating_sub(before.too_long);
             drops.ring_full += lost.ring_full.saturating_sub(before.ring_full);
-            drops.bad_slot += lost.bad_slot.saturating_sub(before.bad_slot);
+            let bad_slot = lost.bad_slot.saturating_sub(before.bad_slot);
+            let void = bad_slot.min(queue.void);
+            queue.void -= void;
+            drops.bad_slot += bad_slot - void;
         }
     }
 }

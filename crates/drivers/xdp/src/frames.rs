@@ -6,7 +6,8 @@ use ringway_region::Buf;
 
 use crate::rings::Desc;
 use crate::{
-    KickOutcome, MAX_FRAGS, RX_HEADROOM, RingSizes, Rings, Umem, XskSocket, kick_rx, kick_tx,
+    KickOutcome, MAX_FRAGS, RX_HEADROOM, RingSizes, Rings, Umem, XskSocket, is_zero_copy, kick_rx,
+    kick_tx,
 };
 
 /// A received frame: until the callback of [`FrameQueue::recv`] returns, or until
@@ -41,6 +42,8 @@ pub struct FrameCounters {
     /// Handed to the kernel, which dropped them: the peer's ring was full, the peer was down, or
     /// the frame longer than the MTU allows.
     pub tx_lost: u64,
+    /// Their bytes.
+    pub tx_lost_bytes: u64,
     /// Completions of what was not being sent.
     pub tx_bad_completion: u64,
 }
@@ -303,6 +306,7 @@ impl FrameQueue {
             let outcome = kick_tx(&self.socket.fd)?;
             if outcome == KickOutcome::Lost {
                 self.counters.tx_lost += 1;
+                self.counters.tx_lost_bytes += self.last_consumed();
             }
             let progress = self.reap() > 0 || self.rings.tx.pending() < before;
             match outcome {
@@ -311,6 +315,46 @@ impl FrameQueue {
                 _ => {}
             }
         }
+    }
+
+    /// Bytes of the packet that the kernel has consumed last.
+    #[cold]
+    fn last_consumed(&self) -> u64 {
+        let parts = (0..MAX_FRAGS).map(|i| self.rings.tx.peek_consumed(i));
+        let of_packet = parts.enumerate().take_while(|(i, part)| *i == 0 || part.goes_on());
+        of_packet.map(|(_, part)| u64::from(part.length)).sum()
+    }
+
+    /// Packets, and their bytes, that the kernel has not taken yet.
+    pub fn waiting(&self) -> (u64, u64) {
+        let chunk = self.umem.chunk_size();
+        let parts = (0..self.rings.tx.pending()).map(|i| self.rings.tx.peek_pending(i));
+        let sound = parts.filter(|part| part.length <= chunk);
+        let (packets, bytes) = sound.fold((0, 0), |(packets, bytes), part| {
+            (packets + u64::from(!part.goes_on()), bytes + u64::from(part.length))
+        });
+        (packets + self.staged_packets, bytes + self.staged_bytes)
+    }
+
+    /// Has the kernel pass over what [waits](Self::waiting), which it then drops as descriptors that are longer than a
+    /// chunk. Not in zero copy, where the driver reads the ring whenever it likes: there, what waits stays.
+    /// Returns how many descriptors those are.
+    pub fn discard(&mut self) -> u32 {
+        if is_zero_copy(&self.socket.fd).unwrap_or(true) {
+            return 0;
+        }
+        self.rings.tx.submit(std::mem::take(&mut self.staged));
+        (self.staged_packets, self.staged_bytes) = (0, 0);
+        let (pending, chunk) = (self.rings.tx.pending(), self.umem.chunk_size());
+        let mut discarded = 0;
+        for i in 0..pending {
+            let part = self.rings.tx.peek_pending(i);
+            if part.length <= chunk {
+                self.rings.tx.replace_pending(i, Desc { length: chunk + 1, options: 0, ..part });
+                discarded += 1;
+            }
+        }
+        discarded
     }
 
     /// Takes completed chunks back; returns how many completions there were. Their order means

@@ -212,6 +212,12 @@ impl<T: Entry, R: Borrow<Ring<T>>> Producer<T, R> {
         self.ring().read(oldest.wrapping_add(i))
     }
 
+    /// Replaces one of them. The kernel's side is at rest, as for [`Producer::peek_pending`].
+    pub fn replace_pending(&self, i: u32, value: T) {
+        let oldest = self.head.wrapping_sub(self.pending());
+        self.ring().write(oldest.wrapping_add(i), value);
+    }
+
     /// The `i`th of the entries that the kernel has consumed, newest first: what was written there last.
     pub fn peek_consumed(&self, i: u32) -> T {
         let oldest = self.head.wrapping_sub(self.pending());

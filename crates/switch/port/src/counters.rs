@@ -28,6 +28,15 @@ impl AddAssign for Delivered {
     }
 }
 
+/// What of the packets that a port took in was not received, where the kernel has the last word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unsent {
+    /// The kernel has refused them since the last call: they are counted as dropped.
+    pub refused: Delivered,
+    /// They wait for the kernel to take them.
+    pub waiting: Delivered,
+}
+
 /// Packets dropped, by reason, since the port was attached. The place is the port itself:
 /// the sender for the first six, `spoofed`, `over_rate` and `storm`, the receiver for the last two but for what an
 /// interface could not take in, and either for `vlan` and `denied`.
@@ -58,7 +67,8 @@ pub struct Drops {
     pub denied: u64,
     /// It would have been flooded, and the port may not flood more.
     pub storm: u64,
-    /// The receiver had no free slot; or the kernel none for what a network interface received.
+    /// The receiver had no free slot; or the kernel none for what a network interface received, or was to send: the
+    /// link is down, too.
     pub ring_full: u64,
     /// A slot of the packet was longer than its buffer; or the packet did not fit the NIC, or a
     /// piece of it the receiver's buffer (S-SYNC-9).

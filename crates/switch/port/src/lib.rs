@@ -48,7 +48,7 @@ pub mod under_test;
 mod wake_source;
 
 pub use copies::CopyMirrors;
-pub use counters::{Delivered, Drops};
+pub use counters::{Delivered, Drops, Unsent};
 pub use frame::{
     Burst, Frame, FrameStatus, HEADER, Piece, SHORTEST, Source, TxSlots, is_group, link_local,
 };

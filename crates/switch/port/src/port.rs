@@ -6,7 +6,7 @@ use ringway_mirror::{Mirrors, Shown};
 use rustix::fd::BorrowedFd;
 
 use crate::{
-    counters::{Delivered, Drops},
+    counters::{Delivered, Drops, Unsent},
     frame::{Burst, Frame},
 };
 
@@ -73,6 +73,15 @@ pub trait PacketIo {
     ) -> Delivered {
         self.deliver(ring, frames, burst, drops)
     }
+
+    /// What of the deliveries was not received: for a port that learns of it later. It counts what was refused
+    /// in `drops`.
+    fn unsent(&mut self, _drops: &mut Drops) -> Unsent {
+        Unsent::default()
+    }
+
+    /// What was delivered and waits for the kernel is not sent any more: the port's link is down, or the port goes.
+    fn discard(&mut self) {}
 
     /// Makes deliveries visible. `idle` says that the bridge has nothing more to do: a receiver that
     /// waits is to be woken, however little there is.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
 
-use ringway_switch_port::{Drops, PortIndex};
+use ringway_switch_port::{Delivered, Drops, PortIndex};
 use serde::{Deserialize, Serialize};
 
 /// What went through a port of a bridge, in packets and bytes.
@@ -26,6 +26,14 @@ pub struct Totals {
     /// ones of the port.
     pub reordered: u64,
     pub drops: Drops,
+}
+
+impl Totals {
+    /// So much of what the port took in was not received, or not yet.
+    pub(crate) fn take_received(&mut self, Delivered { packets, bytes }: Delivered) {
+        self.received_packets = self.received_packets.saturating_sub(packets);
+        self.received_bytes = self.received_bytes.saturating_sub(bytes);
+    }
 }
 
 /// Why the worker forwards all that a port sends and receives, although a program in the kernel could.

@@ -27,7 +27,7 @@ use ringway_fastpath::{FastCounts, FastPath, FastPort, Filters, Limit};
 use ringway_mirror::Mirrors;
 use ringway_switch_port::{
     Burst, Delivered, Drops, Frame, FrameStatus, KernelWay, Port, PortIndex, PortMirrors, Room,
-    link_local,
+    Unsent, link_local,
 };
 
 /// A port with what the bridge knows of it.
@@ -40,6 +40,8 @@ pub(crate) struct BridgePort {
     /// What it had received when its senders were asked to yield, and how often they were since.
     asked_at: u64,
     asked: u32,
+    /// What of it the kernel has not taken yet.
+    waiting: Delivered,
     /// Something was delivered, or freed, since the last flush.
     pub dirty: bool,
     /// As much in an earlier round: a program that waits for it may not have been woken yet.
@@ -120,6 +122,7 @@ impl BridgePort {
             told: [0; 2],
             asked_at: 0,
             asked: 0,
+            waiting: Delivered::default(),
             dirty: false,
             notify_next_round: false,
             next_ring: 0,
@@ -182,9 +185,8 @@ impl BridgePort {
 
     /// Whether anything is delivered to it.
     pub fn receives(&self) -> bool {
-        // What an interface cannot send, its socket refuses; a stack that does not hear loses without a word.
-        let is_deaf = self.config.is_down && self.config.leads_on;
-        self.leaving.is_none() && self.loops_with.is_none() && !is_deaf && self.port.receives()
+        let is_deaf = self.config.is_down || self.loops_with.is_some();
+        self.leaving.is_none() && !is_deaf && self.port.receives()
     }
 
     /// How it stands at the moment.
@@ -237,9 +239,29 @@ impl BridgePort {
     /// Tells others what went through it, past the worker included.
     pub fn publish(&self, index: PortIndex, fast: Option<&FastPath>, counters: &PortCounters) {
         match fast.filter(|_| self.is_fast) {
-            None => counters.store(&self.totals),
+            None => counters.store(&self.worker_totals()),
             Some(fast) => counters.store(&self.all_totals(index, fast)),
         }
+    }
+
+    /// What went through it by the worker.
+    pub fn worker_totals(&self) -> Totals {
+        let mut totals = self.totals;
+        totals.take_received(self.waiting);
+        totals
+    }
+
+    /// Learns what the kernel has made of what was delivered.
+    pub fn settle(&mut self) {
+        let Unsent { refused, waiting } = self.port.unsent(&mut self.totals.drops);
+        self.totals.take_received(refused);
+        self.waiting = waiting;
+    }
+
+    /// The link is down, or the port goes: what waits is lost.
+    pub fn discard(&mut self) {
+        self.port.discard();
+        self.settle();
     }
 
     #[inline(never)]
@@ -258,7 +280,7 @@ impl BridgePort {
             denied_received,
             refused_bytes,
         } = fast.counts(index).since(self.counted_before);
-        let mut all = self.totals;
+        let mut all = self.worker_totals();
         all.sent_packets += sent_packets + over_rate + denied_sent;
         all.sent_bytes += sent_bytes + refused_bytes;
         all.received_packets += received_packets;

@@ -642,6 +642,7 @@ impl Worker {
                     Function::Learning(function) => function.known(index).into(),
                     _ => 0,
                 };
+                member.settle();
                 member.tell_lost();
                 member.publish(index, self.fast.as_deref(), counters);
                 counters.store_state(member.state());

@@ -19,7 +19,8 @@ use ringway_kring::{Doorbell, Kring, Offsets};
 use ringway_mirror::{Mirror, MirrorMode, Mirrors};
 use ringway_region::{Buf, RingInit};
 use ringway_switch_port::{
-    Backpressure, Burst, Configure, Delivered, Drops, Frame, Mirrored, PacketIo, PortMirrors, Wake,
+    Backpressure, Burst, Configure, Delivered, Drops, Frame, Mirrored, PacketIo, PortMirrors,
+    Unsent, Wake,
 };
 use ringway_vale::{
     AddressFilter, Bridge, Clock, Forwarding, Lossless, PortConfig, Remainder, StaticAddress,
@@ -35,6 +36,9 @@ struct Script {
     /// Sends the first again and again.
     endless: bool,
     received: Vec<(u8, Vec<u8>)>,
+    /// What the kernel has refused of that, and not taken yet.
+    refused: Delivered,
+    waiting: Delivered,
 }
 
 /// An interface whose kernel is a script.
@@ -101,6 +105,19 @@ impl PacketIo for Scripted {
             self.script.lock().unwrap().received.push((burst.source.header_len, bytes));
         }
         delivered
+    }
+
+    fn unsent(&mut self, drops: &mut Drops) -> Unsent {
+        let mut script = self.script.lock().unwrap();
+        let refused = std::mem::take(&mut script.refused);
+        drops.ring_full += refused.packets;
+        Unsent { refused, waiting: script.waiting }
+    }
+
+    fn discard(&mut self) {
+        let mut script = self.script.lock().unwrap();
+        let waiting = std::mem::take(&mut script.waiting);
+        script.refused += waiting;
     }
 
     fn flush(&mut self, _: bool) {}
@@ -274,10 +291,9 @@ fn a_kernels_header_is_no_part_of_the_frame() {
     }
 }
 
-/// A stack behind an interface that is set down hears nothing, and what is for it is counted. An interface without a
-/// link gets it, and so does a stack that hears.
+/// An interface without a link, and a stack behind an interface that is set down, get nothing, and what is for them is counted.
 #[test]
-fn a_stack_that_is_down_hears_nothing() {
+fn a_port_that_is_down_gets_nothing() {
     for (is_down, leads_on) in [(false, false), (false, true), (true, false), (true, true)] {
         let mut bridge = stepped();
         let [sender, receiver] = [(); 2].map(|()| Client::new([1, 1], [64, 64], 0));
@@ -287,10 +303,43 @@ fn a_stack_that_is_down_hears_nothing() {
         sender.send(&frame(BROADCAST, 1));
         while bridge.round() {}
         bridge.flush_idle();
-        let is_deaf = is_down && leads_on;
-        assert_eq!(receiver.receive(0, 9).len(), usize::from(!is_deaf), "{is_down} {leads_on}");
-        assert_eq!(bridge.totals(0).unwrap().drops.no_destination, is_deaf.into());
+        assert_eq!(receiver.receive(0, 9).len(), usize::from(!is_down), "{is_down} {leads_on}");
+        assert_eq!(bridge.totals(0).unwrap().drops.no_destination, is_down.into());
     }
+}
+
+/// What an interface could not send was not received, and what waits has not been yet: that is lost when its link goes
+/// down, and when the port does.
+#[test]
+fn what_the_kernel_refuses_is_counted_once() {
+    let mut bridge = stepped();
+    let sender = Client::new([1, 1], [64, 64], 0);
+    bridge.attach(Box::new(sender.port()), PortConfig::default()).unwrap();
+    let script = Arc::new(Mutex::new(Script::default()));
+    let config = PortConfig { is_interface: true, ..PortConfig::default() };
+    let nic = bridge.attach(Box::new(Scripted::new(&script)), config.clone()).unwrap();
+    let frames = |packets| Delivered { packets, bytes: 60 * packets };
+    let received = |bridge: &mut SteppedBridge, refused: u64, waiting: u64| {
+        let mut script = script.lock().unwrap();
+        (script.refused, script.waiting) = (frames(refused), frames(waiting));
+        drop(script);
+        bridge.flush_idle();
+        let totals = bridge.totals(nic).unwrap();
+        assert_eq!(totals.received_bytes, 60 * totals.received_packets);
+        (totals.received_packets, totals.drops.ring_full)
+    };
+    for n in 0..5 {
+        sender.send(&frame(BROADCAST, n));
+    }
+    while bridge.round() {}
+    assert_eq!(received(&mut bridge, 0, 5), (0, 0));
+    assert_eq!(received(&mut bridge, 0, 3), (2, 0));
+    assert_eq!(received(&mut bridge, 1, 2), (2, 1));
+    assert_eq!(received(&mut bridge, 0, 2), (2, 1));
+    bridge.configure(nic, PortConfig { is_down: true, ..config });
+    bridge.flush_idle();
+    let totals = bridge.totals(nic).unwrap();
+    assert_eq!((totals.received_packets, totals.drops.ring_full), (2, 3));
 }
 
 /// An interface is the owner's to close; a port of a client is let go of.

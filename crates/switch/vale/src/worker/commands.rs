@@ -156,10 +156,13 @@ impl Worker {
         }
         // Nobody is behind it any more, or not in that VLAN, or not with that address.
         let before = &member.config;
-        let is_another = before.vlan != config.vlan
-            || before.sources != config.sources
-            || (config.is_down && !before.is_down);
+        let goes_down = config.is_down && !before.is_down;
+        let is_another =
+            before.vlan != config.vlan || before.sources != config.sources || goes_down;
         member.configure(config, self.clock.fine());
+        if goes_down {
+            member.discard();
+        }
         if is_another {
             self.function.as_dyn().forget(index);
         }

@@ -142,6 +142,7 @@ impl Worker {
         // A program that waits for what the port was given does not wait for us any more.
         member.flush(true);
         member.complete(true);
+        member.discard();
         member.count_lost();
         member.count_learning(self.function.as_dyn().take_counters(index));
         let lossless_queues =

@@ -70,7 +70,7 @@ impl SteppedBridge {
 
     /// What a port has counted.
     pub fn totals(&self, index: PortIndex) -> Option<Totals> {
-        self.0.members.get(usize::from(index))?.as_ref().map(|member| member.totals)
+        self.0.members.get(usize::from(index))?.as_ref().map(|member| member.worker_totals())
     }
 
     /// How a port stands.
