@@ -425,8 +425,9 @@ pub(crate) type Members = [Option<Box<BridgePort>>];
 pub(crate) struct FromInterface {
     /// The link-local groups that it passes on to others.
     pub groups: u16,
-    /// The source of frames of the worker itself.
+    /// The source of frames of the worker itself, and their VLAN.
     pub secret: Option<u64>,
+    pub looks_in: u16,
 }
 
 /// Copies that a conversion costs about as much as: it reads, sums and writes.
@@ -543,7 +544,9 @@ impl InterfaceFrames {
     #[inline(never)]
     fn decide(&self, frame: &Frame, decide: impl FnOnce() -> RouteKey) -> RouteKey {
         if let Some(secret) = self.of.secret {
-            if let Some(left) = left_by(frame.src(), secret) {
+            if let Some(left) = left_by(frame.src(), secret)
+                && vlan_of(frame) == self.of.looks_in
+            {
                 self.came_back.set(Some(left));
                 return RouteKey::new(Verdict::Drop, frame.vid);
             }

@@ -6,7 +6,8 @@
 //! that it has made up: where that comes back, there is a loop, whatever others send. It is one of the
 //! Ethernet Configuration Testing Protocol (Ethernet 2.0, chapter 8), which hosts ignore. It belongs to the
 //! VLAN of the frames that were flooded, since there may be a loop in one VLAN and none in another: what
-//! goes round is flooded most often, so that VLAN is tried soon, whatever else is flooded.
+//! goes round is flooded most often, so that VLAN is tried soon, whatever else is flooded. What comes back in another
+//! VLAN goes on: a machine may join two.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -45,8 +46,9 @@ pub(crate) struct LoopProbe {
     limit: u64,
     /// It has looked within this second.
     has_looked: bool,
-    /// The source of what it has sent.
+    /// The source of what it has sent, and the VLAN of that.
     secret: Option<u64>,
+    looks_in: u16,
     /// Another switch looks at the same time, and its address is lower.
     has_rival: bool,
     /// How often another switch was to end the loop.
@@ -62,6 +64,7 @@ impl LoopProbe {
             limit,
             has_looked: false,
             secret: None,
+            looks_in: 0,
             has_rival: false,
             deferred: 0,
         }
@@ -87,7 +90,7 @@ impl LoopProbe {
     /// Begins to look, with a source address of its own.
     pub fn begin(&mut self) {
         let random = RandomState::new().hash_one(self.flooded);
-        (self.has_looked, self.has_rival) = (true, false);
+        (self.has_looked, self.has_rival, self.looks_in) = (true, false, self.vlan);
         // An address of one machine, given by no maker of machines.
         self.secret = Some(random & SECRET & !0x03 | 0x02);
     }
@@ -108,6 +111,11 @@ impl LoopProbe {
     /// What its frames are recognised by, as long as it looks.
     pub fn secret(&self) -> Option<u64> {
         self.secret
+    }
+
+    /// The VLAN in which they come back where there is a loop.
+    pub fn looks_in(&self) -> u16 {
+        self.looks_in
     }
 
     /// A switch that looks has sent frames with this [source](probe_source), perhaps this one.

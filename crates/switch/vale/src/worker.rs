@@ -458,6 +458,7 @@ impl Worker {
                 // The host's stack decides by itself what it sends.
                 groups: if config.is_interface { config.group_forward } else { u16::MAX },
                 secret: self.probe.secret(),
+                looks_in: self.probe.looks_in(),
             }),
             isolated: config.isolated,
             storm: storm.as_mut(),

@@ -266,3 +266,25 @@ fn a_sender_tells_for_whom_it_waits() {
     while world.bridge.round() {}
     assert_eq!(world.state(0).waits_for, None);
 }
+
+/// What joins two VLANs is no loop, however much is flooded; a second cable that leads back is.
+#[test]
+fn a_cable_between_two_vlans_is_no_loop() {
+    let access = |vid| PortConfig { vlan: Vlan::Access(vid), ..interface() };
+    for goes_back in [false, true] {
+        let vids = [10, 10, 20, 20, 10];
+        let mut world = World::new(&vids.map(access));
+        for n in 0..3000 {
+            world.send(0, &[frame(BROADCAST, (n % 7) as u8)]);
+            world.carry([1, 2], 1);
+            let frames = world.received(3);
+            if goes_back {
+                world.send(4, &frames);
+            }
+            [0, 4].iter().for_each(|port| drop(world.received(*port)));
+            world.millis.fetch_add(1, Relaxed);
+        }
+        let states = [0, 1, 2, 3, 4].map(|port| world.state(port).loops_with);
+        assert_eq!(states.iter().any(Option::is_some), goes_back, "{states:?}");
+    }
+}
