@@ -13,8 +13,8 @@ use std::{
 };
 
 use ringway::{
-    BridgePortInfo, Cause, Control, Filter, Forwarding, Lossless, Port, PortSettings, RateLimit,
-    SourceAddresses, Vlan,
+    BridgePortInfo, Cause, Control, Filter, Forwarding, Lossless, Multicast, Port, PortSettings,
+    RateLimit, SourceAddresses, Vlan,
 };
 use ringway_testkit::{Netns, Proc, VethPair, install, skip_without_root};
 use ringway_tests::{GROUP, Home, NOBODY, as_nobody, ends, inside, isolated_with_system, until};
@@ -96,13 +96,13 @@ fn end(daemon: Proc, signal: Signal) -> String {
 }
 
 /// The ports of the switches, as users see them.
-fn shown(control: &Control) -> Vec<(String, Forwarding, Vec<BridgePortInfo>)> {
+fn shown(control: &Control) -> Vec<(String, (Forwarding, Multicast), Vec<BridgePortInfo>)> {
     let switches = control.switches().unwrap();
     let mut shown: Vec<_> = switches
         .into_iter()
         .map(|mut switch| {
             switch.ports.sort_by(|a, b| a.name.cmp(&b.name));
-            (switch.name, switch.forwarding, switch.ports)
+            (switch.name, (switch.forwarding, switch.multicast), switch.ports)
         })
         .collect();
     shown.sort_by(|a, b| a.0.cmp(&b.0));
@@ -193,6 +193,7 @@ fn what_was_set_up_is_there_again() {
         let addresses = vec![(MAC, "a".into())];
         let table = Forwarding::Static { addresses, flood_unknown: false };
         control.switch_forward("vale1", table).unwrap();
+        control.switch_multicast("vale0", Multicast::Querier).unwrap();
         control.switch_address_add("vale0", [2, 0, 0, 0, 0, 9], 7, "b0").unwrap();
         let statics = |control: &Control| {
             let mut all = control.switch_addresses("vale0").unwrap();

@@ -3,8 +3,8 @@
 use ringway_ipc::{Answer, Page};
 use ringway_proto::{
     AddressInfo, BridgeInfo, Connector, DaemonInfo, DeviceCounter, EventPage, Flow, Forwarding,
-    Level, Mac, NameConflict, PortInfo, PortSettings, PortShape, RegionInfo, RegionPosition,
-    Request, RingInfo, RingSelection, RxSelector, Steered, SwitchPosition,
+    GroupInfo, Level, Mac, Multicast, NameConflict, PortInfo, PortSettings, PortShape, RegionInfo,
+    RegionPosition, Request, RingInfo, RingSelection, RxSelector, Steered, SwitchPosition,
 };
 use rustix::fd::BorrowedFd;
 
@@ -168,6 +168,15 @@ impl Control {
     /// [`Cause::Denied`](crate::Cause::Denied) if the user neither owns the switch nor has a port on it.
     pub fn switch_addresses(&self, bridge: &str) -> Result<Vec<AddressInfo>, Error> {
         all_pages(0, |from| self.call(Request::SwitchAddresses { bridge: bridge.into(), from }))
+    }
+
+    /// What a switch that snoops knows of groups of IP: queriers and routers, then members.
+    ///
+    /// # Errors
+    ///
+    /// [`Cause::Denied`](crate::Cause::Denied) if the user neither owns the switch nor has a port on it.
+    pub fn switch_groups(&self, bridge: &str) -> Result<Vec<GroupInfo>, Error> {
+        all_pages(0, |from| self.call(Request::SwitchGroups { bridge: bridge.into(), from }))
     }
 
     /// Adds a static address to those that a switch learns: it is behind `port`, neither ages nor moves, and
@@ -391,6 +400,15 @@ impl Control {
     /// ```
     pub fn switch_forward(&self, bridge: &str, forwarding: Forwarding) -> Result<(), Error> {
         self.call(Request::SwitchForward { bridge: bridge.into(), forwarding })
+    }
+
+    /// Chooses what becomes of frames for groups of IP on a bridge that learns.
+    ///
+    /// # Errors
+    ///
+    /// [`Cause::Invalid`](crate::Cause::Invalid) if it does not learn.
+    pub fn switch_multicast(&self, bridge: &str, multicast: Multicast) -> Result<(), Error> {
+        self.call(Request::SwitchMulticast { bridge: bridge.into(), multicast })
     }
 
     /// Changes how a port of a bridge takes part: VLANs, source addresses, how much it

@@ -107,12 +107,12 @@ pub use port::Port;
 pub use reopen::{Reopening, patience};
 pub use reports::{
     ActionInfo, AddressInfo, AttachmentInfo, BridgeInfo, BridgePortInfo, DaemonInfo, Declared,
-    DeviceCounter, Durations, Event, EventKind, EventPage, FilterInfo, KernelCounters, Level,
-    NameConflict, PortDrops, PortInfo, PortKind, PortTotals, RegionInfo, RingInfo, Steered,
+    DeviceCounter, Durations, Event, EventKind, EventPage, FilterInfo, GroupInfo, KernelCounters,
+    Level, NameConflict, PortDrops, PortInfo, PortKind, PortTotals, RegionInfo, RingInfo, Steered,
 };
 pub use rx::{Forwarded, RxBatch, RxFrame, RxRing};
 pub use settings::{
-    Cause, Ebpf, Forwarding, Insn, Lossless, Monitor, NicMode, Polling, PortSettings, PortShape,
+    Cause, Ebpf, Forwarding, Insn, Lossless, Monitor, Multicast, NicMode, Polling, PortSettings, PortShape,
     RateLimit, Registration, RingSelection, SourceAddresses, Timestamps, Vlan, mac_text, parse_mac,
     parse_vids,
 };

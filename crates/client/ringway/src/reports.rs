@@ -277,6 +277,19 @@ pub use ringway_proto::KernelCounters;
 #[doc(inline)]
 pub use ringway_proto::AttachmentInfo;
 
+/// A querier, a router or a member of a group, as [`Control::switch_groups`](crate::Control::switch_groups) lists it.
+///
+/// ```
+/// # use ringway_doc as Port; use ringway_doc as Control;
+/// let _port = Port::open("vale0:a")?;
+/// for found in Control::connect()?.switch_groups("vale0")? {
+///     println!("{found:?}");
+/// }
+/// # Ok::<(), ringway::Error>(())
+/// ```
+#[doc(inline)]
+pub use ringway_proto::GroupInfo;
+
 /// A filter, in the [port](crate::PortInfo) of an interface.
 ///
 /// ```

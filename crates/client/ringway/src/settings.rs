@@ -233,6 +233,22 @@ pub use ringway_proto::RingSelection;
 #[doc(inline)]
 pub use ringway_proto::Monitor;
 
+/// What a switch does with frames for groups: see [`Control::switch_multicast`](crate::Control::switch_multicast).
+///
+/// ```
+/// # use ringway_doc as Port; use ringway_doc as Control;
+/// use ringway::Multicast;
+///
+/// let _port = Port::open("vale0:a")?;
+/// let control = Control::connect()?;
+/// control.switch_multicast("vale0", Multicast::Querier)?;
+/// assert_eq!(Multicast::Querier.name(), "querier");
+/// control.switch_multicast("vale0", Multicast::default())?;
+/// # Ok::<(), ringway::Error>(())
+/// ```
+#[doc(inline)]
+pub use ringway_proto::Multicast;
+
 /// The way back of [`parse_mac`](crate::parse_mac).
 ///
 /// ```

@@ -80,6 +80,8 @@ pub fn kind(request: &Request) -> &'static str {
         Request::SwitchAddressAdd { .. } => "switch_address_add",
         Request::SwitchAddressDelete { .. } => "switch_address_delete",
         Request::SwitchAddressesFlush { .. } => "switch_addresses_flush",
+        Request::SwitchMulticast { .. } => "switch_multicast",
+        Request::SwitchGroups { .. } => "switch_groups",
         Request::Daemon => "daemon",
         Request::Events { .. } => "events",
         Request::LogLevel(_) => "log_level",

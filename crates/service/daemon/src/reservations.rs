@@ -117,6 +117,7 @@ mod tests {
             one_address: false,
             configured_by: None,
             forwarding: Default::default(),
+            multicast: Default::default(),
             settings: Vec::new(),
             addresses: Vec::new(),
             declared: None,

@@ -231,7 +231,8 @@ mod tests {
 
     use ringway_filter::Insn;
     use ringway_proto::{
-        Filter, Forwarding, Lossless, NicMode, PortShape, RateLimit, SourceAddresses, Vlan,
+        Filter, Forwarding, Lossless, Multicast, NicMode, PortShape, RateLimit, SourceAddresses,
+        Vlan,
     };
     use ringway_registry::{
         LastingAddress, LastingAttachment, LastingDevice, LastingNetns, LastingPort,
@@ -271,13 +272,15 @@ mod tests {
             one_address: true,
             configured_by: Some(9),
             forwarding,
+            multicast: Multicast::default(),
             settings,
             addresses: Vec::new(),
             declared: None,
         };
         let added = LastingAddress { mac: [2, 0, 0, 0, 0, 9], vlan: 7, port: "vale3:d".into() };
         let learning = switch("vale3", None, Forwarding::default(), Vec::new());
-        let learning = LastingSwitch { addresses: vec![added], ..learning };
+        let multicast = Multicast::Querier;
+        let learning = LastingSwitch { addresses: vec![added], multicast, ..learning };
         let addresses = vec![([2, 0, 0, 0, 0, 1], "a".into()), ([255; 6], "vale0:b^".into())];
         let only = SourceAddresses::Only(vec![[2; 6]]);
         let (over, back) = (vec!["a".into(), "b".into()], None);
@@ -391,7 +394,10 @@ mod tests {
         };
         write(WRITTEN_BY_1);
         let mut second = lasting();
-        second.switches.iter_mut().for_each(|switch| switch.addresses.clear());
+        for switch in &mut second.switches {
+            switch.addresses.clear();
+            switch.multicast = Multicast::Flood;
+        }
         let settings = second.switches.iter_mut().flat_map(|switch| &mut switch.settings);
         settings.for_each(|settings| {
             (settings.group_forward, settings.isolated) = (0, false);

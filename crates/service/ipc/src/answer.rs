@@ -1,7 +1,7 @@
 //! What a client expects to be answered with.
 
 use ringway_proto::{
-    AddressInfo, BridgeInfo, DaemonInfo, DeviceCounter, EventPage, Grant, MirrorGrant,
+    AddressInfo, BridgeInfo, DaemonInfo, DeviceCounter, EventPage, Grant, GroupInfo, MirrorGrant,
     NameConflict, Parameters, Pools, PortGeometry, PortInfo, PortShape, RegionInfo, RegionPosition,
     Reply, RingInfo, Steered, SwitchPosition,
 };
@@ -92,6 +92,8 @@ answers! {
         Reply::DeviceCounters { counters: items, next } => Page { items, next };
     18 DaemonInfo: Reply::Daemon(info) => info;
     19 EventPage: Reply::Events(page) => page;
+    20 Page<GroupInfo, u32>:
+        Reply::SwitchGroups { groups: items, next } => Page { items, next };
 }
 
 #[cfg(test)]
@@ -138,6 +140,7 @@ mod tests {
             Reply::DeviceCounters { counters: Vec::new(), next: None },
             Reply::Daemon(DaemonInfo::default()),
             Reply::Events(EventPage { events: Vec::new(), next: 0, more: false, missed: 0 }),
+            Reply::SwitchGroups { groups: Vec::new(), next: None },
         ]
     }
 

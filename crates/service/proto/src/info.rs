@@ -6,7 +6,9 @@ use crate::{
     daemon::Durations,
     grant::PortKind,
     nic_mode::NicMode,
-    switch::{Declared, Forwarding, Lossless, PortTotals, RateLimit, SourceAddresses, Vlan},
+    switch::{
+        Declared, Forwarding, Lossless, Multicast, PortTotals, RateLimit, SourceAddresses, Vlan,
+    },
 };
 
 /// A region, for display.
@@ -44,6 +46,8 @@ pub struct BridgeInfo {
     pub name: String,
     /// How it forwards.
     pub forwarding: Forwarding,
+    /// What becomes of frames for groups of IP.
+    pub multicast: Multicast,
     /// In the order of their indices.
     pub ports: Vec<BridgePortInfo>,
     /// The user whose it is: the one who made it to stay, or has the first of its ports.

@@ -19,7 +19,9 @@ use crate::{
     pools::Pools,
     registration::{PortGeometry, PortShape, Registration},
     steering::Steered,
-    switch::{AddressInfo, Forwarding, Polling, PortSettings, SwitchPosition},
+    switch::{
+        AddressInfo, Forwarding, GroupInfo, Multicast, Polling, PortSettings, SwitchPosition,
+    },
 };
 
 /// What a client may ask.
@@ -181,6 +183,20 @@ pub enum Request {
     },
     /// Have the daemon log what matters as much as this, and more.
     LogLevel(Level),
+    /// Choose what becomes of frames for groups of IP on a switch that learns.
+    SwitchMulticast {
+        /// The switch.
+        bridge: String,
+        /// What becomes of them.
+        multicast: Multicast,
+    },
+    /// Which port of a switch that snoops is in which group.
+    SwitchGroups {
+        /// The switch.
+        bridge: String,
+        /// The first entry of the page.
+        from: u32,
+    },
     /// This number, as the index of a port.
     #[cfg(feature = "next")]
     Next(u32),
@@ -210,6 +226,8 @@ impl Request {
             | Request::SwitchDelete { bridge }
             | Request::SwitchDetachAll { bridge, .. }
             | Request::SwitchForward { bridge, .. }
+            | Request::SwitchMulticast { bridge, .. }
+            | Request::SwitchGroups { bridge, .. }
             | Request::SwitchAddresses { bridge, .. }
             | Request::SwitchAddressAdd { bridge, .. }
             | Request::SwitchAddressDelete { bridge, .. }
@@ -314,4 +332,11 @@ pub enum Reply {
     Daemon(DaemonInfo),
     /// A part of the log.
     Events(EventPage),
+    /// What a switch knows of groups.
+    SwitchGroups {
+        /// Queriers and routers, ports that get all groups, and members of groups.
+        groups: Vec<GroupInfo>,
+        /// Where the next page begins, if there is one.
+        next: Option<u32>,
+    },
 }

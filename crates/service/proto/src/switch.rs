@@ -1,6 +1,6 @@
 //! What a user may choose for a switch and its ports, and what the ports count.
 
-use std::{collections::BTreeSet, fmt};
+use std::{collections::BTreeSet, fmt, net::IpAddr};
 
 use crate::filter::Filter;
 use serde::{Deserialize, Serialize};
@@ -76,6 +76,36 @@ pub enum Forwarding {
 impl Default for Forwarding {
     fn default() -> Self {
         Forwarding::Learning { ageing_seconds: 300 }
+    }
+}
+
+/// What becomes of frames for groups of IP, on a switch that learns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Multicast {
+    /// They go to all ports.
+    #[default]
+    Flood,
+    /// IGMP and MLD snooping: they go to the ports behind which a group has members, and to routers, where hosts
+    /// are asked for their groups.
+    Snooping,
+    /// The same, and the switch asks hosts for their groups, where no other does.
+    Querier,
+}
+
+impl Multicast {
+    /// As users write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Multicast::Flood => "flood",
+            Multicast::Snooping => "snooping",
+            Multicast::Querier => "querier",
+        }
+    }
+
+    /// Whether it is the default.
+    pub fn is_flood(&self) -> bool {
+        *self == Multicast::Flood
     }
 }
 
@@ -313,6 +343,52 @@ pub struct AddressInfo {
     pub age_seconds: Option<u32>,
     /// The port is not there: what is for the address is lost until it is.
     pub absent: bool,
+}
+
+/// What a switch that snoops knows of groups. Seconds are those until it is not known any more, unless it is
+/// heard again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GroupInfo {
+    /// Hosts are asked for their groups of IPv4, or of IPv6.
+    Querier {
+        /// Of IPv6.
+        ipv6: bool,
+        /// The VLAN; 0: none.
+        vlan: u16,
+        /// As long as it is there.
+        seconds: u32,
+        /// As long as some hosts may take to answer, and get all groups.
+        learning: u32,
+    },
+    /// Queries come by a port: it gets all groups, and what hosts say of theirs.
+    Router {
+        /// Of IPv6.
+        ipv6: bool,
+        /// The VLAN; 0: none.
+        vlan: u16,
+        /// Full name of the port.
+        port: String,
+        /// As long as it is known.
+        seconds: u32,
+    },
+    /// A port has joined more groups than are noted, and gets all.
+    Full {
+        /// Full name of the port.
+        port: String,
+        /// As long as it does.
+        seconds: u32,
+    },
+    /// A port is in a group.
+    Member {
+        /// The group.
+        group: IpAddr,
+        /// The VLAN; 0: none.
+        vlan: u16,
+        /// Full name of the port.
+        port: String,
+        /// As long as it is.
+        seconds: u32,
+    },
 }
 
 /// Where a port is among the switches, by index.

@@ -5,10 +5,10 @@ use std::{fs, path::Path};
 
 use ringway_abi::Dir;
 use ringway_proto::{
-    Cause, DaemonInfo, Error, EventKind, EventPage, Forwarding, Grant, Layout, Level, NicMode,
-    Options, Parameters, Polling, Pools, PortGeometry, PortKind, PortSettings, PortShape, Refusal,
-    Refusals, RegionPosition, Registration, Reply, Request, RingBackend, RingGrant, RingSelection,
-    RxSelector, Steered, SwitchPosition,
+    Cause, DaemonInfo, Error, EventKind, EventPage, Forwarding, Grant, Layout, Level, Multicast,
+    NicMode, Options, Parameters, Polling, Pools, PortGeometry, PortKind, PortSettings, PortShape,
+    Refusal, Refusals, RegionPosition, Registration, Reply, Request, RingBackend, RingGrant,
+    RingSelection, RxSelector, Steered, SwitchPosition,
 };
 use ringway_region::Sizes;
 use serde::{Serialize, de::DeserializeOwned};
@@ -112,6 +112,8 @@ fn requests() -> Vec<Request> {
         Request::Daemon,
         Request::Events { from: 0, wait: false },
         Request::LogLevel(Level::Info),
+        Request::SwitchMulticast { bridge: "vale0".into(), multicast: Multicast::default() },
+        Request::SwitchGroups { bridge: "vale0".into(), from: 0 },
     ];
     // One that is added here is missing above, and in the document.
     for request in &all {
@@ -154,6 +156,8 @@ fn requests() -> Vec<Request> {
             | Request::DeviceCounters { .. }
             | Request::Daemon
             | Request::Events { .. }
+            | Request::SwitchMulticast { .. }
+            | Request::SwitchGroups { .. }
             | Request::LogLevel(_) => {}
         }
     }
@@ -223,6 +227,7 @@ fn replies() -> Vec<Reply> {
         Reply::DeviceCounters { counters: Vec::new(), next: None },
         Reply::Daemon(DaemonInfo::default()),
         Reply::Events(EventPage { events: Vec::new(), next: 0, more: false, missed: 0 }),
+        Reply::SwitchGroups { groups: Vec::new(), next: None },
     ];
     for reply in &all {
         match reply {
@@ -245,7 +250,8 @@ fn replies() -> Vec<Reply> {
             | Reply::SwitchAddresses { .. }
             | Reply::DeviceCounters { .. }
             | Reply::Daemon(_)
-            | Reply::Events(_) => {}
+            | Reply::Events(_)
+            | Reply::SwitchGroups { .. } => {}
         }
     }
     all

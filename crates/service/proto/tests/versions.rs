@@ -19,8 +19,8 @@ const RELEASED: u8 = 5;
 /// Of each kind of message.
 const SAMPLES: usize = 3;
 /// What version 6 has.
-const REQUESTS: u32 = 39;
-const REPLIES: u32 = 20;
+const REQUESTS: u32 = 41;
+const REPLIES: u32 = 21;
 const CAUSES: u32 = 20;
 /// The answers with what there are many kinds of: rings that are granted, and events.
 const MANY: [u32; 2] = [1, 19];

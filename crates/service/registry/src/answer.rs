@@ -161,6 +161,15 @@ impl Registry {
                 self.bridges.choose_forwarding(caller, &bridge, forwarding)?;
                 plain(Reply::Done)
             }
+            Request::SwitchMulticast { bridge, multicast } => {
+                self.bridges.choose_multicast(caller, &bridge, multicast)?;
+                plain(Reply::Done)
+            }
+            Request::SwitchGroups { bridge, from } => {
+                let Registry { bridges, deferred, .. } = self;
+                let (groups, next) = bridges.groups(caller, &bridge, from, deferred)?;
+                plain(Reply::SwitchGroups { groups, next })
+            }
             Request::SwitchPort { name, settings } => {
                 self.bridges.configure_port(caller, &name, settings)?;
                 plain(Reply::Done)

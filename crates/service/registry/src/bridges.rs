@@ -9,7 +9,7 @@ use std::{
 use ringway_abi::Dir;
 use ringway_fastpath::FastPath;
 use ringway_kring::{Doorbell, Offsets};
-use ringway_proto::{Cause, Error, Forwarding, Result};
+use ringway_proto::{Cause, Error, Forwarding, Multicast, Result};
 use ringway_switch_port::{Port as BridgePort, PortIndex, PortMirrors};
 use ringway_vale::{Bridge, Draining, PortConfig, PortCounters, Remainder, SourceAddresses};
 
@@ -27,11 +27,13 @@ mod forwarding;
 mod held;
 mod info;
 mod lasting;
+mod multicast;
 mod statics;
 
 pub(crate) use forwarding::full_name;
 pub(crate) use held::HeldPlaces;
 pub(crate) use info::AboutPort;
+pub(crate) use multicast::check_learns;
 pub(crate) use statics::{Flush, MAX_STATICS, check_address};
 
 /// Ports of a bridge at most, besides two spare places (S-VALE-2).
@@ -73,6 +75,8 @@ struct BridgeEntry {
     worker: Bridge,
     ports: Vec<PortEntry>,
     forwarding: Forwarding,
+    /// What becomes of frames for groups of IP.
+    multicast: Multicast,
     /// The user who asked for it by name: it stays without ports.
     keeper: Option<u32>,
     /// Ports of programs that join it may send with one address only.
@@ -345,6 +349,7 @@ impl Bridges {
                 worker,
                 ports: Vec::new(),
                 forwarding: Forwarding::default(),
+                multicast: Multicast::default(),
                 keeper: None,
                 one_address: false,
                 polled: BTreeMap::new(),

@@ -7,11 +7,11 @@
 
 use std::{collections::BTreeSet, fmt, time::Instant};
 
-use ringway_proto::{Error, Forwarding, NicMode, Result};
+use ringway_proto::{Error, Forwarding, Multicast, NicMode, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    bridges::{MAX_ACTIVE, MAX_STATICS, check_address},
+    bridges::{MAX_ACTIVE, MAX_STATICS, check_address, check_learns},
     caller::Caller,
     lasting::{
         Lasting, LastingAddress, LastingAttachment, LastingNetns, LastingSettings, LastingSwitch,
@@ -32,6 +32,8 @@ pub struct DeclaredSwitch {
     pub owner: u32,
     pub one_address: bool,
     pub forwarding: Forwarding,
+    #[serde(default, skip_serializing_if = "Multicast::is_flood")]
+    pub multicast: Multicast,
     pub ports: Vec<DeclaredPort>,
     /// Static addresses.
     pub addresses: Vec<LastingAddress>,
@@ -67,6 +69,7 @@ impl DeclaredSwitch {
         check_bridge_name(&self.name)?;
         check_forwarding(&self.name, &self.forwarding)?;
         let learns = self.learns();
+        check_learns(&self.name, learns, self.multicast)?;
         let names = self.ports.iter().map(|port| port.settings.name.clone());
         let stacks = self.interfaces().filter(|(_, interface)| interface.stack);
         let names: BTreeSet<String> =
@@ -222,7 +225,7 @@ fn changes_of(there: Option<&LastingSwitch>, wanted: &DeclaredSwitch) -> Vec<Cha
     if (there.keeper, there.one_address) != (Some(wanted.owner), wanted.one_address) {
         changes.push(Change::Owner(name()));
     }
-    if there.forwarding != wanted.forwarding {
+    if (&there.forwarding, there.multicast) != (&wanted.forwarding, wanted.multicast) {
         changes.push(Change::Forward(name()));
     }
     let statics = static_addresses(&there.addresses, there.declared.as_ref(), wanted);

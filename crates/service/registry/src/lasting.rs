@@ -5,8 +5,8 @@
 
 use ringway_nic_setup::DeviceSettings;
 use ringway_proto::{
-    Filter, Forwarding, Lossless, NicMode, PortSettings, PortShape, RateLimit, SourceAddresses,
-    Vlan,
+    Filter, Forwarding, Lossless, Multicast, NicMode, PortSettings, PortShape, RateLimit,
+    SourceAddresses, Vlan,
 };
 use serde::{Deserialize, Serialize};
 
@@ -76,6 +76,8 @@ pub struct LastingSwitch {
     pub configured_by: Option<u32>,
     #[serde(default)]
     pub forwarding: Forwarding,
+    #[serde(default, skip_serializing_if = "Multicast::is_flood")]
+    pub multicast: Multicast,
     #[serde(default)]
     pub settings: Vec<LastingSettings>,
     /// Addresses that were added to those that it learns.

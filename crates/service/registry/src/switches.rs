@@ -104,6 +104,7 @@ impl Bridges {
         check_forwarding(bridge, &forwarding)?;
         self.check_leaves_no_addresses(bridge, &forwarding)?;
         self.check_leaves_no_limits(bridge, &forwarding)?;
+        self.check_leaves_no_groups(bridge, &forwarding)?;
         // Each is there now; what becomes of one that goes and comes back is the bridge's affair.
         let named: Vec<&String> = match &forwarding {
             Forwarding::Learning { .. } | Forwarding::Flood => Vec::new(),

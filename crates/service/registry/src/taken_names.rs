@@ -57,6 +57,7 @@ fn taken(request: &Request) -> Option<(&str, Option<&str>)> {
         Request::SwitchNew { bridge, .. }
         | Request::SwitchDelete { bridge }
         | Request::SwitchForward { bridge, .. }
+        | Request::SwitchMulticast { bridge, .. }
         | Request::SwitchAddressAdd { bridge, .. }
         | Request::SwitchAddressDelete { bridge, .. }
         | Request::SwitchAddressesFlush { bridge, .. } => Some((bridge, None)),

@@ -17,6 +17,7 @@ use crate::{
     draining::{Draining, Left},
     function::{Forward, Forwarding, Function},
     mailbox::{Command, LearnedPage, Mailbox},
+    multicast::{GroupPage, Multicast},
     rounds::{Rounds, SharedRounds},
     table::{AddressFilter, StaticAddress},
     worker::{Remainder, Worker},
@@ -203,6 +204,22 @@ impl Bridge {
     /// Forgets such addresses that were learned; returns how many.
     pub fn flush_learned(&self, which: AddressFilter) -> usize {
         self.ask(|answer| Command::Flush(which, answer)).unwrap_or(0)
+    }
+
+    /// From now on this becomes of frames for groups of IP, where the bridge learns. It begins with nothing known of
+    /// groups.
+    pub fn set_multicast(&self, multicast: Multicast) {
+        self.ask(|answer| Command::SetMulticast(multicast, answer));
+    }
+
+    /// What asks for what is known of groups, as [`learned`](Self::learned) does for addresses.
+    pub fn groups(
+        &self,
+        from: usize,
+        most: usize,
+    ) -> impl FnOnce() -> Option<GroupPage> + Send + use<> {
+        let mailbox = self.mailbox.clone();
+        move || ask(&mailbox, |answer| Command::Groups { from, most, answer })
     }
 
     /// Polling mode: the worker moves to the processors `cpus` and does not sleep. An empty list

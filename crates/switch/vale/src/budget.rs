@@ -31,6 +31,10 @@ const PORT: u64 = 16;
 /// Each instruction of a port's filter, of which a frame takes some.
 const INSTRUCTION: u64 = 8;
 
+/// Each frame for a group of IP on a switch that knows groups, and each group in a report of a host's.
+const GROUP: u64 = 512;
+const RECORD: u64 = 2048;
+
 /// For all ports together, and the most and the least for one.
 const ROUND: u64 = 32 << 20;
 const TURN: u64 = 1 << 20;
@@ -125,6 +129,12 @@ impl Budget {
     #[inline]
     pub fn charge_filter(&mut self, frames: usize, instructions: usize) {
         self.charge_units((frames * instructions) as u64 * INSTRUCTION);
+    }
+
+    /// A frame for a group of IP was looked at; of a message of hosts or routers so many bytes, and groups.
+    #[inline]
+    pub fn charge_group(&mut self, bytes: usize, records: u64) {
+        self.charge_units(GROUP + bytes as u64 + records * RECORD);
     }
 
     /// So much was copied, so many times.

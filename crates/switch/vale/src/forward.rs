@@ -18,6 +18,7 @@ use crate::{
     in_order::InOrder,
     loop_probe::{is_probe, left_by, probe_source},
     lossless_queue::{Held, LosslessQueue, PortSet, Sender, Stall},
+    multicast::Snooping,
     sources::SourceGuard,
     vlan::{PortVlans, vlan_of},
     vnet::{Converter, most_slots},
@@ -470,6 +471,10 @@ pub(crate) struct ForwardCtx<'a> {
     pub reached: PortSet,
     /// Whether other interfaces do not get the packets at hand.
     pub kept_to_link: bool,
+    /// If frames for groups go to their members alone.
+    pub snooping: Option<&'a mut Snooping>,
+    /// The ports that get the packets at hand, if not all.
+    pub only: Option<PortSet>,
 }
 
 /// What it takes to give a receiver the frames as it is to have them.
@@ -633,12 +638,51 @@ impl ForwardCtx<'_> {
         match way {
             Verdict::Port(port) => self.send_to(port, self.burst.source.ring, run),
             Verdict::Ring(port, ring) => self.send_to(port, ring.into(), run),
-            Verdict::Flood if self.storm.is_some() => self.flood_within_limit(run),
-            Verdict::Flood => self.flood_as_afforded(run),
+            Verdict::Flood if self.snooping.is_some() => self.flood_to_members(run),
+            Verdict::Flood => self.flood_run(run),
             Verdict::Drop => {
                 self.rewrite.drops.filtered += run.len() as u64;
                 Ok(())
             }
+        }
+    }
+
+    /// Floods packets to all ports, or those for groups to the ports of their members.
+    #[inline(never)]
+    fn flood_to_members(&mut self, run: &[Frame]) -> Result<(), Stop> {
+        let mut begin = 0;
+        let mut next = run.first().and_then(|frame| self.scope(frame));
+        while begin < run.len() {
+            if begin > 0 && self.yields && self.budget.is_spent() {
+                return Err((begin, Held::default()));
+            }
+            self.only = next;
+            let mut end = begin + 1;
+            while let Some(frame) = run.get(end) {
+                next = self.scope(frame);
+                if next != self.only {
+                    break;
+                }
+                end += 1;
+            }
+            let outcome = self.flood_run(&run[begin..end]);
+            self.only = None;
+            outcome.map_err(|(done, held)| (begin + done, held))?;
+            begin = end;
+        }
+        Ok(())
+    }
+
+    /// The ports that get a frame which is flooded, if not all.
+    fn scope(&mut self, frame: &Frame) -> Option<PortSet> {
+        self.snooping.as_mut()?.scope(frame, self.burst, self.now, self.budget)
+    }
+
+    fn flood_run(&mut self, run: &[Frame]) -> Result<(), Stop> {
+        if self.storm.is_some() {
+            self.flood_within_limit(run)
+        } else {
+            self.flood_as_afforded(run)
         }
     }
 
@@ -706,6 +750,7 @@ impl ForwardCtx<'_> {
             if to.receives()
                 && !(self.kept_to_link && to.config.is_interface)
                 && !(self.isolated && to.config.isolated)
+                && self.only.is_none_or(|only| only.contains(port))
                 && carries(&self.rewrite.retagged, to, run)
             {
                 deliver(to, (0, true), run, self.burst, &mut self.rewrite, self.budget);
@@ -773,6 +818,7 @@ impl ForwardCtx<'_> {
             if reached.contains(port)
                 || self.kept_to_link && to.config.is_interface
                 || self.isolated && to.config.isolated
+                || self.only.is_some_and(|only| !only.contains(port))
                 || !carries(&self.rewrite.retagged, to, frame)
             {
                 continue;
@@ -798,6 +844,10 @@ impl ForwardCtx<'_> {
     }
 
     fn count_unless(&mut self, reached: bool, run: &[Frame]) {
+        if self.only.is_some() {
+            // What no port has asked for is not lost.
+            return;
+        }
         if !reached && (self.kept_to_link || self.isolated) {
             self.rewrite.drops.filtered += run.len() as u64;
         } else if !reached {
@@ -816,7 +866,7 @@ fn carries(retagged: &Option<&mut Vec<Frame>>, to: &BridgePort, run: &[Frame]) -
 }
 
 /// `to_all`: other ports may get them as well.
-fn deliver(
+pub(crate) fn deliver(
     to: &mut BridgePort,
     (ring, to_all): (usize, bool),
     run: &[Frame],

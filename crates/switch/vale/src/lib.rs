@@ -12,6 +12,7 @@
 //! | `function.rs` | the forwarding function: decides where a packet goes |
 //! | `learning.rs`, `table.rs` | the learning function, and which address is behind which port |
 //! | `loop_probe.rs` | looking for interfaces between which frames go round |
+//! | `multicast.rs` | which ports are in which group of IP |
 //! | `fixed.rs` | the one that is told |
 //! | `spread.rs` | the one that hashes flows |
 //! | `forward.rs` | the way of a burst from its source to the others |
@@ -68,6 +69,7 @@ mod learning;
 mod loop_probe;
 mod lossless_queue;
 mod mailbox;
+mod multicast;
 mod offsets;
 mod program_port;
 mod ring_port;
@@ -91,6 +93,7 @@ pub use counters::{ByWorker, PortCounters, PortState, Totals};
 pub use draining::Draining;
 pub use function::{Forward, Forwarding, LearningCounters, Mac, Packet, Verdict};
 pub use mailbox::LearnedPage;
+pub use multicast::{GroupEntry, GroupPage, Multicast};
 pub use program_port::ProgramPort;
 pub use ring_port::RingPort;
 pub use rounds::Rounds;

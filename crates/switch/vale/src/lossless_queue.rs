@@ -174,6 +174,21 @@ pub(crate) struct Held {
 pub(crate) struct PortSet([u64; 4]);
 
 impl PortSet {
+    pub fn all() -> PortSet {
+        PortSet([u64::MAX; 4])
+    }
+
+    pub fn of(port: PortIndex) -> PortSet {
+        let mut set = PortSet::default();
+        set.insert(port);
+        set
+    }
+
+    /// Those of both.
+    pub fn or(self, PortSet(other): PortSet) -> PortSet {
+        PortSet(std::array::from_fn(|i| self.0[i] | other[i]))
+    }
+
     pub fn contains(&self, port: PortIndex) -> bool {
         self.0[usize::from(port >> 6)] >> (port & 63) & 1 != 0
     }

@@ -11,6 +11,7 @@ use crate::{
     counters::PortCounters,
     draining::Left,
     function::Function,
+    multicast::{GroupPage, Multicast},
     table::{AddressFilter, LearnedAddress, StaticAddress},
     worker::Remainder,
 };
@@ -43,6 +44,12 @@ pub enum Command {
     SetStatics(Vec<StaticAddress>, mpsc::Sender<()>),
     Statics(mpsc::Sender<Vec<StaticAddress>>),
     Flush(AddressFilter, mpsc::Sender<usize>),
+    SetMulticast(Multicast, mpsc::Sender<()>),
+    Groups {
+        from: usize,
+        most: usize,
+        answer: mpsc::Sender<GroupPage>,
+    },
     Poll(Vec<usize>, mpsc::Sender<()>),
     Stop,
 }

@@ -23,17 +23,18 @@ use crate::{
     casualties::Casualties,
     clock::{Clock, Millis},
     counters::PortCounters,
-    forward::{BridgePort, ForwardCtx, FromInterface, TxRewrite, account, forward},
+    forward::{BridgePort, ForwardCtx, FromInterface, TxRewrite, account, deliver, forward},
     function::{Forwarding, Function},
     loop_probe::LoopProbe,
     lossless_queue::{Held, LosslessQueue, Sender, Stall},
     mailbox::Mailbox,
+    multicast::{Multicast, Outgoing, Snooping},
     rounds::SharedRounds,
     vnet::Converter,
 };
 use ringway_fastpath::FastPath;
 use ringway_kring::{BusyPoll, Waiter, Yielding, prepare};
-use ringway_switch_port::{Burst, Delivered, Frame, PortIndex, Source};
+use ringway_switch_port::{Burst, Delivered, Drops, Frame, PortIndex, Source};
 
 pub use leaving::Remainder;
 
@@ -87,6 +88,9 @@ pub struct Worker {
     /// Of what a port sends that has monitors, kept for the allocation.
     copy: Vec<u8>,
     probe: LoopProbe,
+    multicast: Multicast,
+    /// If frames for groups go to their members alone.
+    snooping: Option<Box<Snooping>>,
     /// What a program in the kernel forwards by, if there is one.
     fast: Option<Arc<FastPath>>,
     /// The port by which a frame of the worker's has come back, and that by which it had left.
@@ -133,6 +137,8 @@ impl Worker {
             spare: Burst::default(),
             copy: Vec::new(),
             probe: LoopProbe::new(),
+            multicast: Multicast::default(),
+            snooping: None,
             fast: None,
             came_back: None,
             busy_rounds: 0,
@@ -471,6 +477,8 @@ impl Worker {
             now: self.now,
             reached: held[ring].map(|held| held.reached).unwrap_or_default(),
             kept_to_link: false,
+            snooping: self.snooping.as_deref_mut(),
+            only: None,
         };
         let (sent, now_held) = match &mut self.function {
             Function::Learning(f) => forward(f, &mut ctx),
@@ -562,6 +570,39 @@ impl Worker {
         if before / 1000 != self.now / 1000 {
             self.probe.tick();
             self.function.as_dyn().tick((self.now / 1000) as u32);
+            if self.snooping.is_some() {
+                self.look_at_groups();
+            }
+        }
+    }
+
+    /// Forgets what hosts have not said again, and asks them if that is due.
+    #[cold]
+    fn look_at_groups(&mut self) {
+        let Some(snooping) = &mut self.snooping else { return };
+        let mut budget = Budget::new(Turn::LAST, self.clock.fine());
+        for Outgoing { to, vlan, mut frame } in snooping.tick(self.now) {
+            let mut burst = std::mem::take(&mut self.spare).recycle(Source::default());
+            burst.push_private(&mut frame);
+            burst.end_frame();
+            burst.read_headers();
+            burst.frames.iter_mut().for_each(|frame| frame.vid = vlan);
+            let mut rewrite = TxRewrite {
+                retagged: (self.any_vlan || self.any_filter).then_some(&mut self.retagged),
+                converter: &mut self.converter,
+                drops: &mut Drops::default(),
+            };
+            for (index, member) in (0..).zip(&mut self.members) {
+                let Some(member) = member.as_deref_mut().filter(|it| it.receives()) else {
+                    continue;
+                };
+                if to.contains(index) && member.vlans.has(vlan) {
+                    deliver(member, (0, true), &burst.frames, &burst, &mut rewrite, &mut budget);
+                }
+            }
+            self.spare = burst.recycle(Source::default());
+            // The worker may be about to sleep.
+            self.members.iter_mut().flatten().filter(|it| it.dirty).for_each(|it| it.flush(true));
         }
     }
 
@@ -596,7 +637,7 @@ impl Worker {
             && self.probe.end()
         {
             member.loops_with = Some(other);
-            self.function.as_dyn().forget(port);
+            self.forget(port);
             self.refresh_fast_path();
             self.publish_counters();
             self.casualties.tell();
@@ -610,7 +651,7 @@ impl Worker {
             flags: epoll::EventFlags::empty(),
             data: epoll::EventData::new_u64(0),
         }; 16];
-        let timeout = self.lossless_timeout();
+        let timeout = self.timeout();
         let notified = epoll::wait(&self.epoll, &mut events, timeout.as_ref()).unwrap_or(0);
         self.look_at_clock();
         for event in events.iter().take(notified) {
@@ -625,11 +666,14 @@ impl Worker {
         }
     }
 
-    /// How long to sleep at most: until the wait for a lossless port ends.
-    fn lossless_timeout(&mut self) -> Option<Timespec> {
+    /// How long to sleep at most: until the wait for a lossless port ends, or hosts are asked for their groups.
+    fn timeout(&mut self) -> Option<Timespec> {
         let lossless_queues =
             self.members.iter().flatten().flat_map(|member| &member.lossless_queues);
-        let end = lossless_queues.filter_map(LosslessQueue::deadline).min()?;
+        let ends = lossless_queues.filter_map(LosslessQueue::deadline);
+        // Seconds are whole where groups are looked at.
+        let asks = self.snooping.as_ref().and_then(|it| it.deadline(self.now));
+        let end = ends.chain(asks.map(|at| at.next_multiple_of(1000))).min()?;
         self.look_at_clock();
         Some(timespec(end.saturating_sub(self.now).max(1)))
     }

@@ -3,6 +3,7 @@
 pub mod choose;
 mod declared;
 mod fdb;
+mod mdb;
 mod mirror;
 mod save;
 mod show_port;
@@ -40,6 +41,8 @@ Examples:
   ringway switch stats vale0 --watch
   ringway switch fdb vale0
   ringway switch fdb add vale0 02:00:00:00:00:01 veth0
+  ringway switch multicast vale0 querier
+  ringway switch mdb vale0
   ringway switch mirror vale0 veth0 veth1 --to 'capture{1'
   ringway switch delete vale0
   ringway switch save vale0")]
@@ -102,6 +105,10 @@ enum Action {
     Mirror(mirror::Args),
     /// Show which address is behind which port; add and remove addresses
     Fdb(fdb::Args),
+    /// Choose whether frames for groups of IP go to all ports, or to members (IGMP and MLD snooping)
+    Multicast(choose::Groups),
+    /// Show which port is in which group of IP, where the switch snoops
+    Mdb(mdb::Args),
     /// Show the VLANs of each port
     Vlan(vlan::Args),
     /// Show what each port has sent, received and lost, and why
@@ -142,12 +149,17 @@ pub fn run(args: &Args) -> Result<()> {
             choose::forward(&control, args)?;
             done("switch forward", &args.switch, now(&args.switch).switch_changed())
         }
+        Action::Multicast(args) => {
+            control.switch_multicast(&args.switch, args.multicast())?;
+            done("switch multicast", &args.switch, now(&args.switch).switch_changed())
+        }
         Action::Port(args) => match choose::port(&control, args)? {
             true => done("switch port", &args.port, now(&args.port).port_changed(&args.port)),
             false => show_port::show(&control, &args.port),
         },
         Action::Mirror(args) => mirror::run(args),
         Action::Fdb(args) => fdb::run(&control, args),
+        Action::Mdb(args) => mdb::run(&control, args),
         Action::Vlan(args) => vlan::run(&control, args),
         Action::Stats(args) => stats::run(&control, args),
         Action::Save(args) => save::run(&control, args),
@@ -164,6 +176,8 @@ fn check(action: &Action) -> Result<()> {
         Action::Forward(args) => choose::check(args),
         Action::Mirror(args) => mirror::check(args),
         Action::Fdb(args) => fdb::check(args),
+        Action::Multicast(args) => choose::switch_name(&args.switch),
+        Action::Mdb(args) => mdb::check(args),
         Action::List | Action::Port(_) | Action::Vlan(_) | Action::Stats(_) | Action::Save(_) => {
             Ok(())
         }
@@ -216,6 +230,8 @@ fn tell_owner(control: &Control, switch: &str) {
 struct Switch<'a> {
     name: &'a str,
     forwarding: String,
+    /// What becomes of frames for groups of IP: `flood`, `snooping` or `querier`.
+    multicast: &'static str,
     /// The user whose it is.
     owner: Option<u32>,
     /// What the daemon's configuration has to do with it, and which file and line declare it.
@@ -256,6 +272,7 @@ impl Switch<'_> {
         Switch {
             name: &switch.name,
             forwarding: choose::forwarding(&switch.forwarding),
+            multicast: switch.multicast.name(),
             owner: switch.owner,
             declared: switch.declared,
             declared_at: switch.declared_at.as_deref(),
@@ -300,14 +317,19 @@ fn list(control: &Control) -> Result<()> {
             true => &["switch", "forwarding", "ports", "owner"],
             false => &["switch", "forwarding", "ports"],
         });
-        for Switch { name, forwarding, owner, declared, ports, .. } in &lines {
+        for Switch { name, forwarding, multicast, owner, declared, ports, .. } in &lines {
+            let groups = match *multicast {
+                "flood" => "",
+                "querier" => ", snooping as querier",
+                _ => ", snooping",
+            };
             let ports: Vec<_> = ports.iter().map(SwitchPort::to_string).collect();
             let ports = if ports.is_empty() { "none".into() } else { ports.join(", ") };
             let changed = match declared {
                 Declared::Changed => ", changed by hand",
                 Declared::No | Declared::Yes => "",
             };
-            let mut row = vec![name.to_string(), format!("{forwarding}{changed}"), ports];
+            let mut row = vec![name.to_string(), format!("{forwarding}{groups}{changed}"), ports];
             if shows_owners {
                 row.push(owner.map(|uid| format!("user {uid}")).unwrap_or_default());
             }

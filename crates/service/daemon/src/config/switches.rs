@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ringway_ipc::{USERS, id_of};
 use ringway_proto::{
-    Filter, Forwarding, Insn, Lossless, Mac, NicMode, RateLimit, SourceAddresses, Vlan, parse_mac,
-    parse_vids,
+    Filter, Forwarding, Insn, Lossless, Mac, Multicast, NicMode, RateLimit, SourceAddresses, Vlan,
+    parse_mac, parse_vids,
 };
 use ringway_registry::{
     DeclaredInterface, DeclaredPort, DeclaredSwitch, IFNAMSIZ, LastingAddress, LastingSettings,
@@ -34,6 +34,8 @@ pub struct Switch {
     forward: Forward,
     /// Learning: seconds after which an address is forgotten; 0: never.
     ageing: Option<u32>,
+    /// Learning: what becomes of frames for groups of IP.
+    multicast: Option<Groups>,
     /// Static: what is for other addresses is dropped, and not flooded.
     drop_unknown: Option<bool>,
     /// Hash: the ports that share what all others send.
@@ -65,6 +67,28 @@ enum Forward {
     Hash,
     /// Everything to everybody.
     Flood,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+enum Groups {
+    /// They go to all ports.
+    Flood,
+    /// They go to members and routers alone, where hosts are asked for their groups.
+    Snooping,
+    /// The same, and the switch asks, where no other does.
+    Querier,
+}
+
+impl Groups {
+    fn multicast(self) -> Multicast {
+        match self {
+            Groups::Flood => Multicast::Flood,
+            Groups::Snooping => Multicast::Snooping,
+            Groups::Querier => Multicast::Querier,
+        }
+    }
 }
 
 /// A port of a switch: an interface, or a name that a program opens.
@@ -320,6 +344,7 @@ impl Switch {
             owner,
             one_address: self.one_address,
             forwarding,
+            multicast: self.multicast.map(Groups::multicast).unwrap_or_default(),
             ports,
             addresses,
             place: self.place.clone(),
@@ -350,6 +375,7 @@ impl Switch {
     fn forwarding(&self, mut table: Vec<(Mac, String)>) -> Result<Forwarding, String> {
         let keys = [
             (Forward::Learning, "learning", "ageing", self.ageing.is_some()),
+            (Forward::Learning, "learning", "multicast", self.multicast.is_some()),
             (Forward::Static, "static", "drop_unknown", self.drop_unknown.is_some()),
             (Forward::Hash, "hash", "over", self.over.is_some()),
             (Forward::Hash, "hash", "back", self.back.is_some()),
@@ -529,6 +555,7 @@ mod tests {
         let switches = declared(text).unwrap();
         let [switch] = &switches[..] else { panic!("{switches:?}") };
         assert_eq!((switch.owner, &switch.forwarding), (7, &Forwarding::default()));
+        assert_eq!(switch.multicast, Multicast::Flood);
         let [interface, program] = &switch.ports[..] else { panic!("{switch:?}") };
         let unset =
             |name: &str| LastingSettings { name: name.into(), ..LastingSettings::unset(false) };
@@ -540,6 +567,9 @@ mod tests {
         assert_eq!((&program.settings, &program.interface), (&of_program, &None));
         let vlans: Vec<_> = switch.addresses.iter().map(|it| it.vlan).collect();
         assert_eq!(vlans, [9, 8]);
+
+        let text = "[[switch]]\nname = 'vale0'\nmulticast = 'querier'\n";
+        assert_eq!(declared(text).unwrap()[0].multicast, Multicast::Querier);
 
         let text = "[[switch]]\nname = 'vale0'\nforward = 'static'\ndrop_unknown = true\n\
                     [[switch.port]]\nname = 'a'\naddresses = ['02:00:00:00:00:01']\nrate = 1000000\n";
@@ -563,6 +593,8 @@ mod tests {
             (switch("ageing = 'long'"), 5, "invalid type"),
             (switch("forward = 'bridge'"), 5, "expected one of `learning`"),
             (switch("forward = 'flood'\nageing = 5"), 4, "`ageing` is for"),
+            (switch("forward = 'flood'\nmulticast = 'snooping'"), 4, "`multicast` is for"),
+            (switch("multicast = 'on'"), 5, "expected one of `flood`"),
             (switch("forward = 'hash'"), 4, "over = [\"a\", \"b\"]"),
             (switch("owner = 'nobody at all'"), 4, "no user here"),
             (switch("[[switch]]\nname = 'vale0'"), 6, "declared in x.toml: line 4, too"),

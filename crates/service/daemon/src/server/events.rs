@@ -48,6 +48,9 @@ impl Act {
             Request::SwitchNew { .. } => act(EventKind::Switch, "made to stay"),
             Request::SwitchDelete { .. } => act(EventKind::Switch, "deleted"),
             Request::SwitchForward { .. } => act(EventKind::Switch, "given another way to forward"),
+            Request::SwitchMulticast { multicast, .. } => {
+                with(EventKind::Switch, "given another way with groups", multicast.name())
+            }
             Request::SwitchPort { .. } => act(EventKind::Switch, "given other settings"),
             Request::SwitchAddressAdd { port, .. } => {
                 with(EventKind::Switch, "given a static address", port)

@@ -24,16 +24,7 @@ impl Bridges {
         from: u32,
         deferred: &mut Deferred,
     ) -> Result<(Vec<AddressInfo>, Option<u32>)> {
-        let accounts = self.accounts.clone();
-        let entry = self.find(bridge).filter(|entry| entry.is_visible());
-        let entry = entry.ok_or_else(|| no_bridge(bridge))?;
-        let is_caller = |uid: &u32| accounts.of(*uid) == accounts.of(caller.uid);
-        let has_part = entry.ports.iter().map(|port| port.uid).chain(entry.keeper);
-        if caller.uid != 0 && !has_part.into_iter().any(|uid| is_caller(&uid)) {
-            return Err(Error::new(Cause::Denied, "the addresses on it are other users'")
-                .at(bridge)
-                .remedy("have a port on it, or ask as root"));
-        }
+        let entry = self.seen_by(caller, bridge, "the addresses on it are other users'")?;
         let is_absent = |port: &str| !entry.ports.iter().any(|entry| entry.name == port);
         let fixed = |mac, vlan, port: String| AddressInfo {
             mac,
@@ -51,11 +42,7 @@ impl Bridges {
             Forwarding::Learning { .. } => {
                 let ask = entry.worker.learned(from as usize, PAGE);
                 let learned = deferred.off_loop(Subject::Switch(bridge.into()), ask)?;
-                let (learned, next) = learned.ok_or_else(|| {
-                    Error::new(Cause::Gone, "its worker has ended")
-                        .at(bridge)
-                        .remedy("ask again: the daemon starts another")
-                })?;
+                let (learned, next) = learned.ok_or_else(|| worker_has_ended(bridge))?;
                 let shown = learned.into_iter().filter_map(|address| entry.shown(address));
                 let next = next.and_then(|next| u32::try_from(next).ok());
                 let behind = (!entry.statics.is_empty()).then_some(STATICS);
@@ -69,6 +56,35 @@ impl Bridges {
             Forwarding::Hash { .. } | Forwarding::Flood => Ok((Vec::new(), None)),
         }
     }
+}
+
+impl Bridges {
+    /// A bridge of which the caller may see what is behind its ports. EACCES, for that reason, for users that have
+    /// neither the bridge nor a port on it.
+    pub(super) fn seen_by(
+        &mut self,
+        caller: &Caller,
+        bridge: &str,
+        why_not: &str,
+    ) -> Result<&mut BridgeEntry> {
+        let accounts = self.accounts.clone();
+        let entry = self.find(bridge).filter(|entry| entry.is_visible());
+        let entry = entry.ok_or_else(|| no_bridge(bridge))?;
+        let is_caller = |uid: &u32| accounts.of(*uid) == accounts.of(caller.uid);
+        let has_part = entry.ports.iter().map(|port| port.uid).chain(entry.keeper);
+        if caller.uid != 0 && !has_part.into_iter().any(|uid| is_caller(&uid)) {
+            return Err(Error::new(Cause::Denied, why_not)
+                .at(bridge)
+                .remedy("have a port on it, or ask as root"));
+        }
+        Ok(entry)
+    }
+}
+
+pub(super) fn worker_has_ended(bridge: &str) -> Error {
+    Error::new(Cause::Gone, "its worker has ended")
+        .at(bridge)
+        .remedy("ask again: the daemon starts another")
 }
 
 impl BridgeEntry {

@@ -6,7 +6,7 @@ use crate::{
     lasting::LastingSettings,
     switch_config::apply,
 };
-use ringway_proto::{Declared, Forwarding, PortSettings, Result};
+use ringway_proto::{Declared, Forwarding, Multicast, PortSettings, Result};
 
 impl Bridges {
     /// Has a bridge, and the ports that it has by now, as declared.
@@ -16,8 +16,9 @@ impl Bridges {
         entry.keeper = Some(switch.owner);
         entry.one_address = switch.one_address;
         entry.statics = static_addresses(&entry.statics, before.as_ref(), switch);
-        entry.forwarding = switch.forwarding.clone();
+        (entry.forwarding, entry.multicast) = (switch.forwarding.clone(), switch.multicast);
         entry.apply_forwarding();
+        entry.apply_multicast();
         if entry.statics.is_empty() {
             entry.apply_statics();
         }
@@ -64,9 +65,13 @@ impl Bridges {
         if entry.forwarding == before.forwarding {
             entry.forwarding = Forwarding::default();
         }
+        if entry.multicast == before.multicast {
+            entry.multicast = Multicast::default();
+        }
         entry.statics.retain(|it| !before.addresses.contains(it));
         entry.settings.retain(|it| before.settings_of_any(&it.name).is_none());
         entry.apply_forwarding();
+        entry.apply_multicast();
         entry.apply_statics();
         let mut changed = Vec::new();
         for port in &entry.ports {
@@ -108,8 +113,13 @@ impl BridgeEntry {
         match &self.declared {
             None => Declared::No,
             Some(declared)
-                if (self.keeper, self.one_address, &self.forwarding)
-                    == (Some(declared.owner), declared.one_address, &declared.forwarding)
+                if (self.keeper, self.one_address, &self.forwarding, self.multicast)
+                    == (
+                        Some(declared.owner),
+                        declared.one_address,
+                        &declared.forwarding,
+                        declared.multicast,
+                    )
                     && declared.addresses.iter().all(|it| self.statics.contains(it))
                     && self.has_interfaces(declared) =>
             {

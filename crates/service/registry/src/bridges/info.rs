@@ -134,6 +134,7 @@ impl BridgeEntry {
         BridgeInfo {
             name,
             forwarding,
+            multicast: self.multicast,
             ports: Vec::new(),
             owner: self.user(),
             declared: self.is_declared(),

@@ -111,6 +111,7 @@ impl BridgeEntry {
             one_address: self.one_address,
             configured_by: self.configured_by,
             forwarding: self.forwarding.clone(),
+            multicast: self.multicast,
             settings: there
                 .map(PortEntry::settings)
                 .chain(absent.chain(self.declared_of_absent()).cloned())
@@ -162,7 +163,9 @@ impl Bridges {
         entry.configured_by = configured_by;
         (entry.forwarding, entry.settings) = (switch.forwarding, switch.settings);
         (entry.statics, entry.declared) = (switch.addresses, switch.declared);
+        entry.multicast = switch.multicast;
         entry.apply_forwarding();
+        entry.apply_multicast();
         Ok(())
     }
 

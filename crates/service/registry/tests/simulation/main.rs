@@ -92,7 +92,7 @@ fn histories() {
 }
 
 /// Kinds of requests that histories have answered.
-const KINDS: [&str; 28] = [
+const KINDS: [&str; 29] = [
     "DeleteInterface",
     "Describe",
     "DeviceCounters",
@@ -116,6 +116,7 @@ const KINDS: [&str; 28] = [
     "SwitchDelete",
     "SwitchDetach",
     "SwitchForward",
+    "SwitchMulticast",
     "SwitchNew",
     "SwitchPoll",
     "SwitchPort",

@@ -2,8 +2,9 @@
 
 use ringway_abi::Dir;
 use ringway_proto::{
-    Action, Ebpf, Filter, Forwarding, Lossless, Monitor, NicMode, Options, Polling, PortSettings,
-    PortShape, RateLimit, Registration, Request, RingSelection, RxSelector, SwitchPosition, Vlan,
+    Action, Ebpf, Filter, Forwarding, Lossless, Monitor, Multicast, NicMode, Options, Polling,
+    PortSettings, PortShape, RateLimit, Registration, Request, RingSelection, RxSelector,
+    SwitchPosition, Vlan,
 };
 
 use crate::random::Random;
@@ -226,6 +227,11 @@ pub fn request(random: &mut Random) -> Request {
             vlan: random.of(&[None, Some(0), Some(7)]),
             added: random.one_in(3),
         },
+        46 => {
+            let all = [Multicast::Flood, Multicast::Snooping, Multicast::Querier];
+            let bridge = random.of(&SWITCHES).into();
+            Request::SwitchMulticast { bridge, multicast: random.of(&all) }
+        }
         38 => Request::DeviceCounters { port: random.below(30) as u64, from: 0 },
         _ => Request::Rings { port: random.below(30) as u64, from: 0 },
     }

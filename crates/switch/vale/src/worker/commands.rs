@@ -19,6 +19,7 @@ use crate::{
     function::Function,
     in_order::InOrder,
     mailbox::Command,
+    multicast::{Multicast, Snooping},
     table::{AddressFilter, StaticAddress},
     vlan::Vlan,
 };
@@ -84,6 +85,17 @@ impl Worker {
                 Command::Flush(which, answer) => {
                     let _ = answer.send(self.flush_learned(&which));
                 }
+                Command::SetMulticast(multicast, answer) => {
+                    self.set_multicast(multicast);
+                    let _ = answer.send(());
+                }
+                Command::Groups { from, most, answer } => {
+                    // What has aged meanwhile is not known any more.
+                    self.look_at_clock();
+                    let snooping = self.snooping.as_ref();
+                    let page = snooping.map(|it| it.list(from, most, self.now));
+                    let _ = answer.send(page.unwrap_or_default());
+                }
                 Command::Poll(cpus, answer) => {
                     self.poll(&cpus);
                     let _ = answer.send(());
@@ -105,6 +117,35 @@ impl Worker {
         match &mut self.function {
             Function::Learning(function) => function.flush(which),
             _ => 0,
+        }
+    }
+
+    pub(super) fn set_multicast(&mut self, multicast: Multicast) {
+        self.multicast = multicast;
+        self.snooping = None;
+        self.refresh_snooping();
+    }
+
+    /// Has frames for groups go to members, or not, as the bridge is to.
+    fn refresh_snooping(&mut self) {
+        let learns = matches!(self.function, Function::Learning(_));
+        if self.multicast == Multicast::Flood || !learns {
+            self.snooping = None;
+            return;
+        }
+        let snooping = self.snooping.get_or_insert_with(|| Box::new(Snooping::new()));
+        // Those that a port is in without a tag: how many there are, its operator has chosen.
+        let asks = self.multicast == Multicast::Querier;
+        let members = self.members.iter().flatten().filter(|_| asks);
+        let vlans = members.filter_map(|member| member.vlans.untagged()).collect();
+        snooping.ask_in(vlans, self.now);
+    }
+
+    /// Other machines are behind a port than before, or none.
+    pub(super) fn forget(&mut self, port: PortIndex) {
+        self.function.as_dyn().forget(port);
+        if let Some(snooping) = &mut self.snooping {
+            snooping.forget(port);
         }
     }
 
@@ -145,6 +186,9 @@ impl Worker {
         }
         self.members[free] = Some(Box::new(member));
         self.counters[free] = Some(counters);
+        if let Some(snooping) = &mut self.snooping {
+            snooping.forget(free as PortIndex);
+        }
         self.refresh_flags();
         Some(free as PortIndex)
     }
@@ -157,14 +201,15 @@ impl Worker {
         // Nobody is behind it any more, or not in that VLAN, or not with that address.
         let before = &member.config;
         let goes_down = config.is_down && !before.is_down;
-        let is_another =
-            before.vlan != config.vlan || before.sources != config.sources || goes_down;
+        let is_another = before.vlan != config.vlan
+            || before.sources != config.sources
+            || config.is_down != before.is_down;
         member.configure(config, self.clock.fine());
         if goes_down {
             member.discard();
         }
         if is_another {
-            self.function.as_dyn().forget(index);
+            self.forget(index);
         }
         self.refresh_flags();
         true
@@ -194,7 +239,8 @@ impl Worker {
 
     pub(super) fn use_function(&mut self, function: Function) {
         self.publish_counters();
-        self.function = function;
+        (self.function, self.snooping) = (function, None);
+        self.refresh_snooping();
         self.function.as_dyn().tick((self.now / 1000) as u32);
         if let Some(fast) = self.fast.clone() {
             self.share(fast);
@@ -210,6 +256,7 @@ impl Worker {
         self.turn_of_one = Turn::of_one(self.attached);
         self.flood_copies = members.clone().map(|m| m.copies).sum();
         self.any_lossless = members.any(|m| !m.lossless_queues.is_empty());
+        self.refresh_snooping();
         self.refresh_fast_path();
     }
 

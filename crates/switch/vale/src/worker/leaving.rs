@@ -157,9 +157,12 @@ impl Worker {
                 (new.rate, new.storm) = (member.rate.take(), member.storm.take());
                 (new.copies, new.shown) = (member.copies, member.shown);
                 self.members[usize::from(index)] = Some(Box::new(new));
+                if let Some(snooping) = &mut self.snooping {
+                    snooping.forget(index);
+                }
             }
             None => {
-                self.function.as_dyn().forget(index);
+                self.forget(index);
                 let _ = epoll::delete(&self.epoll, member.port.doorbell().as_fd());
                 if let Some(counters) = self.counters[usize::from(index)].take() {
                     member.publish(index, self.fast.as_deref(), &counters);

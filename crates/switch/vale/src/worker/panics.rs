@@ -74,7 +74,7 @@ impl Worker {
             let waiting =
                 self.members.iter_mut().flatten().flat_map(|member| &mut member.lossless_queues);
             waiting.for_each(|lossless| lossless.forget(index));
-            self.function.as_dyn().forget(index);
+            self.forget(index);
         }
         self.refresh_flags();
         self.lost.extend(&lost);

@@ -9,8 +9,8 @@ use ringway_kring::{Doorbell, Offsets};
 use ringway_switch_port::{Port, PortIndex, PortMirrors};
 
 use crate::{
-    AddressFilter, Clock, Draining, Forwarding, PortConfig, PortCounters, PortState, StaticAddress,
-    Totals, draining::Left, function::Function, mailbox::Mailbox,
+    AddressFilter, Clock, Draining, Forwarding, GroupEntry, Multicast, PortConfig, PortCounters,
+    PortState, StaticAddress, Totals, draining::Left, function::Function, mailbox::Mailbox,
 };
 
 /// A bridge that does nothing by itself.
@@ -60,6 +60,17 @@ impl SteppedBridge {
     /// As [`Bridge::flush_learned`](crate::Bridge::flush_learned).
     pub fn flush_learned(&mut self, which: &AddressFilter) -> usize {
         self.0.flush_learned(which)
+    }
+
+    /// As [`Bridge::set_multicast`](crate::Bridge::set_multicast).
+    pub fn set_multicast(&mut self, multicast: Multicast) {
+        self.0.set_multicast(multicast);
+    }
+
+    /// All that is known of groups.
+    pub fn groups(&self) -> Vec<GroupEntry> {
+        let snooping = self.0.snooping.as_ref();
+        snooping.map(|it| it.list(0, usize::MAX, self.0.now).0).unwrap_or_default()
     }
 
     /// As [`Bridge::leave`](crate::Bridge::leave), for a port that has no successor.

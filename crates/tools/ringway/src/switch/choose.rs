@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 use crate::output::note;
 use crate::units::{Rate, human, parse_bytes, parse_whole};
 use ringway::{
-    BridgePortInfo, Control, Filter, Forwarding, Lossless, PortInfo, PortKind, PortSettings,
-    RateLimit, SourceAddresses, Vlan,
+    BridgePortInfo, Control, Filter, Forwarding, Lossless, Multicast, PortInfo, PortKind,
+    PortSettings, RateLimit, SourceAddresses, Vlan,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -51,6 +51,47 @@ enum Function {
     Hash,
     /// Everything to everybody
     Flood,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+A switch that snoops listens to what hosts and routers say of groups (IGMP, MLD), and sends frames for a group
+to the ports behind which it has members, and to those of routers. It does so in each VLAN, and for IPv4 and IPv6
+apart, where hosts are asked for their groups: by a router, by another switch, or, with `querier`, by the switch
+itself. Elsewhere it floods, as it does before hosts have answered, for groups without members, for
+224.0.0.0/24 and for ff02::1. The switch asks in the VLANs of its ports' untagged frames, where no other asks.
+
+`ringway switch mdb SWITCH` shows what it knows. It is for a switch that learns.
+
+Examples:
+  ringway switch multicast vale0 snooping
+  ringway switch multicast vale0 querier
+  ringway switch multicast vale0 flood")]
+pub struct Groups {
+    /// The switch: vale<id>
+    pub switch: String,
+    #[arg(value_enum)]
+    groups: ForGroups,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum ForGroups {
+    /// Frames for groups go to all ports
+    Flood,
+    /// They go to members and routers, where hosts are asked for their groups
+    Snooping,
+    /// The same, and the switch asks, where no other does
+    Querier,
+}
+
+impl Groups {
+    pub fn multicast(&self) -> Multicast {
+        match self.groups {
+            ForGroups::Flood => Multicast::Flood,
+            ForGroups::Snooping => Multicast::Snooping,
+            ForGroups::Querier => Multicast::Querier,
+        }
+    }
 }
 
 #[derive(clap::Args)]

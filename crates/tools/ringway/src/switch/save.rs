@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ringway::{
     AddressInfo, AttachmentInfo, BridgeInfo, BridgePortInfo, Control, Filter, Forwarding, Lossless,
-    NicMode, RateLimit, SourceAddresses, Vlan,
+    Multicast, NicMode, RateLimit, SourceAddresses, Vlan,
 };
 use serde::Serialize;
 
@@ -51,6 +51,8 @@ struct Switch {
     forward: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ageing: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    multicast: Option<&'static str>,
     #[serde(skip_serializing_if = "is_false")]
     drop_unknown: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -161,6 +163,7 @@ fn saved(switch: &BridgeInfo, known: &[AddressInfo]) -> Result<Switch> {
         one_address: switch.one_address,
         forward: None,
         ageing: None,
+        multicast: Some(switch.multicast).filter(|it| !it.is_flood()).map(Multicast::name),
         drop_unknown: false,
         over: Vec::new(),
         back: None,

@@ -90,7 +90,7 @@ impl Runs {
     fn note(&mut self, args: &[&str]) {
         let with_own = ["switch", "filter", "action", "queue", "vm"].contains(&args[0]);
         let words = match args {
-            ["switch", "fdb", ..] => 3,
+            ["switch", "fdb" | "mdb", ..] => 3,
             _ if with_own => 2,
             _ => 1,
         };
@@ -168,6 +168,9 @@ fn every_command_prints_objects() {
     let del = ["switch", "fdb", "del", "vale0", "02:00:00:00:00:01", "--vlan", "10"];
     assert_eq!(runs.changes(plain(), &del), Value::Null);
     assert_eq!(runs.changes(plain(), &["switch", "fdb", "flush", "vale0"]), Value::Null);
+    let now = runs.changes(plain(), &["switch", "multicast", "vale0", "snooping"]);
+    assert_eq!(now["multicast"], "snooping");
+    assert_eq!(runs.run(plain(), &["switch", "mdb", "show", "vale0"]).results, [] as [Value; 0]);
     let mirror = ["switch", "mirror", "vale0", "b", "c", "--to", "probe{1", "--duration", "10ms"];
     let mirrored = runs.run(plain(), &mirror);
     assert!(find(&mirrored.aside, "note")["text"].as_str().unwrap().contains("vale0:c"));

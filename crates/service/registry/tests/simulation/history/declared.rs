@@ -1,6 +1,6 @@
 //! The operator declares switches, each time other ones.
 
-use ringway_proto::{Forwarding, RateLimit, SourceAddresses, Vlan};
+use ringway_proto::{Forwarding, Multicast, RateLimit, SourceAddresses, Vlan};
 use ringway_registry::{
     DeclaredInterface, DeclaredPort, DeclaredSwitch, LastingAddress, LastingSettings,
 };
@@ -67,9 +67,19 @@ fn switches(random: &mut Random) -> Vec<DeclaredSwitch> {
             _ => Vec::new(),
         };
         let forwarding = if learns { Forwarding::default() } else { Forwarding::Flood };
+        let all = [Multicast::Flood, Multicast::Snooping, Multicast::Querier];
+        let multicast = if learns { random.of(&all) } else { Multicast::Flood };
         let (name, one_address, place) = (name.into(), random.one_in(3), String::new());
-        let switch =
-            DeclaredSwitch { name, owner, one_address, forwarding, ports, addresses, place };
+        let switch = DeclaredSwitch {
+            name,
+            owner,
+            one_address,
+            forwarding,
+            multicast,
+            ports,
+            addresses,
+            place,
+        };
         switch.check().expect("there can be such a switch");
         all.push(switch);
     }

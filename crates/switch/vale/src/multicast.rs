@@ -1,0 +1,513 @@
+//! IGMP and MLD snooping (RFC 4541): frames for a group of IP go to the ports behind which it has members, and to
+//! those of routers.
+//!
+//! Where hosts are not asked for their groups, or have not had the time to answer, nothing is known of them, and
+//! frames for groups are flooded as they are without snooping. So a [querier](Domain) is needed in each VLAN, for
+//! IPv4 and for IPv6: a router, another switch, or the switch itself. What holds of a group:
+//!
+//! | frame | goes to |
+//! | --- | --- |
+//! | data for a group with members | those, routers, and ports whose hosts have yet to answer |
+//! | data for a group without members, for 224.0.0.0/24, for ff02::1 | all |
+//! | a query | all |
+//! | a report, if there is a querier | routers: hosts that hear another's say nothing themselves |
+//!
+//! Ports do not trust each other. What a port says of its groups is about that port alone; a query that is believed
+//! is one that hosts answer; no query makes anything known for a shorter time. A port that is in more groups than
+//! [are noted](PER_PORT) gets all of them.
+
+mod message;
+mod query;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    hash::{BuildHasher, RandomState},
+    net::IpAddr,
+};
+
+use ringway_switch_port::{Burst, Frame, HEADER, PortIndex};
+
+use crate::{
+    budget::Budget, clock::Millis, function::number_of, lossless_queue::PortSet, vlan::vlan_of,
+};
+use message::{Change, Kind, LONGEST, Message, PREFIX, Query, Report, is_for_all};
+use query::{Asker, INTERVAL, RESPONSE, STARTUP_INTERVAL};
+
+/// Groups that are noted of one port.
+const PER_PORT: u16 = 256;
+
+/// A port is in a group so long after it has said so, at least: two queries may be lost.
+const MEMBER: Millis = 260_000;
+
+/// Hosts behind a port that has left a group say within this that they are in it: they are asked every second.
+const LAST_MEMBER: Millis = 3000;
+
+/// How long hosts have to answer at least, however fast a querier wants them to be.
+const LEAST_RESPONSE: Millis = 1000;
+
+/// What becomes of frames for groups.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Multicast {
+    /// They go to all.
+    #[default]
+    Flood,
+    /// They go to members alone.
+    Snooping,
+    /// So they do, and the switch asks hosts for their groups, where no other does.
+    Querier,
+}
+
+/// What a switch knows of groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupEntry {
+    /// Hosts in a VLAN are asked for their groups.
+    Querier {
+        is_v6: bool,
+        /// 0: in none.
+        vlan: u16,
+        /// So long, unless it is heard again.
+        seconds: u32,
+        /// So long some hosts may take to answer; till then they get all.
+        learning: u32,
+    },
+    /// Queries come by a port.
+    Router { is_v6: bool, vlan: u16, port: PortIndex, seconds: u32 },
+    /// A port has joined more groups than are noted, and gets all.
+    Full { port: PortIndex, seconds: u32 },
+    /// A port is in a group.
+    Member { group: IpAddr, vlan: u16, port: PortIndex, seconds: u32 },
+}
+
+/// Some of what a switch knows, and where the rest is.
+pub type GroupPage = (Vec<GroupEntry>, Option<usize>);
+
+/// A VLAN, and whether it is about IPv6.
+type DomainKey = (u16, bool);
+type GroupKey = (u16, IpAddr);
+
+/// Ports, each for a time.
+#[derive(Debug, Default)]
+struct Timed {
+    set: PortSet,
+    until: Vec<(PortIndex, Millis)>,
+}
+
+impl Timed {
+    /// Has the port until then at least. Returns whether it is new.
+    fn insert(&mut self, port: PortIndex, until: Millis) -> bool {
+        let place = self.until.iter_mut().find(|(it, _)| *it == port);
+        let is_new = place.is_none();
+        match place {
+            Some((_, known)) => *known = until.max(*known),
+            None => self.until.push((port, until)),
+        }
+        self.set.insert(port);
+        is_new
+    }
+
+    /// Has the port until then at most.
+    fn shorten(&mut self, port: PortIndex, until: Millis) {
+        if let Some((_, known)) = self.until.iter_mut().find(|(it, _)| *it == port) {
+            *known = until.min(*known);
+        }
+    }
+
+    /// Keeps some ports.
+    fn retain(&mut self, mut is_kept: impl FnMut(PortIndex, Millis) -> bool) {
+        let set = &mut self.set;
+        self.until.retain(|(port, until)| {
+            let is_kept = is_kept(*port, *until);
+            if !is_kept {
+                set.remove(*port);
+            }
+            is_kept
+        });
+    }
+
+    fn first_end(&self) -> Option<Millis> {
+        self.until.iter().map(|(_, until)| *until).min()
+    }
+}
+
+/// A VLAN in which hosts are asked for their groups of IPv4, or of IPv6.
+#[derive(Debug)]
+struct Domain {
+    /// The querier is there so long.
+    until: Millis,
+    routers: Timed,
+    /// Ports whose hosts were not asked since the port has come.
+    unasked: PortSet,
+    /// Those whose hosts may not have answered yet, and when they have.
+    asked: PortSet,
+    answered: Millis,
+}
+
+/// A VLAN in which the switch asks.
+#[derive(Debug)]
+struct OwnQuerier {
+    next: Millis,
+    /// It has asked once.
+    has_begun: bool,
+}
+
+/// A frame of the switch itself, for these ports.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub to: PortSet,
+    pub vlan: u16,
+    pub frame: Vec<u8>,
+}
+
+/// What is known of groups.
+#[derive(Debug)]
+pub(crate) struct Snooping {
+    domains: BTreeMap<DomainKey, Domain>,
+    groups: BTreeMap<GroupKey, Timed>,
+    /// Groups of each port.
+    counts: Box<[u16; 256]>,
+    /// Ports with more groups than are noted.
+    full: Timed,
+    /// Ports that have left a group; others may be behind them.
+    leaving: BTreeSet<(GroupKey, PortIndex)>,
+    /// Nothing ends before.
+    first_end: Millis,
+    /// Where the switch asks, if it does.
+    own: BTreeMap<DomainKey, OwnQuerier>,
+    asker: Asker,
+    /// A message that is looked at, kept for the allocation.
+    message: Vec<u8>,
+}
+
+impl Snooping {
+    pub fn new() -> Snooping {
+        let [.., b, c, d, e, f] = RandomState::new().hash_one(0).to_le_bytes();
+        Snooping {
+            domains: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            counts: Box::new([0; 256]),
+            full: Timed::default(),
+            leaving: BTreeSet::new(),
+            first_end: Millis::MAX,
+            own: BTreeMap::new(),
+            // An address of one machine, given by no maker of machines.
+            asker: Asker([0x02, b, c, d, e, f]),
+            message: Vec::new(),
+        }
+    }
+
+    /// The ports that a frame which is to be flooded goes to; `None`: all.
+    #[inline(never)]
+    pub fn scope(
+        &mut self,
+        frame: &Frame,
+        burst: &Burst<'_>,
+        now: Millis,
+        budget: &mut Budget,
+    ) -> Option<PortSet> {
+        const IPV4_GROUPS: u64 = 0x5e_0001;
+        const IPV6_GROUPS: u64 = 0x3333;
+        let to = frame.dst();
+        let is_v6 = to & 0xffff == IPV6_GROUPS;
+        // Of the fourth byte, the first bit is none of the group's.
+        if !is_v6 && to & 0x80ff_ffff != IPV4_GROUPS {
+            return None;
+        }
+        budget.charge_group(0, 0);
+        let mut prefix = [0; PREFIX];
+        let length = copy(frame, burst, &mut prefix);
+        let Kind::Data { group, may_be_message } = message::kind(prefix.get(..length)?) else {
+            return None;
+        };
+        if group.is_ipv6() != is_v6 {
+            return None;
+        }
+        let (vlan, port) = (vlan_of(frame), burst.source.port);
+        if may_be_message {
+            let length = frame.len as usize;
+            if length <= LONGEST {
+                let mut bytes = std::mem::take(&mut self.message);
+                bytes.resize(length, 0);
+                let copied = copy(frame, burst, &mut bytes);
+                bytes.truncate(copied);
+                budget.charge_group(copied, 0);
+                let scope = match message::parse(&bytes) {
+                    Some(Message::Query(query)) => {
+                        // Its own may come back, by another switch.
+                        if frame.src() != number_of(self.asker.0) {
+                            self.note_query((vlan, is_v6), Some(port), query, now);
+                        }
+                        Some(None)
+                    }
+                    Some(Message::Report(report)) => {
+                        self.note_report((vlan, is_v6), port, &report, now, budget);
+                        let domain = self.domain((vlan, is_v6), now);
+                        Some(domain.map(|domain| domain.routers.set))
+                    }
+                    None => None,
+                };
+                self.message = bytes;
+                if let Some(scope) = scope {
+                    return scope;
+                }
+            }
+        }
+        self.members((vlan, group), now)
+    }
+
+    /// The ports that get what is for a group; `None`: all.
+    fn members(&self, group: GroupKey, now: Millis) -> Option<PortSet> {
+        if is_for_all(group.1) {
+            return None;
+        }
+        let domain = self.domain((group.0, group.1.is_ipv6()), now)?;
+        let members = self.groups.get(&group)?.set;
+        let asked = if now < domain.answered { domain.asked } else { PortSet::default() };
+        let sets = [members, domain.routers.set, domain.unasked, asked, self.full.set];
+        Some(sets.into_iter().fold(PortSet::default(), PortSet::or))
+    }
+
+    /// The VLAN, if there is a querier.
+    fn domain(&self, key: DomainKey, now: Millis) -> Option<&Domain> {
+        self.domains.get(&key).filter(|domain| now < domain.until)
+    }
+
+    /// All hosts of a VLAN are asked, by a router behind `port`, or by the switch.
+    fn note_query(&mut self, key: DomainKey, port: Option<PortIndex>, query: Query, now: Millis) {
+        let Query { response, present } = query;
+        let domain = self.domains.entry(key).or_insert_with(|| Domain {
+            until: 0,
+            routers: Timed::default(),
+            unasked: PortSet::all(),
+            asked: PortSet::default(),
+            answered: 0,
+        });
+        if domain.until <= now {
+            // Nobody was asked for a while.
+            domain.unasked = PortSet::all();
+        }
+        let until = now + present;
+        domain.until = domain.until.max(until);
+        note_asked(domain, now + response.max(LEAST_RESPONSE), now);
+        if let Some(port) = port {
+            domain.routers.insert(port, until);
+            if let Some(own) = self.own.get_mut(&key) {
+                own.next = own.next.max(now + present.min(INTERVAL + RESPONSE));
+            }
+        }
+        self.first_end = self.first_end.min(until);
+    }
+
+    fn note_report(
+        &mut self,
+        key: DomainKey,
+        port: PortIndex,
+        report: &Report<'_>,
+        now: Millis,
+        budget: &mut Budget,
+    ) {
+        // Of a querier that is silent for long, hosts say it as seldom.
+        let remaining = self.domain(key, now).map_or(0, |domain| domain.until - now);
+        let until = now + MEMBER.max(remaining + RESPONSE);
+        let mut records = 0;
+        let all = report.each(PER_PORT.into(), |group, change| {
+            records += 1;
+            if !group.is_multicast() || is_for_all(group) {
+                return;
+            }
+            match change {
+                Change::Joins => self.join((key.0, group), port, until),
+                Change::Leaves => self.leave((key.0, group), port, now),
+            }
+        });
+        if !all {
+            self.full.insert(port, until);
+        }
+        self.first_end = self.first_end.min(until);
+        budget.charge_group(0, records);
+    }
+
+    fn join(&mut self, group: GroupKey, port: PortIndex, until: Millis) {
+        let Some(count) = self.counts.get_mut(usize::from(port)) else { return };
+        let is_known = self.groups.get(&group).is_some_and(|members| members.set.contains(port));
+        if !is_known && *count >= PER_PORT {
+            self.full.insert(port, until);
+            return;
+        }
+        if self.groups.entry(group).or_default().insert(port, until) {
+            *count += 1;
+        }
+        self.leaving.remove(&(group, port));
+    }
+
+    fn leave(&mut self, group: GroupKey, port: PortIndex, now: Millis) {
+        let Some(members) = self.groups.get_mut(&group) else { return };
+        if members.set.contains(port) {
+            let until = now + LAST_MEMBER;
+            members.shorten(port, until);
+            self.first_end = self.first_end.min(until);
+            self.leaving.insert((group, port));
+        }
+    }
+
+    /// Other hosts are behind a port than before, or in other VLANs.
+    pub fn forget(&mut self, port: PortIndex) {
+        self.keep(|it, _| it != port);
+        self.full.retain(|it, _| it != port);
+        for domain in self.domains.values_mut() {
+            domain.routers.retain(|it, _| it != port);
+            domain.asked.remove(port);
+            domain.unasked.insert(port);
+        }
+    }
+
+    /// Keeps some ports in groups.
+    fn keep(&mut self, mut is_kept: impl FnMut(PortIndex, Millis) -> bool) {
+        let counts = &mut self.counts;
+        self.groups.retain(|_, members| {
+            members.retain(|port, until| {
+                let is_kept = is_kept(port, until);
+                if !is_kept && let Some(count) = counts.get_mut(usize::from(port)) {
+                    *count -= 1;
+                }
+                is_kept
+            });
+            !members.until.is_empty()
+        });
+        let groups = &self.groups;
+        self.leaving.retain(|(group, port)| {
+            groups.get(group).is_some_and(|members| members.set.contains(*port))
+        });
+    }
+
+    /// The VLANs in which the switch asks from now on.
+    pub fn ask_in(&mut self, vlans: BTreeSet<u16>, now: Millis) {
+        self.own.retain(|(vlan, _), _| vlans.contains(vlan));
+        for key in vlans.into_iter().flat_map(|vlan| [(vlan, false), (vlan, true)]) {
+            self.own.entry(key).or_insert(OwnQuerier { next: now, has_begun: false });
+        }
+    }
+
+    /// When the switch asks next, if it does.
+    pub fn deadline(&self, now: Millis) -> Option<Millis> {
+        let next = self.own.values().map(|own| own.next).min()?;
+        let is_unasked = |key| self.domains.get(key).is_some_and(|it| !it.unasked.is_empty());
+        let asks_soon = !self.leaving.is_empty() || self.own.keys().any(is_unasked);
+        Some(if asks_soon { next.min(now + 1000) } else { next })
+    }
+
+    /// It is so late, another second than before. Returns what the switch asks.
+    pub fn tick(&mut self, now: Millis) -> Vec<Outgoing> {
+        if self.first_end <= now {
+            self.expire(now);
+        }
+        if self.own.is_empty() { Vec::new() } else { self.ask(now) }
+    }
+
+    fn expire(&mut self, now: Millis) {
+        self.keep(|_, until| now < until);
+        self.full.retain(|_, until| now < until);
+        self.domains.retain(|_, domain| {
+            domain.routers.retain(|_, until| now < until);
+            now < domain.until
+        });
+        let ends = self.groups.values().chain([&self.full]).filter_map(Timed::first_end);
+        let domains = self.domains.values();
+        let ends =
+            ends.chain(domains.flat_map(|it| it.routers.first_end().into_iter().chain([it.until])));
+        self.first_end = ends.min().unwrap_or(Millis::MAX);
+    }
+
+    fn ask(&mut self, now: Millis) -> Vec<Outgoing> {
+        let mut outgoing = Vec::new();
+        let own = Query { response: RESPONSE, present: INTERVAL * 2 + RESPONSE / 2 };
+        let due: Vec<DomainKey> =
+            self.own.iter().filter(|(_, own)| own.next <= now).map(|(key, _)| *key).collect();
+        for key in due {
+            let (vlan, is_v6) = key;
+            outgoing.push(Outgoing { to: PortSet::all(), vlan, frame: self.asker.general(is_v6) });
+            self.note_query(key, None, own, now);
+            if let Some(own) = self.own.get_mut(&key) {
+                let interval = if own.has_begun { INTERVAL } else { STARTUP_INTERVAL };
+                *own = OwnQuerier { next: now + interval, has_begun: true };
+            }
+        }
+        // Ports that have come since: no other host is asked for them.
+        for (&(vlan, is_v6), domain) in &mut self.domains {
+            if domain.unasked.is_empty() || !self.own.contains_key(&(vlan, is_v6)) {
+                continue;
+            }
+            let to = domain.unasked;
+            outgoing.push(Outgoing { to, vlan, frame: self.asker.general(is_v6) });
+            note_asked(domain, now + RESPONSE, now);
+        }
+        for &((vlan, group), port) in &self.leaving {
+            if self.own.contains_key(&(vlan, group.is_ipv6())) {
+                let to = PortSet::of(port);
+                outgoing.push(Outgoing { to, vlan, frame: self.asker.specific(group) });
+            }
+        }
+        outgoing
+    }
+
+    /// What is known, from entry `from` on, some `most`.
+    pub fn list(&self, from: usize, most: usize, now: Millis) -> GroupPage {
+        let seconds = |until: Millis| until.saturating_sub(now).div_ceil(1000) as u32;
+        let domains = self.domains.iter().flat_map(|(&(vlan, is_v6), domain)| {
+            let learning = if domain.asked.is_empty() { 0 } else { seconds(domain.answered) };
+            let querier =
+                GroupEntry::Querier { is_v6, vlan, seconds: seconds(domain.until), learning };
+            let routers = domain.routers.until.iter().map(move |&(port, until)| {
+                GroupEntry::Router { is_v6, vlan, port, seconds: seconds(until) }
+            });
+            std::iter::once(querier).chain(routers)
+        });
+        let full = self.full.until.iter();
+        let full = full.map(|&(port, until)| GroupEntry::Full { port, seconds: seconds(until) });
+        let members = self.groups.iter().flat_map(|(&(vlan, group), members)| {
+            members.until.iter().map(move |&(port, until)| GroupEntry::Member {
+                group,
+                vlan,
+                port,
+                seconds: seconds(until),
+            })
+        });
+        let mut rest = domains.chain(full).chain(members).skip(from);
+        let page: Vec<_> = rest.by_ref().take(most).collect();
+        let next = rest.next().map(|_| from + page.len());
+        (page, next)
+    }
+}
+
+/// The hosts of all ports that were not asked yet are asked now, and have answered by then.
+fn note_asked(domain: &mut Domain, answered: Millis, now: Millis) {
+    let new = std::mem::take(&mut domain.unasked);
+    if new.is_empty() {
+        return;
+    }
+    if domain.answered <= now {
+        (domain.asked, domain.answered) = (new, answered);
+    } else {
+        (domain.asked, domain.answered) = (domain.asked.or(new), domain.answered.max(answered));
+    }
+}
+
+/// Copies the first bytes of a frame, without a virtio-net header; returns how many. The header is the one that was
+/// read before: the sender may write to the rest.
+fn copy(frame: &Frame, burst: &Burst<'_>, to: &mut [u8]) -> usize {
+    let Some((first, others)) = burst.behind_header(frame) else { return 0 };
+    let mut at = 0;
+    for (buf, length) in std::iter::once(&first).chain(others) {
+        let Some(rest) = to.get_mut(at..).filter(|rest| !rest.is_empty()) else { break };
+        let length = rest.len().min(*length as usize);
+        if let Some(rest) = rest.get_mut(..length) {
+            buf.copy_to(length, rest);
+        }
+        at += length;
+    }
+    if let (Some(header), true) = (to.get_mut(..HEADER), at >= HEADER) {
+        header.copy_from_slice(&frame.header());
+    }
+    at
+}

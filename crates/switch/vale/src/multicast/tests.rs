@@ -1,0 +1,238 @@
+use proptest::{collection::vec, prelude::*};
+
+use super::{
+    message::{
+        Change, Kind, Message, PREFIX, Query, Report, icmpv6_sum, is_for_all, kind, parse, sum,
+    },
+    query::Asker,
+};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+const ASKER: Asker = Asker([2, 1, 2, 3, 4, 5]);
+
+fn v4(last: [u8; 4]) -> IpAddr {
+    IpAddr::from(last)
+}
+
+/// The frame with a tag.
+fn tagged(frame: &[u8]) -> Vec<u8> {
+    [&frame[..12], &[0x81, 0, 0x60, 10], &frame[12..]].concat()
+}
+
+/// What a switch asks is what it believes of others, with a tag or without.
+#[test]
+fn own_queries_are_such_as_are_believed() {
+    let expected = Query { response: 10_000, present: 255_000 };
+    for is_v6 in [false, true] {
+        let frame = ASKER.general(is_v6);
+        for frame in [frame.clone(), tagged(&frame)] {
+            assert_eq!(parse(&frame), Some(Message::Query(expected)), "{frame:02x?}");
+        }
+        // What is summed, and the option for routers, but not the one that fills it up.
+        let end = if is_v6 { frame.len() } else { 14 + 36 };
+        let header = if is_v6 { 22 } else { 14 };
+        for at in (header..end).filter(|at| !(is_v6 && [60, 61].contains(at))) {
+            let mut wrong = frame.clone();
+            wrong[at] ^= 1;
+            assert_eq!(parse(&wrong), None, "{at}");
+        }
+        for len in 0..end {
+            assert_eq!(parse(&frame[..len]), None, "{len}");
+        }
+    }
+    for group in [v4([239, 1, 2, 3]), "ff05::1:3".parse().unwrap()] {
+        assert_eq!(parse(&ASKER.specific(group)), None, "for one group it tells nothing new");
+    }
+}
+
+/// The length of a query says its version, and with it what its code means (RFC 3376, 7.1).
+#[test]
+fn queries_of_all_versions_are_understood() {
+    let igmp = |message: &[u8]| {
+        let frame = ASKER.general(false);
+        let mut bytes = frame[..38].to_vec();
+        bytes[17] = 24 + message.len() as u8;
+        bytes.extend(message);
+        for (from, at) in [(14, 24), (38, 40)] {
+            bytes[at..at + 2].fill(0);
+            let end = if from == 14 { 38 } else { bytes.len() };
+            let sum = sum(0, &bytes[from..end]);
+            bytes[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+        }
+        match parse(&bytes) {
+            Some(Message::Query(Query { response, present })) => Some((response, present)),
+            None => None,
+            other => panic!("{other:?}"),
+        }
+    };
+    let cases: [(&[u8], _); 10] = [
+        (&[0x11, 0, 0, 0, 0, 0, 0, 0], Some((10_000, 255_000))),
+        (&[0x11, 100, 0, 0, 0, 0, 0, 0], Some((10_000, 255_000))),
+        (&[0x11, 255, 0, 0, 0, 0, 0, 0], Some((25_500, 255_000))),
+        (&[0x11, 10, 0, 0, 0, 0, 0, 0, 3, 20, 0, 0], Some((1000, 60_500))),
+        (&[0x11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], Some((0, 250_000))),
+        // Numbers of eight bits with an exponent: 16 << 3 tenths, 31 << 3 seconds.
+        (&[0x11, 0x80, 0, 0, 0, 0, 0, 0, 2, 0x8f, 0, 0], Some((12_800, 502_400))),
+        (&[0x11, 100, 0, 0, 0, 0, 0, 0, 7, 0xff, 0, 0], Some((10_000, 3_600_000))),
+        // For longer than a switch waits.
+        (&[0x11, 0xff, 0, 0, 0, 0, 0, 0, 2, 125, 0, 0], None),
+        (&[0x11, 100, 0, 0, 239, 1, 2, 3], None),
+        (&[0x13, 100, 0, 0, 0, 0, 0, 0], None),
+    ];
+    for (message, expected) in cases {
+        assert_eq!(igmp(message), expected, "{message:02x?}");
+    }
+}
+
+#[test]
+fn records_say_who_joins_and_who_leaves() {
+    let record = |kind, sources: u8, words, last| {
+        let mut bytes = vec![kind, words, 0, sources, 239, 0, 0, last];
+        bytes.extend(vec![9; 4 * (usize::from(sources) + usize::from(words))]);
+        bytes
+    };
+    let records = [
+        record(1, 1, 0, 1),
+        record(1, 0, 0, 2),
+        record(2, 0, 3, 3),
+        record(3, 0, 0, 4),
+        record(3, 2, 1, 5),
+        record(4, 2, 0, 6),
+        record(5, 1, 0, 7),
+        record(6, 1, 0, 8),
+        record(9, 1, 0, 9),
+    ]
+    .concat();
+    let said = |count, most, records: &[u8]| {
+        let mut said = Vec::new();
+        let report = Report::Many { is_v6: false, count, records };
+        let all = report.each(most, |group, change| {
+            let IpAddr::V4(group) = group else { panic!("{group}") };
+            said.push((group.octets()[3], change));
+        });
+        (said, all)
+    };
+    use Change::{Joins, Leaves};
+    let expected = [(1, Joins), (3, Joins), (4, Leaves), (5, Joins), (6, Joins), (7, Joins)];
+    assert_eq!(said(9, 100, &records), (expected.to_vec(), true));
+    assert_eq!(said(u16::MAX, usize::MAX, &records), (expected.to_vec(), true));
+    assert_eq!(said(3, 3, &records), (expected[..2].to_vec(), true));
+    assert_eq!(said(9, 3, &records), (expected[..2].to_vec(), false));
+    // One that is cut off tells nothing.
+    assert_eq!(said(9, 100, &records[..11]), (Vec::new(), true));
+}
+
+#[test]
+fn some_groups_are_for_all() {
+    for (group, expected) in [
+        ("224.0.0.1", true),
+        ("224.0.0.251", true),
+        ("224.0.1.0", false),
+        ("239.255.255.250", false),
+        ("ff02::1", true),
+        ("ff01::5", true),
+        ("ff12::1", false),
+        ("ff02::2", false),
+        ("ff02::1:ff00:1", false),
+        ("ff05::1", false),
+    ] {
+        assert_eq!(is_for_all(group.parse().unwrap()), expected, "{group}");
+    }
+}
+
+#[test]
+fn data_is_told_from_what_may_be_a_message() {
+    let data = |group, may_be_message| Kind::Data { group, may_be_message };
+    let (igmp, mld) = (ASKER.general(false), ASKER.general(true));
+    let all = (Ipv4Addr::new(224, 0, 0, 1), Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1));
+    assert_eq!(kind(&igmp[..PREFIX]), data(all.0.into(), true));
+    assert_eq!(kind(&mld[..PREFIX]), data(all.1.into(), true));
+    assert_eq!(kind(&tagged(&mld)[..PREFIX]), data(all.1.into(), true));
+    let mut udp = igmp.clone();
+    udp[23] = 17;
+    assert_eq!(kind(&udp), data(all.0.into(), false));
+    udp[30] = 10;
+    assert_eq!(kind(&udp), Kind::ForAll, "it names no group");
+    assert_eq!(kind(&tagged(&tagged(&igmp))), Kind::ForAll, "what is behind two tags is not known");
+    for len in 0..34 {
+        assert_eq!(kind(&igmp[..len]), Kind::ForAll, "{len}");
+    }
+}
+
+/// Makes the sums of a frame right, where they have their places.
+fn with_right_sums(frame: &mut [u8]) {
+    let at = if frame.get(12..14) == Some(&[0x81, 0]) { 18 } else { 14 };
+    let Some(&first) = frame.get(at) else { return };
+    let word = |frame: &[u8], at: usize| {
+        frame.get(at..at + 2).map_or(0, |it| usize::from(u16::from_be_bytes([it[0], it[1]])))
+    };
+    let put = |frame: &mut [u8], at: usize, sum: u16| {
+        if let Some(place) = frame.get_mut(at..at + 2) {
+            place.copy_from_slice(&sum.to_be_bytes());
+        }
+    };
+    if first >> 4 == 4 {
+        let end = (at + word(frame, at + 2)).min(frame.len());
+        let begin = (at + usize::from(first & 0xf) * 4).min(end);
+        for (range, place) in [(at..begin, at + 10), (begin..end, begin + 2)] {
+            put(frame, place, 0);
+            let right = sum(0, frame.get(range).unwrap_or_default());
+            put(frame, place, right);
+        }
+    } else {
+        let begin = at + 40 + 8 * (1 + frame.get(at + 41).map_or(0, |it| usize::from(*it)));
+        let end = (at + 40 + word(frame, at + 4)).min(frame.len());
+        let address = |frame: &[u8], at: usize| {
+            let bytes = frame.get(at..at + 16).and_then(|it| it.first_chunk::<16>());
+            bytes.map_or(Ipv6Addr::UNSPECIFIED, |it| Ipv6Addr::from(*it))
+        };
+        let (from, to) = (address(frame, at + 8), address(frame, at + 24));
+        put(frame, begin + 2, 0);
+        let right = icmpv6_sum(from, to, frame.get(begin..end).unwrap_or_default());
+        put(frame, begin + 2, right);
+    }
+}
+
+/// A frame that is nearly a message.
+fn almost_a_message() -> impl Strategy<Value = Vec<u8>> {
+    let base = prop_oneof![
+        Just(ASKER.general(false)),
+        Just(ASKER.general(true)),
+        Just(tagged(&ASKER.general(false))),
+        Just(tagged(&ASKER.general(true))),
+    ];
+    let changes = vec((any::<prop::sample::Index>(), any::<u8>()), 0..6);
+    (base, changes, vec(any::<u8>(), 0..200), any::<prop::sample::Index>(), any::<bool>()).prop_map(
+        |(mut frame, changes, more, cut, fix)| {
+            frame.extend(more);
+            for (at, byte) in changes {
+                let at = at.index(frame.len());
+                frame[at] = byte;
+            }
+            frame.truncate(cut.index(frame.len() + 1));
+            if fix {
+                with_right_sums(&mut frame);
+            }
+            frame
+        },
+    )
+}
+
+proptest! {
+    /// Whatever a hostile port sends, it is looked at to an end, and no more groups come of it than it has bytes.
+    #[test]
+    fn any_frame_is_looked_at(frame in almost_a_message()) {
+        kind(&frame[..frame.len().min(PREFIX)]);
+        match parse(&frame) {
+            Some(Message::Query(query)) => {
+                prop_assert!(query.response <= 60_000 && query.present <= 3_600_000);
+            }
+            Some(Message::Report(report)) => {
+                let mut groups = 0;
+                report.each(usize::MAX, |_, _| groups += 1);
+                prop_assert!(groups * 4 <= frame.len());
+            }
+            None => {}
+        }
+    }
+}
