@@ -1,4 +1,4 @@
-//! What becomes of frames for groups on a switch: its owner's choice, for one that learns.
+//! What becomes of frames for groups on a switch: its owner's choice, if it learns.
 
 mod common;
 
@@ -64,7 +64,7 @@ fn groups_are_their_switchs_owners() {
     let saved = w.registry.lasting().expect("it has changed");
     assert_eq!(saved.switches[0].multicast, Multicast::Querier);
 
-    // One that does not learn does not snoop, and the other way round.
+    // A switch without learning does not snoop, and the other way round.
     let refused = forward(&mut w, Forwarding::Flood).unwrap_err();
     assert_eq!((refused.cause, refused.remedy.contains("vale0 flood")), (Cause::Busy, true));
     forward(&mut w, Forwarding::Learning { ageing_seconds: 9 }).unwrap();

@@ -12,8 +12,8 @@
 //! | a query | all |
 //! | a report, if there is a querier | routers: hosts that hear another's say nothing themselves |
 //!
-//! Ports do not trust each other. What a port says of its groups is about that port alone; a query that is believed
-//! is one that hosts answer; no query makes anything known for a shorter time. A port that is in more groups than
+//! Ports do not trust each other. What a port says of its groups is about that port alone; hosts answer each
+//! query that is believed; no query makes anything known for a shorter time. A port that is in more groups than
 //! [are noted](PER_PORT) gets all of them.
 
 mod message;
@@ -493,7 +493,7 @@ fn note_asked(domain: &mut Domain, answered: Millis, now: Millis) {
     }
 }
 
-/// Copies the first bytes of a frame, without a virtio-net header; returns how many. The header is the one that was
+/// Copies the first bytes of a frame, without a virtio-net header; returns how many. The header is what was
 /// read before: the sender may write to the rest.
 fn copy(frame: &Frame, burst: &Burst<'_>, to: &mut [u8]) -> usize {
     let Some((first, others)) = burst.behind_header(frame) else { return 0 };

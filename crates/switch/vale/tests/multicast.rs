@@ -471,7 +471,7 @@ fn others_behind_a_port_are_asked_when_one_leaves() {
     }
 }
 
-/// A hostile port hurts itself: it cannot take others out of groups, and one that is in too many gets all.
+/// A hostile port hurts itself: it cannot take others out of groups, and gets all if it is in too many.
 #[test]
 fn ports_decide_for_themselves_alone() {
     let [group, _] = groups();
@@ -500,7 +500,7 @@ fn ports_decide_for_themselves_alone() {
     // Others have their places.
     world.send(1, &report(1, [239, 8, 8, 8].into(), true));
     assert_eq!(world.members([239, 8, 8, 8].into()), [1]);
-    // One that goes leaves nothing.
+    // It goes, and leaves nothing.
     world.bridge.detach(2);
     let left = world.bridge.groups();
     assert!(!left.iter().any(|entry| of_port(&entry) || matches!(entry, GroupEntry::Full { .. })));

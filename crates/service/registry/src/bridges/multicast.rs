@@ -41,7 +41,7 @@ impl Bridges {
             .remedy(format!("turn it off: `ringway switch multicast {bridge} flood`")))
     }
 
-    /// A page of what a bridge knows of groups, and where the next one begins. EACCES for a user who has neither the
+    /// A page of what a bridge knows of groups, and where the next one begins. EACCES for users that have neither the
     /// bridge nor a port on it.
     pub fn groups(
         &mut self,

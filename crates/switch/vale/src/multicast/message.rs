@@ -109,7 +109,7 @@ pub(crate) fn is_for_all(group: IpAddr) -> bool {
     }
 }
 
-/// The message that a frame is, if it is one that hosts and routers believe.
+/// The message that a frame is, if hosts and routers believe it.
 pub(crate) fn parse(frame: &[u8]) -> Option<Message<'_>> {
     match network(frame)? {
         (IPV4, ip) => igmp(ip),
@@ -225,7 +225,7 @@ impl Query {
         Query::believed(Query { response, present })
     }
 
-    /// Of one that does not.
+    /// Of a querier that does not.
     fn silent(response: Millis) -> Option<Query> {
         Query::believed(Query { response, present: PRESENT })
     }

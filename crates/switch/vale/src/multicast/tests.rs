@@ -28,7 +28,7 @@ fn own_queries_are_such_as_are_believed() {
         for frame in [frame.clone(), tagged(&frame)] {
             assert_eq!(parse(&frame), Some(Message::Query(expected)), "{frame:02x?}");
         }
-        // What is summed, and the option for routers, but not the one that fills it up.
+        // What is summed, and the option for routers, but not its padding.
         let end = if is_v6 { frame.len() } else { 14 + 36 };
         let header = if is_v6 { 22 } else { 14 };
         for at in (header..end).filter(|at| !(is_v6 && [60, 61].contains(at))) {
@@ -118,7 +118,7 @@ fn records_say_who_joins_and_who_leaves() {
     assert_eq!(said(u16::MAX, usize::MAX, &records), (expected.to_vec(), true));
     assert_eq!(said(3, 3, &records), (expected[..2].to_vec(), true));
     assert_eq!(said(9, 3, &records), (expected[..2].to_vec(), false));
-    // One that is cut off tells nothing.
+    // A record that is cut off tells nothing.
     assert_eq!(said(9, 100, &records[..11]), (Vec::new(), true));
 }
 
@@ -219,7 +219,7 @@ fn almost_a_message() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    /// Whatever a hostile port sends, it is looked at to an end, and no more groups come of it than it has bytes.
+    /// All that a hostile port can send is looked at to an end, and no more groups come of it than it has bytes.
     #[test]
     fn any_frame_is_looked_at(frame in almost_a_message()) {
         kind(&frame[..frame.len().min(PREFIX)]);
