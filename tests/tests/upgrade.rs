@@ -16,8 +16,8 @@ use std::{
 
 use ringway::{
     AddressInfo, BridgeInfo, Cause, Control, DaemonInfo, DeviceCounter, Error, EventPage,
-    HeaderLen, Index, NameConflict, Page, Port, PortInfo, PortShape, RegionInfo, RingInfo, Session,
-    Steered, SwitchFound,
+    GroupInfo, HeaderLen, Index, NameConflict, Page, Port, PortInfo, PortShape, RegionInfo,
+    RingInfo, Session, Steered, SwitchFound,
 };
 use ringway_proto::{
     Grant, MirrorGrant, OLDEST, Parameters, Pools, PortGeometry, RegionPosition, Reply, Request,
@@ -261,6 +261,7 @@ fn a_client_understands_each_answer_of_version_6() {
                     Reply::DeviceCounters { .. } => Page<DeviceCounter, u32>,
                     Reply::Daemon(_) => DaemonInfo,
                     Reply::Events(_) => EventPage,
+                    Reply::SwitchGroups { .. } => Page<GroupInfo, u32>,
                 ),
                 Err(wanted) => {
                     let call = || Session::connect_running()?.call::<()>(Request::Describe);

@@ -67,8 +67,8 @@ fn switches(random: &mut Random) -> Vec<DeclaredSwitch> {
             _ => Vec::new(),
         };
         let forwarding = if learns { Forwarding::default() } else { Forwarding::Flood };
-        let all = [Multicast::Flood, Multicast::Snooping, Multicast::Querier];
-        let multicast = if learns { random.of(&all) } else { Multicast::Flood };
+        let some = [Multicast::Flood, Multicast::Snooping, Multicast::Querier];
+        let multicast = if learns { random.of(&some) } else { Multicast::Flood };
         let (name, one_address, place) = (name.into(), random.one_in(3), String::new());
         let switch = DeclaredSwitch {
             name,
