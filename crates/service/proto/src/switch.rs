@@ -248,7 +248,8 @@ pub struct PortDrops {
     pub denied: u64,
     /// It would have been flooded, and the port may not flood more.
     pub storm: u64,
-    /// The receiver had no free slot; or the kernel none for what a network interface received.
+    /// The receiver had no free slot; or the kernel none for what a network interface received, or was to send: the
+    /// link is down, too.
     pub ring_full: u64,
     /// A slot of the packet was longer than its buffer; or the packet did not fit the NIC, or a
     /// piece of it the receiver's buffer (S-SYNC-9).
