@@ -14,8 +14,8 @@ use ringway_proto::{Error, Reply, Request, in_version};
 use samples::Samples;
 use serde::{Serialize, de::DeserializeOwned};
 
-/// The newest version that is in a release. Older than 6 are not spoken.
-const RELEASED: u8 = 5;
+/// The newest version that is in a release: 6 since 0.2.0. Older than 6 are not spoken.
+const RELEASED: u8 = 6;
 /// Of each kind of message.
 const SAMPLES: usize = 3;
 /// What version 6 has.
