@@ -1,4 +1,4 @@
-//! What a port has sent has been received, or is counted as dropped: each frame once, whatever happens to the
+//! What a port has sent has been received, or is counted as dropped: each frame once, with anything that may happen to the
 //! ports meanwhile, on each path. The kernel's own counters are the witness.
 
 use std::time::Instant;

@@ -52,6 +52,26 @@ fn a_private_daemon_comes_on_demand_and_leaves() {
     });
 }
 
+/// A program may be killed between the start of a daemon and its connection to it.
+#[test]
+fn a_private_daemon_to_which_nobody_comes_leaves() {
+    const STARTED: &str = "
+import os, socket, sys
+listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+listener.bind(sys.argv[2] + '/ringwayd.sock')
+listener.listen()
+os.dup2(listener.fileno(), 3)
+os.set_inheritable(3, True)
+os.execv(sys.argv[1], [sys.argv[1], '--private', sys.argv[2]])
+";
+    let home = Home::new();
+    let mut command = home.command("python3");
+    command.args(["-c", STARTED]).arg(home.bin().join("ringwayd")).arg(home.run());
+    let (status, output) = Proc::spawn(command).wait();
+    assert!(status.success(), "{output}");
+    home.assert_left();
+}
+
 /// The daemon serves all programs of its user: limits that the program that starts it has set for itself, and a
 /// real-time priority, are not the daemon's.
 #[test]

@@ -172,6 +172,13 @@ impl Control {
 
     /// What a switch that snoops knows of groups of IP: queriers and routers, then members.
     ///
+    /// ```
+    /// # use ringway_doc as Port; use ringway_doc as Control;
+    /// let _port = Port::open("vale0:a")?;
+    /// assert!(Control::connect()?.switch_groups("vale0")?.is_empty(), "it floods");
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Cause::Denied`](crate::Cause::Denied) if the user neither owns the switch nor has a port on it.
@@ -403,6 +410,13 @@ impl Control {
     }
 
     /// Chooses what becomes of frames for groups of IP on a bridge that learns.
+    ///
+    /// ```
+    /// # use ringway_doc as Port; use ringway_doc as Control;
+    /// let _port = Port::open("vale0:a")?;
+    /// Control::connect()?.switch_multicast("vale0", ringway::Multicast::Snooping)?;
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -244,6 +244,7 @@ pub use ringway_proto::Monitor;
 /// control.switch_multicast("vale0", Multicast::Querier)?;
 /// assert_eq!(Multicast::Querier.name(), "querier");
 /// control.switch_multicast("vale0", Multicast::default())?;
+/// assert!(Multicast::default().is_flood());
 /// # Ok::<(), ringway::Error>(())
 /// ```
 #[doc(inline)]

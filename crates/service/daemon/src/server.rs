@@ -232,7 +232,8 @@ impl Server {
         self.let_in();
         manager.ready();
         let longest_sleep = manager.longest_sleep();
-        let mut idle_since = None;
+        // The program that has started a private daemon may have been killed since.
+        let mut idle_since = self.listener.is_private().then(Instant::now);
         loop {
             manager.alive();
             let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS];
