@@ -116,7 +116,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ringway-public-api", &[]),
     ("ringway-bench", &["nic-setup", "testkit", "xdp", ""]),
     ("ringway-instructions", &[]),
-    ("ringway-tests", &["abi", "errno", "proto", "registry", "testkit", ""]),
+    ("ringway-tests", &["abi", "errno", "proto", "registry", "testkit", "vhost", ""]),
     ("ringway-conformance", &["testkit", "tests"]),
     ("ringway-lab", &["testkit", ""]),
 ];

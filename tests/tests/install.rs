@@ -222,7 +222,7 @@ fn programs_are_built_with_what_is_installed() {
 
     let lists = folder.path().join("CMakeLists.txt");
     let text = "cmake_minimum_required(VERSION 3.18)\nproject(hello C)\n\
-        find_package(Ringway 0.1 REQUIRED CONFIG)\nadd_executable(hello SOURCE)\n\
+        find_package(Ringway 0.2 REQUIRED CONFIG)\nadd_executable(hello SOURCE)\n\
         foreach(name ringway netmap pfring usdpaa)\n\
         target_link_libraries(hello PRIVATE Ringway::${name})\nendforeach()\n";
     fs::write(&lists, text.replace("SOURCE", &source.display().to_string())).unwrap();

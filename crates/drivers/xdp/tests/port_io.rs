@@ -175,28 +175,3 @@ fn a_queue_counts_what_it_takes_and_refuses() {
     let expected = FrameCounters { rx_packets: 2, rx_bytes: 14 + 1514, ..FrameCounters::default() };
     assert_eq!(far.counters(), expected);
 }
-
-/// Frames wait for the link, and go out when it is there.
-#[test]
-fn frames_wait_for_the_link() {
-    if skip_without_root("frames_wait_for_the_link") {
-        return;
-    }
-    let wire = Wire::new();
-    let mut port = open(&wire.a, "a0");
-    let (_program, mut far) = frame_queue(&wire.b, "b0");
-    let mut drops = Drops::default();
-    let frames: Vec<_> = (0..10).map(|i| frame(i, 60)).collect();
-    wire.a.run("ip link set a0 down");
-    assert_eq!(deliver(&mut port, 0, &frames, &mut drops), (10, 600));
-    wire.a.run("ip link set a0 up");
-    let deadline = Instant::now() + Duration::from_secs(30);
-    let mut arrived = Vec::new();
-    while arrived.len() < 10 {
-        assert!(Instant::now() < deadline, "only {} arrive", arrived.len());
-        port.flush(true);
-        arrived.extend(recv(&mut far));
-    }
-    assert!(arrived == frames);
-    assert_eq!(drops, Drops::default());
-}

@@ -177,6 +177,7 @@ mod tests {
             taken::<Page<DeviceCounter, u32>>,
             taken::<DaemonInfo>,
             taken::<EventPage>,
+            taken::<Page<GroupInfo, u32>>,
         ];
         for (variant, reply) in replies().iter().enumerate() {
             let takers: Vec<u32> = types.iter().filter_map(|taken| taken(reply)).collect();

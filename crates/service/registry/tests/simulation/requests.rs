@@ -139,7 +139,7 @@ pub fn address(random: &mut Random) -> [u8; 6] {
 
 pub fn request(random: &mut Random) -> Request {
     let from = SwitchPosition::default();
-    match random.below(46) {
+    match random.below(47) {
         0..16 => open(random),
         16 | 17 => Request::SwitchDetach { name: name_of_switch_port(random) },
         18 => Request::Describe,

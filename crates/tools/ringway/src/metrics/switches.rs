@@ -213,6 +213,7 @@ mod tests {
         let mut switch: BridgeInfo = serde_json::from_value(json!({
             "name": "vale0",
             "forwarding": "flood",
+            "multicast": "flood",
             "ports": [],
             "rounds": {"counts": [], "micros": 0},
             "declared": "no",

@@ -172,6 +172,7 @@ mod tests {
         let switch: BridgeInfo = serde_json::from_value(json!({
             "name": "vale0",
             "forwarding": "flood",
+            "multicast": "flood",
             "ports": [{
                 "name": name,
                 "index": 0,
