@@ -261,6 +261,11 @@ fn address(text: &str) -> std::result::Result<(Mac, String), String> {
     Ok((mac, port.into()))
 }
 
+/// A VLAN.
+pub fn vid() -> clap::builder::RangedI64ValueParser<u16> {
+    clap::value_parser!(u16).range(1..=4094)
+}
+
 fn vids(text: &str) -> std::result::Result<Vids, String> {
     ringway::parse_vids(text).map(Vids)
 }

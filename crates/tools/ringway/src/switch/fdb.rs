@@ -1,6 +1,9 @@
 //! `ringway switch fdb`: which address a switch knows behind which port, and what it is told of that.
 
-use super::{choose::switch_name, declared::State};
+use super::{
+    choose::{switch_name, vid},
+    declared::State,
+};
 use crate::endpoint::Mac;
 use crate::error::{Error, Result};
 use crate::output::Output;
@@ -95,10 +98,6 @@ enum Action {
         #[arg(long = "static")]
         statics: bool,
     },
-}
-
-fn vid() -> clap::builder::RangedI64ValueParser<u16> {
-    clap::value_parser!(u16).range(1..=4094)
 }
 
 impl Args {

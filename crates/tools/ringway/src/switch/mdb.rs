@@ -1,6 +1,6 @@
 //! `ringway switch mdb`: which port of a switch that snoops is in which group of IP.
 
-use super::choose::switch_name;
+use super::choose::{switch_name, vid};
 use crate::error::Result;
 use crate::output::Output;
 use crate::printable::printable;
@@ -39,7 +39,7 @@ enum Action {
         /// The switch: vale<id>
         switch: String,
         /// Only groups in this VLAN
-        #[arg(long, value_name = "VID", value_parser = clap::value_parser!(u16).range(1..=4094))]
+        #[arg(long, value_name = "VID", value_parser = vid())]
         vlan: Option<u16>,
     },
 }
