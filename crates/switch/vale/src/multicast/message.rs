@@ -6,6 +6,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use ringway_vnet::checksum::{finish, sum};
+
 use crate::clock::Millis;
 
 /// Bytes that are looked at of each frame: up to the destination of IPv6, behind a tag.
@@ -138,7 +140,7 @@ fn igmp(ip: &[u8]) -> Option<Message<'_>> {
     // More fragments, and the place of this one.
     let is_whole = word(header, 6)? & 0x3fff == 0;
     let message = ip.get(header.len()..length)?;
-    if !is_whole || *header.get(9)? != IGMP || sum(0, header) != 0 || sum(0, message) != 0 {
+    if !is_whole || *header.get(9)? != IGMP || !is_sound(header) || !is_sound(message) {
         return None;
     }
     let group = Ipv4Addr::from(*message.get(4..)?.first_chunk::<4>()?);
@@ -172,20 +174,15 @@ fn mld(ip: &[u8]) -> Option<Message<'_>> {
         return None;
     }
     let (options, message) = rest.split_at_checked((usize::from(*rest.get(1)?) + 1) * 8)?;
-    let [from, to] = [8, 24].map(|at| header.get(at..at + 16));
-    let pseudo = [from?, to?].iter().map(|address| partial_sum(address)).sum::<u32>();
-    let length = u32::try_from(message.len()).ok()?;
-    let sum = sum(pseudo + length + u32::from(ICMPV6), message);
-    if sum != 0 || !alerts_routers(options) {
+    let [from, to] = [8, 24].map(|at| address(header, at));
+    let (from, to) = (from?, to?);
+    if icmpv6_checksum(from, to, message) != [0; 2] || !alerts_routers(options) {
         return None;
     }
-    let group = message.get(8..24).and_then(|group| group.first_chunk::<16>());
-    let group = group.map(|group| Ipv6Addr::from(*group));
+    let group = address(message, 8);
     let one = |change| Some(Message::Report(Report::One(group?.into(), change)));
     match message.first()? {
         130 => {
-            let from = Ipv6Addr::from(*from?.first_chunk::<16>()?);
-            let to = Ipv6Addr::from(*to?.first_chunk::<16>()?);
             let is_general =
                 group?.is_unspecified() && to == Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
             let is_for_link = *header.get(7)? == 1 && from.is_unicast_link_local();
@@ -297,6 +294,10 @@ fn alerts_routers(header: &[u8]) -> bool {
     false
 }
 
+fn address(bytes: &[u8], at: usize) -> Option<Ipv6Addr> {
+    bytes.get(at..)?.first_chunk::<16>().map(|address| Ipv6Addr::from(*address))
+}
+
 fn word(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..)?.first_chunk().map(|word| u16::from_be_bytes(*word))
 }
@@ -311,24 +312,14 @@ fn floating(code: u64, bits: u32) -> u64 {
     mantissa << ((code >> mantissa_bits & 7) + 3)
 }
 
-/// The sum of 16-bit words, of no more than [`LONGEST`] bytes.
-fn partial_sum(bytes: &[u8]) -> u32 {
-    let (words, rest) = bytes.as_chunks::<2>();
-    let words = words.iter().map(|word| u32::from(u16::from_be_bytes(*word))).sum::<u32>();
-    words + rest.first().map_or(0, |last| u32::from(*last) << 8)
+/// The checksum of a message of ICMPv6 between these addresses; of one that has the right one in it, 0.
+pub(crate) fn icmpv6_checksum(from: Ipv6Addr, to: Ipv6Addr, message: &[u8]) -> [u8; 2] {
+    let [length, protocol] = [message.len() as u32, ICMPV6.into()].map(u32::to_be_bytes);
+    let parts = [&from.octets()[..], &to.octets(), &length, &protocol, message];
+    finish(parts.into_iter().map(sum).sum())
 }
 
-/// The Internet checksum (RFC 1071): 0 of bytes that have the right one in them.
-pub(crate) fn sum(begun: u32, bytes: &[u8]) -> u16 {
-    let mut sum = begun + partial_sum(bytes);
-    while sum >> 16 != 0 {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
-}
-
-/// As [`sum`], of a message of ICMPv6 between these addresses.
-pub(crate) fn icmpv6_sum(from: Ipv6Addr, to: Ipv6Addr, message: &[u8]) -> u16 {
-    let pseudo = partial_sum(&from.octets()) + partial_sum(&to.octets());
-    sum(pseudo + message.len() as u32 + u32::from(ICMPV6), message)
+/// Whether bytes that have their checksum in them have the right one.
+fn is_sound(bytes: &[u8]) -> bool {
+    finish(sum(bytes)) == [0; 2]
 }

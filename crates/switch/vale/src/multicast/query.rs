@@ -6,7 +6,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::message::{icmpv6_sum, sum};
+use ringway_vnet::checksum::{finish, sum};
+
+use super::message::icmpv6_checksum;
 use crate::clock::Millis;
 
 /// From one general query to the next, and until the second one.
@@ -48,14 +50,14 @@ impl Asker {
         let mut message = vec![0x11, (response / 100) as u8, 0, 0];
         message.extend(group.octets());
         message.extend([ROBUSTNESS, (INTERVAL / 1000) as u8, 0, 0]);
-        let checksum = sum(0, &message);
+        let checksum = finish(sum(&message));
         put(&mut message, 2, checksum);
         // With the option by which routers look at it.
         let mut ip = vec![0x46, 0xc0, 0, 24 + message.len() as u8, 0, 0, 0x40, 0, 1, 2, 0, 0];
         ip.extend([0; 4]);
         ip.extend(to.octets());
         ip.extend([0x94, 4, 0, 0]);
-        let checksum = sum(0, &ip);
+        let checksum = finish(sum(&ip));
         put(&mut ip, 10, checksum);
         frame.extend(ip);
         frame.extend(message);
@@ -77,7 +79,7 @@ impl Asker {
         let mut message = vec![130, 0, 0, 0, high, low, 0, 0];
         message.extend(group.octets());
         message.extend([ROBUSTNESS, (INTERVAL / 1000) as u8, 0, 0]);
-        let checksum = icmpv6_sum(from, to, &message);
+        let checksum = icmpv6_checksum(from, to, &message);
         put(&mut message, 2, checksum);
         frame.extend([0x60, 0, 0, 0, 0, 8 + message.len() as u8, 0, 1]);
         frame.extend(from.octets());
@@ -88,8 +90,8 @@ impl Asker {
     }
 }
 
-fn put(bytes: &mut [u8], at: usize, word: u16) {
+fn put(bytes: &mut [u8], at: usize, checksum: [u8; 2]) {
     if let Some(place) = bytes.get_mut(at..at + 2) {
-        place.copy_from_slice(&word.to_be_bytes());
+        place.copy_from_slice(&checksum);
     }
 }

@@ -1,8 +1,9 @@
 use proptest::{collection::vec, prelude::*};
+use ringway_vnet::checksum::{finish, sum};
 
 use super::{
     message::{
-        Change, Kind, Message, PREFIX, Query, Report, icmpv6_sum, is_for_all, kind, parse, sum,
+        Change, Kind, Message, PREFIX, Query, Report, icmpv6_checksum, is_for_all, kind, parse,
     },
     query::Asker,
 };
@@ -56,8 +57,8 @@ fn queries_of_all_versions_are_understood() {
         for (from, at) in [(14, 24), (38, 40)] {
             bytes[at..at + 2].fill(0);
             let end = if from == 14 { 38 } else { bytes.len() };
-            let sum = sum(0, &bytes[from..end]);
-            bytes[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+            let checksum = finish(sum(&bytes[from..end]));
+            bytes[at..at + 2].copy_from_slice(&checksum);
         }
         match parse(&bytes) {
             Some(Message::Query(Query { response, present })) => Some((response, present)),
@@ -166,17 +167,17 @@ fn with_right_sums(frame: &mut [u8]) {
     let word = |frame: &[u8], at: usize| {
         frame.get(at..at + 2).map_or(0, |it| usize::from(u16::from_be_bytes([it[0], it[1]])))
     };
-    let put = |frame: &mut [u8], at: usize, sum: u16| {
+    let put = |frame: &mut [u8], at: usize, checksum: [u8; 2]| {
         if let Some(place) = frame.get_mut(at..at + 2) {
-            place.copy_from_slice(&sum.to_be_bytes());
+            place.copy_from_slice(&checksum);
         }
     };
     if first >> 4 == 4 {
         let end = (at + word(frame, at + 2)).min(frame.len());
         let begin = (at + usize::from(first & 0xf) * 4).min(end);
         for (range, place) in [(at..begin, at + 10), (begin..end, begin + 2)] {
-            put(frame, place, 0);
-            let right = sum(0, frame.get(range).unwrap_or_default());
+            put(frame, place, [0; 2]);
+            let right = finish(sum(frame.get(range).unwrap_or_default()));
             put(frame, place, right);
         }
     } else {
@@ -187,8 +188,8 @@ fn with_right_sums(frame: &mut [u8]) {
             bytes.map_or(Ipv6Addr::UNSPECIFIED, |it| Ipv6Addr::from(*it))
         };
         let (from, to) = (address(frame, at + 8), address(frame, at + 24));
-        put(frame, begin + 2, 0);
-        let right = icmpv6_sum(from, to, frame.get(begin..end).unwrap_or_default());
+        put(frame, begin + 2, [0; 2]);
+        let right = icmpv6_checksum(from, to, frame.get(begin..end).unwrap_or_default());
         put(frame, begin + 2, right);
     }
 }

@@ -261,6 +261,16 @@ fn address(text: &str) -> std::result::Result<(Mac, String), String> {
     Ok((mac, port.into()))
 }
 
+/// A switch before an action, which names the switch that is meant.
+pub fn action_first(command: &str, action: bool, switch: Option<&str>) -> Result<()> {
+    match switch.filter(|_| action) {
+        Some(switch) => Err(Error::Value(format!(
+            "{switch}: what to do comes first; write `ringway switch {command} show {switch}`"
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// A VLAN.
 pub fn vid() -> clap::builder::RangedI64ValueParser<u16> {
     clap::value_parser!(u16).range(1..=4094)

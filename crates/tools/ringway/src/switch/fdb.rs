@@ -1,7 +1,7 @@
 //! `ringway switch fdb`: which address a switch knows behind which port, and what it is told of that.
 
 use super::{
-    choose::{switch_name, vid},
+    choose::{action_first, switch_name, vid},
     declared::State,
 };
 use crate::endpoint::Mac;
@@ -120,11 +120,7 @@ impl Args {
 
 /// Refuses what the daemon would take to mean something else.
 pub fn check(args: &Args) -> Result<()> {
-    if let (Some(_), Some(switch)) = (&args.action, &args.switch) {
-        return Err(Error::Value(format!(
-            "{switch}: what to do comes first; write `ringway switch fdb show {switch}`"
-        )));
-    }
+    action_first("fdb", args.action.is_some(), args.switch.as_deref())?;
     switch_name(args.switch())
 }
 

@@ -1,6 +1,6 @@
 //! `ringway switch mdb`: which port of a switch that snoops is in which group of IP.
 
-use super::choose::{switch_name, vid};
+use super::choose::{action_first, switch_name, vid};
 use crate::error::Result;
 use crate::output::Output;
 use crate::printable::printable;
@@ -53,7 +53,9 @@ impl Args {
     }
 }
 
+/// Refuses what would be taken to mean something else.
 pub fn check(args: &Args) -> Result<()> {
+    action_first("mdb", args.action.is_some(), args.switch.as_deref())?;
     switch_name(args.switch())
 }
 

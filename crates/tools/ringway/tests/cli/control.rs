@@ -257,6 +257,14 @@ fn switches_refuse_what_means_nothing() {
         (&["forward", "vale0", "learning", "--over", "a"], &["--over is for `hash` alone"]),
         (&["forward", "vale0", "flood", "--ageing", "9"], &["--ageing is for `learning` alone"]),
         (&["forward", "vale0", "hash", "--drop-unknown"], &["--drop-unknown", "`static`"]),
+        (
+            &["fdb", "vale1", "show", "vale0"],
+            &["vale1", "what to do comes first", "fdb show vale1"],
+        ),
+        (
+            &["mdb", "vale1", "show", "vale0"],
+            &["vale1", "what to do comes first", "mdb show vale1"],
+        ),
     ] {
         let said = home.failure(&[&["switch"], args].concat());
         for part in parts {
