@@ -312,7 +312,7 @@ fn floating(code: u64, bits: u32) -> u64 {
     mantissa << ((code >> mantissa_bits & 7) + 3)
 }
 
-/// The checksum of a message of ICMPv6 between these addresses; of one that has the right one in it, 0.
+/// The checksum of a message of ICMPv6 between these addresses: 0 if the message has the right one in it already.
 pub(crate) fn icmpv6_checksum(from: Ipv6Addr, to: Ipv6Addr, message: &[u8]) -> [u8; 2] {
     let [length, protocol] = [message.len() as u32, ICMPV6.into()].map(u32::to_be_bytes);
     let parts = [&from.octets()[..], &to.octets(), &length, &protocol, message];

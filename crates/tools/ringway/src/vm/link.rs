@@ -85,7 +85,7 @@ pub trait Link {
     /// Moves up to `budget` frames from the port to the machine.
     fn receive(&mut self, port: &mut Port, header_len: usize, budget: u32) -> Moved;
 
-    /// It has ended: moves what it has read as far as there is room, and says what is left.
+    /// Ends the link: sends the frames that it has read while the port has room, and counts those left over.
     fn finish(&mut self, _port: &mut Port) -> Remainder {
         Remainder::default()
     }

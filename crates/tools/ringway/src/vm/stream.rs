@@ -277,7 +277,7 @@ mod tests {
         assert_eq!((moved.frames, moved.too_long, moved.too_short), (3, 1, 1));
     }
 
-    /// Of a stream that ends, what was read goes on as far as there is room, and what does not is told.
+    /// When a stream ends, the frames that were read are sent while the port has room; the others are counted.
     #[test]
     fn what_an_ended_stream_still_had_is_moved_or_told() {
         let mut port = doc::open("vmend{1@conf:slots=8").unwrap();
@@ -291,7 +291,7 @@ mod tests {
         // Half a frame is none.
         far.write_all(&60_u32.to_be_bytes()).unwrap();
         let sent = stream.send(&mut port, 0, 2);
-        // Nobody reads at the far end, until no more is taken.
+        // The monitor reads nothing: frames for it fill the socket's buffer.
         let mut received = Moved::default();
         while stream.flush() {
             other.tx(0).push(&[1; 1500]);
