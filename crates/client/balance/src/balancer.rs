@@ -254,7 +254,8 @@ impl<C: Choose> Balancer<C> {
     }
 
     /// Sends by the input what consumers have put into their ends of the outputs; returns how many
-    /// slots. Where room is scarce, each consumer that has something has the same share of it.
+    /// slots. Where room is scarce, each consumer that has something has the same share of it. A
+    /// packet with a slot that no buffer of the input holds counts as dropped at its output.
     pub fn send(&mut self) -> usize {
         let (input, outputs) = (&mut self.input, &mut self.groups[0]);
         let mut sent = 0;
@@ -264,14 +265,15 @@ impl<C: Choose> Balancer<C> {
                 self.turn = Turn::of(0);
             }
             let Turn { output, left } = self.turn;
-            let (mut rx, mut tx) = (outputs[output].port.rx(0), input.tx(0));
+            let Output { port, counters, .. } = &mut outputs[output];
+            let (mut rx, mut tx) = (port.rx(0), input.tx(0));
             let waiting = rx.sync();
             if waiting > 0 && tx.space() < left {
                 tx.sync();
             }
             let room = tx.space();
             let count = rx.whole(room.min(left));
-            rx.forward(&mut tx, count, false);
+            counters.dropped += rx.forward(&mut tx, count, false).misfits;
             if count > 0 {
                 rx.sync();
             }
