@@ -238,6 +238,28 @@ fn ports_are_listed_and_missing_ones_explained() {
     });
 }
 
+/// What a user names is used, and nothing in its place.
+#[test]
+fn the_systems_library_is_the_one_that_is_named() {
+    isolated("the_systems_library_is_the_one_that_is_named", |home| {
+        install(home);
+        let frames = capture::frames();
+        file(home, "sent.pcap", &frames);
+        file(home, "no-library", &[]);
+        let own = home.bin().join("libringway_pcap.so");
+        for wrong in ["missing.so", "no-library", &own.display().to_string()] {
+            let line = format!("env RINGWAY_LIBPCAP={wrong} tcpdump -nn -r sent.pcap");
+            let (status, said) = run(home, None, &line).wait();
+            assert!(!status.success(), "{wrong}: {said}");
+            let problem = format!("RINGWAY_LIBPCAP names {wrong}, which is no libpcap");
+            assert!(said.contains(&problem), "{said}");
+        }
+        let line = "env RINGWAY_LIBPCAP= tcpdump -nn -r sent.pcap --count";
+        let said = succeeds(run(home, None, line));
+        assert!(said.contains(&format!("{} packets", frames.len())), "{said}");
+    });
+}
+
 fn exists(path: &Path) -> Result<(), String> {
     if path.exists() { Ok(()) } else { Err(format!("{} is not there", path.display())) }
 }

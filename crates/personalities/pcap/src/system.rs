@@ -24,7 +24,7 @@ use ringway_filter::Insn;
 
 use crate::{abi::*, dlopen::real_dlopen};
 
-/// Names it before all others.
+/// Names the one file that is looked at.
 const VARIABLE: &str = "RINGWAY_LIBPCAP";
 
 /// Where distributions put libraries. `%` stands for the machine's triplet on Debian.
@@ -38,7 +38,24 @@ const DIRECTORIES: [&str; 7] = [
     "/lib",
 ];
 
-pub const MISSING: &str = "there is no libpcap of the system's here; `apt-get install libpcap0.8`, or name it in RINGWAY_LIBPCAP";
+/// Why there is none.
+pub fn missing() -> String {
+    match named() {
+        Some(path) => format!(
+            "{VARIABLE} names {}, which is no libpcap of the system's; correct it, or unset it",
+            path.display()
+        ),
+        None => format!(
+            "there is no libpcap of the system's here; `apt-get install libpcap0.8`, or name it in {VARIABLE}"
+        ),
+    }
+}
+
+/// What the environment names.
+fn named() -> Option<PathBuf> {
+    let named = ringway_environment::variable(VARIABLE)?;
+    (!named.is_empty()).then(|| named.into())
+}
 
 /// The library, which is never closed.
 fn library() -> Option<*mut c_void> {
@@ -55,8 +72,10 @@ fn find() -> Option<*mut c_void> {
     let own = own_file();
     let own = own.as_deref().and_then(identity);
     let is_other = |path: &PathBuf| identity(path).is_some_and(|file| Some(file) != own);
-    let named = ringway_environment::variable(VARIABLE).map(PathBuf::from).into_iter();
-    named.chain(candidates()).filter(is_other).find_map(|path| open(&path))
+    match named() {
+        Some(path) => is_other(&path).then(|| open(&path))?,
+        None => candidates().filter(is_other).find_map(|path| open(&path)),
+    }
 }
 
 fn identity(path: &Path) -> Option<(u64, u64)> {
@@ -182,9 +201,9 @@ macro_rules! passed_on {
 }
 
 /// Says in a buffer for errors why there is nothing.
-fn missing<T>(errbuf: *mut c_char, result: T) -> T {
+fn told<T>(errbuf: *mut c_char, result: T) -> T {
     // SAFETY: a buffer for errors of libpcap's has 256 bytes, or is null.
-    unsafe { crate::text::store(errbuf, MISSING) };
+    unsafe { crate::text::store(errbuf, &missing()) };
     result
 }
 
@@ -211,10 +230,10 @@ passed_on! {
     fn pcap_dump_ftell64(dumper: *mut pcap_dumper_t) -> i64 = -1;
     fn pcap_ether_aton(text: *const c_char) -> *mut u8 = null_mut();
     fn pcap_ether_hostton(name: *const c_char) -> *mut u8 = null_mut();
-    fn pcap_fopen_offline(file: *mut FILE, errbuf: *mut c_char) -> *mut pcap_t = missing(errbuf, null_mut());
-    fn pcap_fopen_offline_with_tstamp_precision(file: *mut FILE, precision: c_uint, errbuf: *mut c_char) -> *mut pcap_t = missing(errbuf, null_mut());
-    fn pcap_init(options: c_uint, errbuf: *mut c_char) -> c_int = missing(errbuf, -1);
-    fn pcap_lookupdev(errbuf: *mut c_char) -> *mut c_char = missing(errbuf, null_mut());
+    fn pcap_fopen_offline(file: *mut FILE, errbuf: *mut c_char) -> *mut pcap_t = told(errbuf, null_mut());
+    fn pcap_fopen_offline_with_tstamp_precision(file: *mut FILE, precision: c_uint, errbuf: *mut c_char) -> *mut pcap_t = told(errbuf, null_mut());
+    fn pcap_init(options: c_uint, errbuf: *mut c_char) -> c_int = told(errbuf, -1);
+    fn pcap_lookupdev(errbuf: *mut c_char) -> *mut c_char = told(errbuf, null_mut());
     fn pcap_nametoaddr(name: *const c_char) -> *mut *mut c_uint = null_mut();
     fn pcap_nametoaddrinfo(name: *const c_char) -> *mut libc::addrinfo = null_mut();
     fn pcap_nametoeproto(name: *const c_char) -> c_int = -1;
@@ -227,8 +246,8 @@ passed_on! {
     fn pcap_offline_filter(program: *const bpf_program, header: *const pcap_pkthdr, packet: *const u8) -> c_int = 0;
     fn pcap_open_dead(linktype: c_int, snaplen: c_int) -> *mut pcap_t = null_mut();
     fn pcap_open_dead_with_tstamp_precision(linktype: c_int, snaplen: c_int, precision: c_uint) -> *mut pcap_t = null_mut();
-    fn pcap_open_offline(path: *const c_char, errbuf: *mut c_char) -> *mut pcap_t = missing(errbuf, null_mut());
-    fn pcap_open_offline_with_tstamp_precision(path: *const c_char, precision: c_uint, errbuf: *mut c_char) -> *mut pcap_t = missing(errbuf, null_mut());
+    fn pcap_open_offline(path: *const c_char, errbuf: *mut c_char) -> *mut pcap_t = told(errbuf, null_mut());
+    fn pcap_open_offline_with_tstamp_precision(path: *const c_char, precision: c_uint, errbuf: *mut c_char) -> *mut pcap_t = told(errbuf, null_mut());
     fn pcap_tstamp_type_name_to_val(name: *const c_char) -> c_int = -1;
     fn pcap_tstamp_type_val_to_description(value: c_int) -> *const c_char = null();
     fn pcap_tstamp_type_val_to_name(value: c_int) -> *const c_char = null();
@@ -241,7 +260,7 @@ system! {
     fn pcap_can_set_rfmon(p: *mut pcap_t) -> c_int = PCAP_ERROR;
     fn pcap_close(p: *mut pcap_t) = ();
     fn pcap_compile(p: *mut pcap_t, program: *mut bpf_program, text: *const c_char, optimize: c_int, mask: c_uint) -> c_int = PCAP_ERROR;
-    fn pcap_create(device: *const c_char, errbuf: *mut c_char) -> *mut pcap_t = missing(errbuf, null_mut());
+    fn pcap_create(device: *const c_char, errbuf: *mut c_char) -> *mut pcap_t = told(errbuf, null_mut());
     fn pcap_datalink(p: *mut pcap_t) -> c_int = PCAP_ERROR;
     fn pcap_datalink_ext(p: *mut pcap_t) -> c_int = PCAP_ERROR;
     fn pcap_dispatch(p: *mut pcap_t, count: c_int, callback: pcap_handler, user: *mut u8) -> c_int = PCAP_ERROR;
@@ -250,7 +269,7 @@ system! {
     fn pcap_dump_open_append(p: *mut pcap_t, path: *const c_char) -> *mut pcap_dumper_t = null_mut();
     fn pcap_file(p: *mut pcap_t) -> *mut FILE = null_mut();
     fn pcap_fileno(p: *mut pcap_t) -> c_int = PCAP_ERROR;
-    fn pcap_findalldevs(list: *mut *mut pcap_if_t, errbuf: *mut c_char) -> c_int = missing(errbuf, PCAP_ERROR);
+    fn pcap_findalldevs(list: *mut *mut pcap_if_t, errbuf: *mut c_char) -> c_int = told(errbuf, PCAP_ERROR);
     fn pcap_freealldevs(list: *mut pcap_if_t) = ();
     fn pcap_get_required_select_timeout(p: *mut pcap_t) -> *const libc::timeval = null();
     fn pcap_get_selectable_fd(p: *mut pcap_t) -> c_int = PCAP_ERROR;
@@ -262,13 +281,13 @@ system! {
     fn pcap_lib_version() -> *const c_char = c"libpcap of Ringway, without the system's".as_ptr();
     fn pcap_list_datalinks(p: *mut pcap_t, list: *mut *mut c_int) -> c_int = PCAP_ERROR;
     fn pcap_list_tstamp_types(p: *mut pcap_t, list: *mut *mut c_int) -> c_int = PCAP_ERROR;
-    fn pcap_lookupnet(device: *const c_char, net: *mut c_uint, mask: *mut c_uint, errbuf: *mut c_char) -> c_int = missing(errbuf, PCAP_ERROR);
+    fn pcap_lookupnet(device: *const c_char, net: *mut c_uint, mask: *mut c_uint, errbuf: *mut c_char) -> c_int = told(errbuf, PCAP_ERROR);
     fn pcap_loop(p: *mut pcap_t, count: c_int, callback: pcap_handler, user: *mut u8) -> c_int = PCAP_ERROR;
     fn pcap_major_version(p: *mut pcap_t) -> c_int = PCAP_ERROR;
     fn pcap_minor_version(p: *mut pcap_t) -> c_int = PCAP_ERROR;
     fn pcap_next(p: *mut pcap_t, header: *mut pcap_pkthdr) -> *const u8 = null();
     fn pcap_next_ex(p: *mut pcap_t, header: *mut *mut pcap_pkthdr, packet: *mut *const u8) -> c_int = PCAP_ERROR;
-    fn pcap_open_live(device: *const c_char, snaplen: c_int, promisc: c_int, timeout: c_int, errbuf: *mut c_char) -> *mut pcap_t = missing(errbuf, null_mut());
+    fn pcap_open_live(device: *const c_char, snaplen: c_int, promisc: c_int, timeout: c_int, errbuf: *mut c_char) -> *mut pcap_t = told(errbuf, null_mut());
     fn pcap_perror(p: *mut pcap_t, prefix: *const c_char) = ();
     fn pcap_sendpacket(p: *mut pcap_t, bytes: *const u8, size: c_int) -> c_int = PCAP_ERROR;
     fn pcap_set_buffer_size(p: *mut pcap_t, size: c_int) -> c_int = PCAP_ERROR;

@@ -22,7 +22,7 @@ fn shadow<'a>(handle: &'a Handle, [what, function]: [&str; 2]) -> Result<&'a Sha
         let text = format!("{what}not-yet-activated pcap_t passed to {function}");
         return Err(handle.fail(PCAP_ERROR, &text));
     }
-    handle.shadow().ok_or_else(|| handle.fail(PCAP_ERROR, system::MISSING))
+    handle.shadow().ok_or_else(|| handle.fail(PCAP_ERROR, &system::missing()))
 }
 
 /// # Safety
