@@ -37,6 +37,20 @@ pub enum Error {
         /// What to do.
         remedy: &'static str,
     },
+    /// Its name asks for a compression that is not written here.
+    #[error("{}: files are not compressed as {ending}; a name that ends in .gz or .zst compresses the file", file.display())]
+    Compression {
+        /// The file.
+        file: PathBuf,
+        /// The end of its name.
+        ending: &'static str,
+    },
+    /// Somebody has deleted it.
+    #[error("{}: the file was deleted while it was written, and what was in it is lost; let it be until the capture has ended, or rotate", file.display())]
+    Deleted {
+        /// The file.
+        file: PathBuf,
+    },
     /// It cannot be written to any more.
     #[error("{}: {source}; {remedy}", file.display())]
     Write {
@@ -78,7 +92,11 @@ impl Error {
     pub fn io(&self) -> Option<&io::Error> {
         match self {
             Error::Open { source, .. } | Error::Write { source, .. } => Some(source),
-            Error::Damaged { .. } | Error::Exists { .. } | Error::InUse { .. } => None,
+            Error::Damaged { .. }
+            | Error::Exists { .. }
+            | Error::InUse { .. }
+            | Error::Compression { .. }
+            | Error::Deleted { .. } => None,
         }
     }
 }

@@ -2,6 +2,12 @@
 
 use std::path::Path;
 
+use crate::error::{Error, Result};
+
+/// Ends of names by which other programs tell compressions that are not written here.
+const OTHER_COMPRESSIONS: [&str; 9] =
+    [".bz2", ".xz", ".lzma", ".lz", ".lz4", ".lzo", ".br", ".Z", ".zip"];
+
 /// How frames are written down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -45,6 +51,18 @@ impl Kind {
         Kind { format, compression }
     }
 
+    /// Refuses a name that asks for a compression which no file has here.
+    ///
+    /// # Errors
+    /// [`Error::Compression`].
+    pub(crate) fn check_name(file: &Path) -> Result<()> {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        match OTHER_COMPRESSIONS.into_iter().find(|ending| name.ends_with(ending)) {
+            Some(ending) => Err(Error::Compression { file: file.into(), ending }),
+            None => Ok(()),
+        }
+    }
+
     /// How a file is compressed that begins with these bytes.
     pub(crate) fn compression_of(start: &[u8]) -> Compression {
         match start {
@@ -70,7 +88,13 @@ mod tests {
             ("-", Format::PcapNg, Compression::None),
             ("", Format::PcapNg, Compression::None),
         ] {
-            assert_eq!(Kind::of_name(Path::new(name)), Kind { format, compression }, "{name}");
+            let name = Path::new(name);
+            assert_eq!(Kind::of_name(name), Kind { format, compression }, "{}", name.display());
+            Kind::check_name(name).unwrap();
+        }
+        for name in ["a.pcap.bz2", "x/a.xz", "a.pcapng.lz4"] {
+            let refused = Kind::check_name(Path::new(name)).unwrap_err();
+            assert!(matches!(refused, Error::Compression { .. }), "{name}: {refused}");
         }
     }
 }

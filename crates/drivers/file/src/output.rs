@@ -4,7 +4,7 @@ use std::{
     collections::VecDeque,
     fs::{self, File, OpenOptions},
     io::{self, Write},
-    os::unix::fs::FileTypeExt,
+    os::unix::fs::{FileTypeExt, MetadataExt},
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering::Relaxed},
     time::{Instant, SystemTime},
@@ -70,6 +70,7 @@ struct Target {
 impl Output {
     /// Opens the first file, unless that is a named pipe.
     pub fn new(recording: Recording, names: Option<Names>, shared: Arc<Shared>) -> Result<Output> {
+        Kind::check_name(&recording.file)?;
         let kind = Kind::of_name(&recording.file);
         let mut output = Output {
             recording,
@@ -148,8 +149,18 @@ impl Output {
     }
 
     /// Ends the last file.
+    ///
+    /// # Errors
+    /// Also when somebody has deleted it.
     pub fn finish(&mut self) -> Result<()> {
-        let Some(mut current) = self.current.take() else { return Ok(()) };
+        let Some(current) = self.current.take() else { return Ok(()) };
+        let is_deleted = !is_stdout(&current.path) && current.is_deleted();
+        let path = current.path.clone();
+        self.end(current)?;
+        if is_deleted { Err(Error::Deleted { file: path }) } else { Ok(()) }
+    }
+
+    fn end(&self, mut current: Current) -> Result<()> {
         let mut statistics = Vec::new();
         self.shared.append_statistics(self.kind.format, &mut statistics);
         current.write(&statistics)?;
@@ -179,7 +190,10 @@ impl Output {
     }
 
     fn rotate(&mut self) -> Result<()> {
-        self.finish()?;
+        // A file that somebody has deleted by now is one of those that are not kept.
+        if let Some(current) = self.current.take() {
+            self.end(current)?;
+        }
         let path = self.next_path();
         self.begun.push_back(path.clone());
         let most = self.recording.rotation.files.map_or(usize::MAX, |files| files as usize);
@@ -300,15 +314,25 @@ impl Current {
     }
 
     fn size(&self) -> u64 {
-        match &self.stream {
-            Stream::Plain(target) => target.size,
-            Stream::Gzip(stream) => stream.get_ref().size,
-            Stream::Zstd(stream) => stream.get_ref().size,
-        }
+        self.stream.target().size
+    }
+
+    /// Whether it is a file on a disk that has no name any more.
+    fn is_deleted(&self) -> bool {
+        let data = self.stream.target().file.metadata();
+        data.is_ok_and(|data| data.is_file() && data.nlink() == 0)
     }
 }
 
 impl Stream {
+    fn target(&self) -> &Target {
+        match self {
+            Stream::Plain(target) => target,
+            Stream::Gzip(stream) => stream.get_ref(),
+            Stream::Zstd(stream) => stream.get_ref(),
+        }
+    }
+
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Stream::Plain(target) => target.write_all(bytes),

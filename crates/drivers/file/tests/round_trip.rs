@@ -153,3 +153,25 @@ fn a_file_that_is_open_is_not_replaced() {
     assert_eq!(read(&file).len(), 0);
     [file, link].iter().for_each(|path| fs::remove_file(path).unwrap());
 }
+
+/// What was in it is lost with it, whatever its format; nobody is to believe that it is kept.
+#[test]
+fn a_file_that_is_deleted_meanwhile_is_told() {
+    for ending in [".pcap", ".pcapng.gz", ".pcap.zst"] {
+        let file = path(ending);
+        let mut recorder = Recorder::new(&Recording::to(&file, "a")).unwrap();
+        assert!(recorder.burst().record(&Record { length: 60, ..Record::default() }, |_| {}));
+        fs::remove_file(&file).unwrap();
+        recorder.finish();
+        let error = recorder.error().unwrap();
+        assert!(matches!(error, Error::Deleted { .. }), "{ending}: {error}");
+    }
+}
+
+#[test]
+fn a_compression_that_there_is_not_is_refused() {
+    let file = path(".pcap.bz2");
+    let error = Recorder::new(&Recording::to(&file, "a")).unwrap_err();
+    assert!(error.to_string().contains("not compressed as .bz2"), "{error}");
+    assert!(!file.exists());
+}

@@ -32,6 +32,7 @@ impl Failure {
             Error::File(error) => match (&**error, error.io()) {
                 (ringway_file::Error::Exists { .. }, _) => ("exists", None),
                 (ringway_file::Error::InUse { .. }, _) => ("busy", None),
+                (ringway_file::Error::Deleted { .. }, _) => ("not_found", None),
                 (_, Some(error)) => ("system", error.raw_os_error()),
                 (_, None) => ("invalid", None),
             },
