@@ -206,11 +206,13 @@ fn an_unsafe_directory_is_refused() {
         command.env("RINGWAY_DIR", home.path().join(dir));
         refusal(command)
     };
-    let remedy = "remove it, or name another directory in RINGWAY_DIR";
+    let or_another = |remedy: &str| format!("{remedy}, or name another directory in RINGWAY_DIR");
+    let remedy = &or_another("remove it");
 
     fs::create_dir(home.path().join("open")).unwrap();
     fs::set_permissions(home.path().join("open"), fs::Permissions::from_mode(0o755)).unwrap();
-    assert_says(&open("open"), &["/open can be entered by others (mode 755)", remedy]);
+    let shut = or_another("take their rights away (chmod 700)");
+    assert_says(&open("open"), &["/open can be entered by others (mode 755)", &shut]);
 
     symlink(home.run(), home.path().join("link")).unwrap();
     assert_says(&open("link"), &["/link is not a directory", remedy]);
@@ -218,7 +220,13 @@ fn an_unsafe_directory_is_refused() {
     fs::write(home.path().join("file"), "").unwrap();
     assert_says(&open("file"), &["/file is not a directory", remedy]);
 
-    assert_says(&open("missing/below"), &["/missing/below cannot be created", remedy]);
+    for (below, remedy) in [
+        ("missing/below", "create the directory that it is to be in"),
+        ("file/below", "create the directory that it is to be in"),
+    ] {
+        let problem = format!("/{below} cannot be created");
+        assert_says(&open(below), &[&problem, &or_another(remedy)]);
+    }
 
     let long = format!("{:0100}", 0);
     assert_says(&open(&long), &["107 bytes at most", "name a shorter directory in RINGWAY_DIR"]);

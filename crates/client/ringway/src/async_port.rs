@@ -60,7 +60,7 @@ impl AsyncPort {
     /// Waits until there are packets.
     ///
     /// # Errors
-    /// Those of [`Port::check`].
+    /// Those of [`Port::wait`].
     pub async fn received(&mut self) -> Result<(), Error> {
         self.ready(Interest::Rx).await
     }
@@ -68,7 +68,7 @@ impl AsyncPort {
     /// Waits until there is room to send.
     ///
     /// # Errors
-    /// Those of [`Port::check`].
+    /// Those of [`Port::wait`].
     pub async fn writable(&mut self) -> Result<(), Error> {
         self.ready(Interest::Tx).await
     }
@@ -77,8 +77,9 @@ impl AsyncPort {
     /// again: nothing is lost.
     ///
     /// # Errors
-    /// Those of [`Port::check`].
+    /// Those of [`Port::wait`].
     pub async fn ready(&mut self, interest: Interest) -> Result<(), Error> {
+        self.check_rings(interest)?;
         if self.poll(interest) {
             return Ok(());
         }

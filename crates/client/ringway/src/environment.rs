@@ -17,7 +17,7 @@ pub fn add_environment(name: &str, reg: &Registration, options: &mut Options) ->
         options.mode = mode_of_environment()?;
     }
     if options.buf_size.is_none() && options.extmem.is_none() && reg.mem_id == 0 {
-        options.buf_size = variable("RINGWAY_NIC_BUFFERS")?;
+        options.buf_size = variable("RINGWAY_NIC_BUFFERS")?.map(|Bytes(bytes)| bytes);
     }
     if options.timestamps.is_none() {
         options.timestamps = variable("RINGWAY_NIC_TIMESTAMPS")?;
@@ -34,6 +34,17 @@ pub fn add_environment(name: &str, reg: &Registration, options: &mut Options) ->
 /// What `RINGWAY_NIC_MODE` asks for. Errors: as [`add_environment`].
 pub fn mode_of_environment() -> Result<Option<NicMode>, Error> {
     variable("RINGWAY_NIC_MODE")
+}
+
+struct Bytes(u32);
+
+impl FromStr for Bytes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Bytes, String> {
+        let wrong = |_| format!("{text:?} is no number of bytes; write 4096, say");
+        text.parse().map(Bytes).map_err(wrong)
+    }
 }
 
 /// `None` where it is not set, or empty.
@@ -56,6 +67,15 @@ mod tests {
     use ringway_proto::Monitor;
 
     use super::*;
+
+    #[test]
+    fn buffers_have_bytes() {
+        assert_eq!("4096".parse().map(|Bytes(bytes)| bytes), Ok(4096));
+        for wrong in ["4k", "-1", " 4096", "99999999999"] {
+            let problem = wrong.parse::<Bytes>().err().unwrap();
+            assert_eq!(problem, format!("{wrong:?} is no number of bytes; write 4096, say"));
+        }
+    }
 
     #[test]
     fn filters_are_for_interfaces_that_receive() {

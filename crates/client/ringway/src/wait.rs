@@ -156,7 +156,8 @@ impl Port {
     /// Waits until a packet has been received, at most for `timeout`. True if there is one.
     ///
     /// # Errors
-    /// Those of [`check`](Self::check), and those of `poll(2)`.
+    /// Those of [`check`](Self::check), and those of `poll(2)`. [`Error::Name`] where the port has no
+    /// ring to wait for, opened as it was.
     pub fn wait_rx(&mut self, timeout: Option<Duration>) -> Result<bool, Error> {
         self.wait(Interest::Rx, timeout)
     }
@@ -164,7 +165,8 @@ impl Port {
     /// Waits until there is room to send, at most for `timeout`. True if there is.
     ///
     /// # Errors
-    /// Those of [`check`](Self::check), and those of `poll(2)`.
+    /// Those of [`check`](Self::check), and those of `poll(2)`. [`Error::Name`] where the port has no
+    /// ring to wait for, opened as it was.
     pub fn wait_tx(&mut self, timeout: Option<Duration>) -> Result<bool, Error> {
         self.wait(Interest::Tx, timeout)
     }
@@ -172,8 +174,10 @@ impl Port {
     /// Waits for either; see [`Interest`]. Syncs the rings it waits for.
     ///
     /// # Errors
-    /// Those of [`check`](Self::check), and those of `poll(2)`.
+    /// Those of [`check`](Self::check), and those of `poll(2)`. [`Error::Name`] where the port has no
+    /// ring to wait for, opened as it was.
     pub fn wait(&mut self, interest: Interest, timeout: Option<Duration>) -> Result<bool, Error> {
+        self.check_rings(interest)?;
         let deadline = timeout.and_then(|t| Instant::now().checked_add(t));
         loop {
             let waiter = self.waiter(interest);
@@ -197,5 +201,18 @@ impl Port {
                 Some(Woken::HungUp) => return Err(self.gone()),
             }
         }
+    }
+
+    /// Without a ring nothing comes, and a wait has no end.
+    pub(crate) fn check_rings(&self, interest: Interest) -> Result<(), Error> {
+        if interest.dirs().any(|dir| !self.binding().rings(dir).is_empty()) {
+            return Ok(());
+        }
+        self.check(interest)?;
+        let problem = match interest {
+            Interest::Rx => "the port has no receive rings; open it without tx_only() and /T",
+            _ => "the port has no transmit rings; open it without rx_only() and /R",
+        };
+        Err(Error::Name { name: self.name().into(), problem: problem.into() })
     }
 }

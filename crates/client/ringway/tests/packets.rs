@@ -1,6 +1,8 @@
 //! Packets in and out of rings, whole.
 
-use ringway::Port;
+use std::time::Duration;
+
+use ringway::{Interest, OpenOptions, Port};
 use ringway_doc as doc;
 
 /// Two ends of a pipe whose rings have `slots` slots.
@@ -75,6 +77,24 @@ fn a_port_has_rings() {
     ] {
         let said = options.open(name).expect_err(name).to_string();
         assert!(said.starts_with(name) && said.contains(part), "{said}");
+    }
+}
+
+/// Nobody waits for what cannot come.
+#[test]
+fn a_wait_needs_a_ring() {
+    let of = |options: OpenOptions| options.open("halves{1").unwrap();
+    for (mut port, without, with, remedy) in [
+        (of(doc::options().tx_only()), Interest::Rx, Interest::Tx, "without tx_only() and /T"),
+        (of(doc::options().rx_only()), Interest::Tx, Interest::Rx, "without rx_only() and /R"),
+    ] {
+        for timeout in [None, Some(Duration::ZERO)] {
+            let said = port.wait(without, timeout).expect_err(remedy).to_string();
+            assert!(said.starts_with("halves{1: ") && said.ends_with(remedy), "{said}");
+        }
+        for interest in [with, Interest::Both] {
+            port.wait(interest, Some(Duration::ZERO)).unwrap();
+        }
     }
 }
 

@@ -74,8 +74,8 @@ pub enum Error {
     #[error(transparent)]
     Refused(#[from] ringway_proto::Error),
     /// A socket directory that others could tamper with.
-    #[error("{path} {problem}; remove it, or name another directory in RINGWAY_DIR")]
-    Unsafe { path: String, problem: String },
+    #[error("{path} {problem}; {remedy}, or name another directory in RINGWAY_DIR")]
+    Unsafe { path: String, problem: String, remedy: &'static str },
     /// No daemon, and none could be started.
     #[error("cannot start ringwayd: {0}")]
     Start(String),

@@ -141,10 +141,21 @@ pub(crate) fn is_alone(found: &fs::Metadata) -> bool {
 /// or a program put there by somebody else would be trusted with our packets.
 pub(crate) fn secure(dir: &Path) -> Result<(), Error> {
     let path = dir.display().to_string();
-    let problem = |problem: String| Error::Unsafe { path: path.clone(), problem };
+    let with_remedy = |problem, remedy| Error::Unsafe { path: path.clone(), problem, remedy };
+    let problem = |problem| with_remedy(problem, "remove it");
     match mkdir(dir, Mode::RWXU) {
         Ok(()) | Err(Errno::EXIST) => {}
-        Err(e) => return Err(problem(format!("cannot be created: {}", io::Error::from(e)))),
+        Err(e) => {
+            let problem = format!("cannot be created: {}", io::Error::from(e));
+            let remedy = match e {
+                Errno::NOENT | Errno::NOTDIR => "create the directory that it is to be in",
+                Errno::ACCESS | Errno::PERM => "have the directory that it is in made writable",
+                Errno::ROFS => "mount its file system writable",
+                Errno::NOSPC | Errno::DQUOT => "make room there",
+                _ => "create it by hand",
+            };
+            return Err(with_remedy(problem, remedy));
+        }
     }
     let found = fs::symlink_metadata(dir).map_err(|e| problem(e.to_string()))?;
     if !found.is_dir() {
@@ -154,7 +165,8 @@ pub(crate) fn secure(dir: &Path) -> Result<(), Error> {
         return Err(problem(format!("belongs to user {}, not to you", found.uid())));
     }
     if found.mode() & 0o077 != 0 {
-        return Err(problem(format!("can be entered by others (mode {:o})", found.mode() & 0o777)));
+        let problem = format!("can be entered by others (mode {:o})", found.mode() & 0o777);
+        return Err(with_remedy(problem, "take their rights away (chmod 700)"));
     }
     Ok(())
 }

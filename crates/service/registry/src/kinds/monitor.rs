@@ -184,10 +184,17 @@ impl Monitor {
         let &OpenRequest { caller, name, reg } = request;
         let is_switchs_own = registry.port(target).backend.is_switchs_own();
         if registry.port(target).bindings == 0 && !is_switchs_own {
+            let is_interface = registry.port(target).backend.display_kind() == Some(PortKind::Nic);
             registry.reap(target);
+            let remedy = match is_interface {
+                true => format!(
+                    "open the port first, or run `ringway capture netmap:{name}`, which needs no other program"
+                ),
+                false => "open the port first".into(),
+            };
             return Err(Error::invalid("no program has it open, so it cannot be monitored")
                 .at(name)
-                .remedy("open the port first"));
+                .remedy(remedy));
         }
         if reg.monitor.zero_copy && is_switchs_own {
             return Err(Error::new(Cause::Unsupported, "its buffers are the kernel's")
