@@ -143,12 +143,13 @@ record-bench:
 # Crates that are for this project alone.
 PRIVATE = $$(grep -hm1 '^name = ' $$(git grep -l '^publish = false' -- '*/Cargo.toml') | sed 's/name = "\(.*\)"/--exclude=\1/')
 
-# The formatter and the lints, as errors; the words of texts (scripts/words); the documents' figures are those of the
-# record of the benchmark; the public API of the crate `ringway` is that of its record, and each item of it has an
+# The formatter and the lints, as errors; the words of texts (scripts/words); the files that use each other
+# (scripts/circles); the documents' figures are those of the record of the benchmark; the public API of the crate `ringway` is that of its record, and each item of it has an
 # example; the crates can be published; and the fuzz targets compile, which are no part of the workspace.
 lint:
 	@scripts/need build test
 	@scripts/words
+	@scripts/circles
 	@scripts/performance --check
 	@scripts/claims
 	$(CARGO) fmt --all --check

@@ -32,6 +32,7 @@
 
 pub mod checksum;
 mod consume;
+mod error;
 mod header;
 mod layers;
 mod partial_csum;
@@ -40,26 +41,8 @@ mod tunnel;
 mod whole;
 
 pub use consume::{Output, consume, consume_as_sent, consume_pieces, least_frames, most_frames};
+pub use error::{Error, MAX_FRAME};
 pub use header::{Gso, Header};
 pub use partial_csum::{BEGINNING, PartialCsum};
 pub use segment::{MAX_DATAGRAMS, Segments};
 pub use whole::{for_kernel, is_expressible};
-
-/// Longest frame that [`consume`] takes, in bytes: IP's longest packet with an Ethernet header
-/// and two VLAN tags.
-pub const MAX_FRAME: usize = 65535 + 14 + 2 * 4;
-
-/// Why a frame cannot be given to somebody without virtio-net headers: it is to be dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
-    #[error("the virtio-net header has an unknown flag or segmentation type")]
-    BadHeader,
-    #[error("the virtio-net header wants a checksum outside the frame")]
-    BadChecksum,
-    #[error("the frame is not of the kind that the virtio-net header wants segmented")]
-    BadFrame,
-    #[error("the virtio-net header wants more UDP datagrams than any stack puts into a frame")]
-    TooMany,
-    #[error("the segments do not fit the receiver's largest frame, or are too many")]
-    NoRoom,
-}

@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use crate::{Notifier, listing::Row, lock};
+use crate::{Notifier, listing::Row, lock::lock};
 
 /// Work queues of a channel, the most urgent first.
 pub const WORK_QUEUES: usize = 8;

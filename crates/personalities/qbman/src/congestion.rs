@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use crate::{Error, Notifier, Rejection, channel::Wake, lock};
+use crate::{Error, Notifier, Rejection, channel::Wake, lock::lock};
 
 /// Groups have numbers below this.
 pub const GROUPS: usize = 256;

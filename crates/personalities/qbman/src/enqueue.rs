@@ -4,7 +4,7 @@ use crate::{
     Error, Frame, Manager, Message, Rejection, Settings, Stage,
     channel::Wake,
     listing::{Listing, Row},
-    lock,
+    lock::lock,
     order::Ordered,
     queue::{Place, Queue, State},
 };

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Mutex};
 
-use crate::{Error, lock};
+use crate::{Error, lock::lock};
 
 /// Which numbers are free, and which are in use. Ranges that are seeded are given out by [`alloc`](Ids::alloc);
 /// others can be reserved by number.

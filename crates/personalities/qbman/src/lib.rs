@@ -78,6 +78,7 @@ mod frame;
 mod ids;
 mod life;
 mod listing;
+mod lock;
 mod manager;
 mod message;
 mod notifier;
@@ -110,11 +111,3 @@ pub use queue::{LONGEST_QUEUE, Settings, Snapshot, Stage, TailDrop};
 pub use ring::RING;
 pub use table::QUEUES;
 pub use volatile::Volatile;
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Locks, also after a panic of whoever had it: each change of what is behind these locks is complete at every
-/// point that can panic.
-fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

@@ -4,7 +4,7 @@ use crate::{
     Error, Leftover, Manager, Message, Rejection, Settings, Snapshot, Stage,
     channel::Wake,
     listing::Listing,
-    lock,
+    lock::lock,
     order::Ordered,
     queue::{Place, Retiring, State},
 };

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use crate::{Frame, Notifier, Rejection, channel::Wake, lock};
+use crate::{Frame, Notifier, Rejection, channel::Wake, lock::lock};
 
 /// Messages that wait for a portal at most, before its own enqueues wait.
 const MOST: usize = 1 << 16;

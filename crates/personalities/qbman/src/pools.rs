@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use crate::{Error, Notifier, channel::Wake, lock};
+use crate::{Error, Notifier, channel::Wake, lock::lock};
 
 /// Pools have numbers below this.
 pub const POOLS: usize = 64;

@@ -1,7 +1,8 @@
 //! How frames are taken from the queues that wait on a channel.
 
 use crate::{
-    Manager, Stage, Status, channel::Channel, entry::Room, listing::Listing, lock, queue::Place,
+    Manager, Stage, Status, channel::Channel, entry::Room, listing::Listing, lock::lock,
+    queue::Place,
 };
 
 /// Frames that are taken from a queue in a row, while others wait.

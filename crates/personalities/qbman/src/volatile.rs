@@ -3,7 +3,7 @@
 use crate::{
     Entry, Error, Manager, Stage, Status,
     entry::Entries,
-    lock,
+    lock::lock,
     queue::{Place, State},
     ring::Ring,
 };

@@ -14,13 +14,14 @@ use crate::{
     clock::Clock,
     config::PortConfig,
     counters::PortCounters,
-    draining::{Draining, Left},
-    function::{Forward, Forwarding, Function},
+    draining::{Draining, Left, Remainder},
+    forwarding::{Forwarding, Function},
+    function::Forward,
     mailbox::{Command, LearnedPage, Mailbox},
     multicast::{GroupPage, Multicast},
     rounds::{Rounds, SharedRounds},
     table::{AddressFilter, StaticAddress},
-    worker::{Remainder, Worker},
+    worker::Worker,
 };
 use ringway_kring::{Doorbell, Offsets};
 use ringway_switch_port::{Port, PortIndex, PortMirrors};

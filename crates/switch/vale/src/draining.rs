@@ -6,6 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use ringway_kring::Doorbell;
 use ringway_switch_port::Port;
 
+/// What happens to what a port has sent, if it is more than can be forwarded at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remainder {
+    /// It is forwarded in the port's turns.
+    Forward,
+    /// It is lost: the rings are needed now.
+    Drop,
+}
+
 /// The owner's end.
 pub struct Draining {
     end: mpsc::Receiver<()>,

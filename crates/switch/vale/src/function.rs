@@ -1,6 +1,6 @@
 //! The forwarding function of a bridge: what decides where a packet goes (S-VALE-20).
 //!
-//! A bridge learns by default. The other built-in functions are chosen by a [`Forwarding`],
+//! A bridge learns by default. The other built-in functions are chosen by a [`Forwarding`](crate::Forwarding),
 //! while the bridge runs; a program that runs bridges in its own process can write its own:
 //!
 //! ```
@@ -24,9 +24,6 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-use serde::{Deserialize, Serialize};
-
-use crate::{fixed::Fixed, learning::Learning, spread::Spread};
 use ringway_switch_port::{Burst, Frame, HEADER, PortIndex};
 
 /// An Ethernet address, in the order of its bytes on the wire.
@@ -145,81 +142,4 @@ fn bytes_of(mac: u64) -> Mac {
 
 pub(crate) fn number_of([a, b, c, d, e, f]: Mac) -> u64 {
     u64::from_le_bytes([a, b, c, d, e, f, 0, 0])
-}
-
-/// The built-in forwarding functions.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Forwarding {
-    /// Learns the source addresses of a port; floods groups and what it has not learned
-    /// (S-VALE-6, S-VALE-7).
-    Learning {
-        /// An address that was not seen for so long is forgotten; 0: never.
-        ageing_seconds: u32,
-    },
-    /// Knows where addresses are, and learns nothing.
-    Static {
-        addresses: Vec<(Mac, PortIndex)>,
-        /// What happens to an unknown address: flooded, or dropped. Groups are flooded.
-        flood_unknown: bool,
-    },
-    /// Spreads packets over ports so that a flow, in both directions, stays on one.
-    Hash {
-        /// The ports that share the packets of all others.
-        over: Vec<PortIndex>,
-        /// Where the packets of those go; dropped if nowhere.
-        back: Option<PortIndex>,
-    },
-    /// Everything to everybody, like a hub.
-    Flood,
-}
-
-impl Default for Forwarding {
-    fn default() -> Self {
-        Forwarding::Learning { ageing_seconds: 300 }
-    }
-}
-
-/// The function that a bridge runs: the built-in ones by their types, so that the loop over
-/// the packets is compiled for each.
-pub(crate) enum Function {
-    Learning(Learning),
-    Static(Fixed),
-    Hash(Spread),
-    Flood(Hub),
-    Own(Box<dyn Forward>),
-}
-
-impl Function {
-    pub fn new(forwarding: &Forwarding) -> Function {
-        match forwarding {
-            Forwarding::Learning { ageing_seconds } => {
-                Function::Learning(Learning::new(*ageing_seconds))
-            }
-            Forwarding::Static { addresses, flood_unknown } => {
-                Function::Static(Fixed::new(addresses, *flood_unknown))
-            }
-            Forwarding::Hash { over, back } => Function::Hash(Spread::new(over, *back)),
-            Forwarding::Flood => Function::Flood(Hub),
-        }
-    }
-
-    pub fn as_dyn(&mut self) -> &mut dyn Forward {
-        match self {
-            Function::Learning(f) => f,
-            Function::Static(f) => f,
-            Function::Hash(f) => f,
-            Function::Flood(f) => f,
-            Function::Own(f) => &mut **f,
-        }
-    }
-}
-
-pub(crate) struct Hub;
-
-impl Forward for Hub {
-    #[inline]
-    fn decide(&mut self, _: &Packet<'_>) -> Verdict {
-        Verdict::Flood
-    }
 }

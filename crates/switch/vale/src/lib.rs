@@ -10,6 +10,7 @@
 //! | file | idea |
 //! | --- | --- |
 //! | `function.rs` | the forwarding function: decides where a packet goes |
+//! | `forwarding.rs` | the built-in ones |
 //! | `learning.rs`, `table.rs` | the learning function, and which address is behind which port |
 //! | `loop_probe.rs` | looking for interfaces between which frames go round |
 //! | `multicast.rs` | which ports are in which group of IP |
@@ -63,6 +64,7 @@ mod counters;
 mod draining;
 mod fixed;
 mod forward;
+mod forwarding;
 mod function;
 mod in_order;
 mod learning;
@@ -90,8 +92,9 @@ pub use casualties::Lost;
 pub use clock::{Clock, Fine, Micros, Millis};
 pub use config::{Lossless, PortConfig};
 pub use counters::{ByWorker, PortCounters, PortState, Totals};
-pub use draining::Draining;
-pub use function::{Forward, Forwarding, LearningCounters, Mac, Packet, Verdict};
+pub use draining::{Draining, Remainder};
+pub use forwarding::Forwarding;
+pub use function::{Forward, LearningCounters, Mac, Packet, Verdict};
 pub use mailbox::LearnedPage;
 pub use multicast::{GroupEntry, GroupPage, Multicast};
 pub use program_port::ProgramPort;
@@ -104,6 +107,6 @@ pub use table::{
 };
 pub use tx_side::TxSide;
 pub use vlan::Vlan;
+pub use worker::MAX_PORTS;
 #[cfg(feature = "stepped")]
 pub use worker::stepped::SteppedBridge;
-pub use worker::{MAX_PORTS, Remainder};

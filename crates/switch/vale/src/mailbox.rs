@@ -9,11 +9,10 @@ use ringway_kring::{Doorbell, Offsets};
 use crate::{
     config::PortConfig,
     counters::PortCounters,
-    draining::Left,
-    function::Function,
+    draining::{Left, Remainder},
+    forwarding::Function,
     multicast::{GroupPage, Multicast},
     table::{AddressFilter, LearnedAddress, StaticAddress},
-    worker::Remainder,
 };
 use ringway_switch_port::{Port, PortIndex, PortMirrors};
 

@@ -20,8 +20,6 @@ mod statics;
 #[cfg(test)]
 mod tests;
 
-pub use statics::{ABSENT, StaticAddress};
-
 use crate::function::{Mac, number_of};
 use ringway_fastpath::FastPath;
 use ringway_switch_port::PortIndex;
@@ -91,6 +89,19 @@ impl Entry {
     fn learned_of(&self) -> Option<PortIndex> {
         self.port().filter(|_| !self.is_static())
     }
+}
+
+/// The place of a port that is not there: what is for it is lost, and counted as `no_destination`.
+pub const ABSENT: PortIndex = PortIndex::MAX;
+
+/// An address, and the port that it is behind for as long as that is configured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StaticAddress {
+    pub mac: Mac,
+    /// The VLAN that it is in; 0: none.
+    pub vlan: u16,
+    /// [`ABSENT`]: the port is not there.
+    pub port: PortIndex,
 }
 
 /// An address that the table has.

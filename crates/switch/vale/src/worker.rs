@@ -24,7 +24,7 @@ use crate::{
     clock::{Clock, Millis},
     counters::PortCounters,
     forward::{BridgePort, ForwardCtx, FromInterface, TxRewrite, account, deliver, forward},
-    function::{Forwarding, Function},
+    forwarding::{Forwarding, Function},
     loop_probe::LoopProbe,
     lossless_queue::{Held, LosslessQueue, Sender, Stall},
     mailbox::Mailbox,
@@ -35,8 +35,6 @@ use crate::{
 use ringway_fastpath::FastPath;
 use ringway_kring::{BusyPoll, Waiter, Yielding, prepare};
 use ringway_switch_port::{Burst, Delivered, Drops, Frame, PortIndex, Source};
-
-pub use leaving::Remainder;
 
 /// Ports of one bridge at most (S-VALE-2).
 pub const MAX_PORTS: usize = 254;

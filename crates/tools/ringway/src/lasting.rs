@@ -9,7 +9,8 @@
 
 use crate::drops::{DropBook, PortDrops};
 use crate::error::Result;
-use crate::output::{Opened, note};
+use crate::opened::Opened;
+use crate::output::note;
 use crate::run_loop::RunLoop;
 use ringway::{Interest, Port, Reopening};
 use std::time::{Duration, Instant};

@@ -43,6 +43,7 @@ mod manual;
 mod metered;
 mod metrics;
 mod netlink;
+mod opened;
 mod opening;
 mod output;
 mod payload;

@@ -4,7 +4,7 @@ use crate::drops::{Losses, PortDrops};
 use crate::error::{Error, Result};
 use crate::flush::{Drain, pending};
 use crate::lasting::{Lasting, outlive};
-use crate::output::Opened;
+use crate::opened::Opened;
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{self, RunLoop};
 use ringway::{Interest, Port};

@@ -2,6 +2,7 @@
 
 mod address;
 mod exporter;
+mod families;
 mod family;
 mod labels;
 mod mode;
@@ -18,6 +19,7 @@ mod watch;
 use crate::error::Result;
 use crate::output::{Output, note};
 use address::Address;
+use families::families;
 use family::Family;
 use scrape::Scrape;
 use text::Format;
@@ -60,15 +62,4 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let format = if args.openmetrics { Format::OpenMetrics } else { Format::Prometheus };
     output.write_lines(&text::encode(families, format)?)
-}
-
-/// All metrics; without a scrape, those that need no daemon.
-fn families(scrape: Option<&Scrape>) -> Vec<Family> {
-    let mut all = exporter::families(scrape);
-    let nothing = Scrape::default();
-    let scrape = scrape.unwrap_or(&nothing);
-    all.extend(switches::families(scrape));
-    all.extend(ports::families(scrape));
-    all.extend(regions::families(scrape));
-    all
 }

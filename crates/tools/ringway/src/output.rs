@@ -4,10 +4,7 @@
 
 use crate::error::{Error, Result};
 use crate::failure::Failure;
-use crate::port_notes;
-use crate::ports::kind_of;
 use crate::printable::{self, printable};
-use ringway::Port;
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt::{self, Display};
@@ -51,50 +48,6 @@ struct Done<'a> {
     declared_at: Option<String>,
     /// As the command that shows such things has it; nothing if it is not there any more.
     now: Option<Value>,
-}
-
-/// A port is open and ready.
-#[derive(Serialize)]
-#[serde(tag = "type", rename = "open")]
-pub struct Opened {
-    port: String,
-    kind: String,
-    region: u16,
-    tx_rings: usize,
-    rx_rings: usize,
-    /// The user whose the switch is, if it is another than this one, and not root.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    switch_owner: Option<u32>,
-}
-
-impl Opened {
-    pub fn new(port: &Port) -> Opened {
-        port_notes::without_id(port);
-        Opened {
-            port: port.name().into(),
-            kind: kind_of(port.name(), port.kind()),
-            region: port.mem_id(),
-            tx_rings: port.tx_rings(),
-            rx_rings: port.rx_rings(),
-            switch_owner: port.binding().switch_owner(),
-        }
-    }
-}
-
-impl Opened {
-    /// Of an interface that is listened to beside its stack: it has no rings, and takes no memory
-    /// of a region.
-    pub fn listening(name: &str) -> Opened {
-        let (port, kind, switch_owner) = (name.into(), "listener".into(), None);
-        Opened { port, kind, region: 0, tx_rings: 0, rx_rings: 0, switch_owner }
-    }
-}
-
-impl Display for Opened {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Opened { port, kind, region, tx_rings, rx_rings, .. } = self;
-        write!(f, "{port} is open ({kind}, region {region}, {tx_rings} tx and {rx_rings} rx rings)")
-    }
 }
 
 impl Output {

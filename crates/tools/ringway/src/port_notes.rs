@@ -57,6 +57,11 @@ pub fn switch_owner(port: &Port) {
     }
 }
 
+/// Whether that is a user other than root and the one that asks.
+pub fn is_another_user(uid: u32) -> bool {
+    ![0, rustix::process::geteuid().as_raw()].contains(&uid)
+}
+
 /// The same of what has joined it.
 pub fn foreign_switch(name: &str, switch: &str, owner: u32) {
     note(format_args!(

@@ -3,12 +3,14 @@
 use crate::error::Result;
 use crate::filter::ranges;
 use crate::losses::Losses;
+use crate::opened::kind_of;
 use crate::output::Output;
 use crate::pf_ring;
+use crate::port_notes::is_another_user;
 use crate::rings;
 use crate::switch;
 use crate::table::Table;
-use ringway::{ActionInfo, BridgeInfo, Control, FileSpec, FilterInfo, PortInfo, PortKind};
+use ringway::{ActionInfo, BridgeInfo, Control, FilterInfo, PortInfo};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -117,20 +119,6 @@ impl Line<'_> {
             state: state(port, switches),
         }
     }
-}
-
-/// What people call the kind of a port: the daemon knows nothing of capture files, whose rings it leaves
-/// to the program that has them open.
-pub fn kind_of(name: &str, kind: PortKind) -> String {
-    match kind {
-        PortKind::Null if FileSpec::is_file(name) => "file".into(),
-        kind => kind.to_string(),
-    }
-}
-
-/// Whether that is a user other than root and the one that asks.
-pub fn is_another_user(uid: u32) -> bool {
-    ![0, rustix::process::geteuid().as_raw()].contains(&uid)
 }
 
 /// Lists the ports.

@@ -121,6 +121,21 @@ impl RunLoop {
         Ok(())
     }
 
+    /// Waits until a port has what is asked of it, for so long at most, and unless the user has had
+    /// enough. Whether it has it.
+    pub fn await_port(&self, port: &mut Port, interest: Interest, time: Duration) -> Result<bool> {
+        let until = Instant::now() + time;
+        loop {
+            if port.poll(interest) {
+                return Ok(true);
+            }
+            if self.is_interrupted() || Instant::now() >= until {
+                return Ok(false);
+            }
+            self.wait(&mut [(port, interest)], until)?;
+        }
+    }
+
     /// Waits until any of the ports has what is asked of it, one of the descriptors is readable,
     /// the run is over, or `until`.
     pub fn wait_beside(

@@ -2,6 +2,7 @@
 
 mod entity;
 mod rates;
+mod sample;
 mod sampler;
 mod screen;
 mod view;
@@ -16,7 +17,8 @@ use crossterm::tty::IsTty;
 use rates::rows;
 use ringway::Control;
 use rustix::event::{PollFd, PollFlags};
-use sampler::{Latest, Sample, Sampler};
+use sample::Sample;
+use sampler::{Latest, Sampler};
 use screen::{JobControl, Screen};
 use std::io;
 use std::os::fd::AsFd;

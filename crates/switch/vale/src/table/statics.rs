@@ -8,22 +8,8 @@
 
 use std::collections::HashMap;
 
-use super::{Entry, IS_STATIC, Key, SETS, Table, WAYS, key_of};
-use crate::function::Mac;
+use super::{Entry, IS_STATIC, Key, SETS, StaticAddress, Table, WAYS, key_of};
 use ringway_switch_port::PortIndex;
-
-/// The place of a port that is not there: what is for it is lost, and counted as `no_destination`.
-pub const ABSENT: PortIndex = PortIndex::MAX;
-
-/// An address, and the port that it is behind for as long as that is configured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StaticAddress {
-    pub mac: Mac,
-    /// The VLAN that it is in; 0: none.
-    pub vlan: u16,
-    /// [`ABSENT`]: the port is not there.
-    pub port: PortIndex,
-}
 
 impl Table {
     /// These addresses are static from now on, and no others: what was static before is not known any more.

@@ -16,7 +16,7 @@ use crate::{
     config::PortConfig,
     counters::{ByWorker, PortCounters},
     forward::BridgePort,
-    function::Function,
+    forwarding::Function,
     in_order::InOrder,
     mailbox::Command,
     multicast::{Multicast, Snooping},

@@ -16,21 +16,12 @@ use super::Worker;
 use crate::{
     budget::{Budget, Turn},
     clock::Millis,
-    draining::Left,
+    draining::{Left, Remainder},
     forward::{BridgePort, account},
 };
 
 /// A port that takes longer than this loses what is left: its packets are old by now.
 const PATIENCE: Millis = 2000;
-
-/// What happens to what a port has sent, if it is more than can be forwarded at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Remainder {
-    /// It is forwarded in the port's turns.
-    Forward,
-    /// It is lost: the rings are needed now.
-    Drop,
-}
 
 /// What is known of a port that goes.
 pub(crate) struct Leaving {

@@ -4,13 +4,16 @@ use std::{io, sync::Arc};
 
 use ringway_abi::Dir;
 
-use super::{Remainder, Worker};
+use super::Worker;
 use ringway_kring::{Doorbell, Offsets};
 use ringway_switch_port::{Port, PortIndex, PortMirrors};
 
 use crate::{
     AddressFilter, Clock, Draining, Forwarding, GroupEntry, Multicast, PortConfig, PortCounters,
-    PortState, StaticAddress, Totals, draining::Left, function::Function, mailbox::Mailbox,
+    PortState, StaticAddress, Totals,
+    draining::{Left, Remainder},
+    forwarding::Function,
+    mailbox::Mailbox,
 };
 
 /// A bridge that does nothing by itself.

@@ -6,6 +6,9 @@ use ringway_balance::{Choice, Choose, scaled};
 use std::str::FromStr;
 use std::time::Duration;
 
+/// What shares out by a [`Chooser`].
+pub type Balancer = ringway_balance::Balancer<Chooser>;
+
 /// What decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {

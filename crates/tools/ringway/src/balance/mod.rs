@@ -4,8 +4,6 @@ pub mod chooser;
 mod presence;
 mod run;
 
+pub use chooser::Balancer;
 pub use presence::Presence;
 pub use run::{finish, run};
-
-/// What shares out by a [`chooser::Chooser`].
-pub type Balancer = ringway_balance::Balancer<chooser::Chooser>;

@@ -1,6 +1,6 @@
 //! How long sharing out goes on, and how it ends.
 
-use super::Balancer;
+use super::chooser::Balancer;
 use crate::error::Result;
 use crate::run_loop::RunLoop;
 use std::time::{Duration, Instant};

@@ -18,7 +18,7 @@ use crate::output::Output;
 use crate::run_loop::{self, RunLoop};
 use crate::sys;
 use namespace::Namespace;
-use passage::{Frames, Passage};
+use passage::{ETHERNET_HEADER, Frames, LONGEST, Passage, SHORTEST};
 use report::{Trial, Trials};
 use ringway::{Control, NicMode, OpenOptions, Port, PortInfo};
 use std::collections::BTreeSet;
@@ -39,12 +39,7 @@ pub struct Args {
 }
 
 /// Lengths of frames, besides the longest that the MTU allows and those around the end of a buffer.
-const SIZES: [usize; 11] = [60, 64, 128, 256, 512, 1000, 1024, 1280, 1400, 1500, 1514];
-const SHORTEST: usize = SIZES[0];
-const ETHERNET_HEADER: usize = 14;
-
-/// The longest frame that is sent: no slot can tell of a longer one.
-const LONGEST: usize = 65_535;
+const SIZES: [usize; 11] = [SHORTEST, 64, 128, 256, 512, 1000, 1024, 1280, 1400, 1500, 1514];
 
 /// One end of the way.
 struct End {

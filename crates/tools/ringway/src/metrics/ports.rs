@@ -5,7 +5,7 @@ use super::labels::PortLabels;
 use super::mode::mode_and_path;
 use super::reasons;
 use super::scrape::{Port, Scrape};
-use crate::ports::kind_of;
+use crate::opened::kind_of;
 use ringway::{ActionInfo, FilterInfo, KernelCounters, RingInfo};
 
 pub fn families(scrape: &Scrape) -> Vec<Family> {

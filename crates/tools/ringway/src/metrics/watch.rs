@@ -1,6 +1,6 @@
 //! The daemon as the server sees it: asked anew for each scrape, by one scrape at a time. It may go and come back.
 
-use super::families;
+use super::families::families;
 use super::scrape::Scrape;
 use super::text::{Format, encode};
 use crate::error::Result;

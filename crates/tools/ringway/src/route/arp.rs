@@ -3,6 +3,8 @@
 use crate::endpoint::Mac;
 use std::net::Ipv4Addr;
 
+pub const ETHERTYPE_ARP: [u8; 2] = [8, 6];
+
 /// Hardware Ethernet, protocol IPv4, and the lengths of their addresses.
 const KINDS: [u8; 6] = [0, 1, 8, 0, 6, 4];
 
@@ -47,7 +49,7 @@ impl Arp {
         let mut frame = Vec::with_capacity(FRAME);
         frame.extend(to.0);
         frame.extend(self.sender.0.0);
-        frame.extend(super::ETHERTYPE_ARP);
+        frame.extend(ETHERTYPE_ARP);
         frame.extend(KINDS);
         frame.extend([0, if self.operation == Operation::Request { 1 } else { 2 }]);
         for (mac, address) in [self.sender, self.target] {

@@ -10,13 +10,12 @@ mod neighbours;
 use crate::endpoint::Mac;
 use crate::error::{Error, Result};
 use crate::sys::{InterfaceAddresses, addresses_of};
-use arp::{Arp, Operation};
+use arp::{Arp, ETHERTYPE_ARP, Operation};
 use neighbours::Neighbours;
 use ringway::PortSpec;
 use std::net::Ipv4Addr;
 
 const ETHERTYPE_IPV4: [u8; 2] = [8, 0];
-const ETHERTYPE_ARP: [u8; 2] = [8, 6];
 
 /// Frames of its own that wait for a ring, of one port, at most.
 const OWN: usize = 256;

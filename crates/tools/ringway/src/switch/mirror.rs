@@ -7,8 +7,9 @@ use crate::error::{Error, Result};
 use crate::flush::left;
 use crate::fragments::Fragments;
 use crate::lasting::{Lasting, outlive};
+use crate::opened::Opened;
 use crate::opening;
-use crate::output::{Opened, Output, note};
+use crate::output::{Output, note};
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{self, RunLoop};
 use crate::switch::choose::switch_name;
@@ -63,6 +64,12 @@ pub struct Args {
     run_loop: run_loop::Args,
 }
 
+impl Args {
+    fn sources(&self) -> impl Iterator<Item = Source> {
+        self.ports.iter().map(|port| Source::new(&self.switch, port, self.direction))
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Direction {
     Sent,
@@ -89,6 +96,13 @@ const BATCH: usize = 256;
 
 pub fn check(args: &Args) -> Result<()> {
     switch_name(&args.switch)?;
+    let mut specs: Vec<String> = args.sources().map(|source| source.spec).collect();
+    specs.sort_unstable();
+    if let Some(twice) = specs.windows(2).find(|pair| pair[0] == pair[1]) {
+        let port = twice[0].rsplit_once('/').map_or(&*twice[0], |(port, _)| port);
+        let problem = "the port is named twice, and would be mirrored twice; name it once";
+        return Err(Error::Value(format!("{port}: {problem}")));
+    }
     if FileSpec::is_file(&args.to) {
         return Ok(());
     }
@@ -111,11 +125,10 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some((switch, _)) = to.name().split_once(':') {
         warn_of_learning(switch)?;
     }
-    let source = |port: &String| Source::new(&args.switch, port, args.direction);
     let label = format!("{} -> {}", args.switch, to.name());
     let lasting = Lasting::begin(&to)?;
     let mut mirror = Mirror {
-        sources: args.ports.iter().map(source).collect(),
+        sources: args.sources().collect(),
         reporter: Reporter::new(label, run_loop.start),
         counted: Counters::default(),
         no_room: 0,

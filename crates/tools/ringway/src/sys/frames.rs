@@ -1,6 +1,6 @@
 //! Descriptors that each read of which is a frame: TAP devices and packet sockets.
 
-use super::named;
+use super::interfaces::named;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 

@@ -1,11 +1,25 @@
 //! Questions to the kernel about interfaces. Nothing is changed by them.
 
-use super::named;
 pub use ringway_live_capture::driver;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::AsRawFd;
+
+/// A request about the interface of that name, or about one to be made. Longer names than interfaces have
+/// are refused.
+pub(super) fn named(interface: &str) -> io::Result<libc::ifreq> {
+    // SAFETY: an ifreq is made of numbers and addresses that may be null: zeros are a valid value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // The last byte stays zero.
+    if interface.len() >= request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Ok(request)
+}
 
 /// The number of an interface of this thread's network namespace. ENODEV: there is none of that name.
 ///

@@ -1,8 +1,7 @@
 //! `bridge`: forwards between two ports, or between an interface and its host stack.
 
-use super::ended;
 use super::getopt::{Arg, Getopt, number};
-use super::log::{log, tell};
+use super::log::{ended, log, tell};
 use crate::error::Result;
 use crate::forward::{Moved, Path, has_packets, wait};
 use crate::opening;

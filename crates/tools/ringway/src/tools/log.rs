@@ -3,8 +3,10 @@
 
 use std::fmt::Arguments;
 use std::io::{self, Write};
+use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::error::Result;
 use crate::output::{UNREAD, for_people};
 
 /// Writes one line, in one piece: threads do this at the same time.
@@ -61,3 +63,14 @@ macro_rules! tell {
     };
 }
 pub(crate) use tell;
+
+/// What a tool that has ended tells its caller.
+pub fn ended(ran: Result<()>) -> ExitCode {
+    match ran {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            log!("main", "{error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -15,7 +15,6 @@ mod portname;
 mod tlem;
 mod valectl;
 
-use crate::error::Result;
 use crate::opening;
 use std::ffi::OsString;
 use std::path::Path;
@@ -36,17 +35,6 @@ const TOOLS: [(&str, Tool); 7] = [
 
 /// As of `ringway`'s own commands: take an interface although that stops what uses it.
 const FORCE: &str = "--force";
-
-/// What a tool that has ended tells its caller.
-fn ended(ran: Result<()>) -> ExitCode {
-    match ran {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            log::log!("main", "{error}");
-            ExitCode::FAILURE
-        }
-    }
-}
 
 /// Becomes the tool that the program was called as, if it is one.
 pub fn called(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {

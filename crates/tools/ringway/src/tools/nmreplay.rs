@@ -63,7 +63,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
             return status.into();
         }
     };
-    super::ended(run(&options))
+    log::ended(run(&options))
 }
 
 fn bandwidth(text: &str) -> Option<Bandwidth> {

@@ -1,8 +1,8 @@
 //! What is shown a line each, and what it has counted.
 
-use super::sampler::Sample;
+use super::sample::Sample;
 use crate::drops::Drops;
-use crate::ports::kind_of;
+use crate::opened::kind_of;
 use ringway::{BridgePortInfo, PortInfo, RingInfo};
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 //! What was counted between two samples, a second.
 
 use super::entity::{Count, Entity, Of, entities};
-use super::sampler::Sample;
+use super::sample::Sample;
 use crate::drops::Drops;
 use crate::table::Table;
 use serde::Serialize;

@@ -3,37 +3,14 @@
 
 use super::entity::{Entity, entities};
 use super::rates::{Row, rows_of};
+use super::sample::{Sample, Taken};
 use crate::error::{Error, Result};
-use ringway::{BridgeInfo, Control, PortInfo, RingInfo};
+use ringway::Control;
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
-
-/// What there was at one time.
-pub struct Sample {
-    pub at: Instant,
-    pub switches: Vec<BridgeInfo>,
-    pub ports: Vec<(PortInfo, Vec<RingInfo>)>,
-}
-
-impl Sample {
-    /// Asks for all of it.
-    pub fn take(control: &Control) -> Taken {
-        let at = Instant::now();
-        let rings = |port: PortInfo| {
-            // One that has gone meanwhile has none.
-            let rings = control.rings(&port).unwrap_or_default();
-            (port, rings)
-        };
-        let ports = control.ports()?.into_iter().map(rings).collect();
-        Ok(Sample { at, switches: control.switches()?, ports })
-    }
-}
-
-/// A sample, or why there is none.
-type Taken = std::result::Result<Sample, ringway::Error>;
 
 pub struct Sampler {
     samples: Receiver<Taken>,

@@ -12,7 +12,6 @@
 //! the longer ones, and keeps what is behind them waiting, those before have come.
 
 use super::report::{Direction, Size};
-use super::{ETHERNET_HEADER, LONGEST, SHORTEST};
 use crate::error::Result;
 use crate::flush::{Flush, pending};
 use crate::fragmenter::Fragmenter;
@@ -25,6 +24,12 @@ use std::time::{Duration, Instant};
 /// For experiments in one's own network (IEEE 802).
 const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 const BROADCAST: [u8; 6] = [0xff; 6];
+
+/// The shortest frame.
+pub const SHORTEST: usize = 60;
+pub const ETHERNET_HEADER: usize = 14;
+/// The longest frame that is sent: no slot can tell of a longer one.
+pub const LONGEST: usize = 65_535;
 
 /// Frames of each size that are sent.
 const OF_EACH: usize = 16;

@@ -2,9 +2,8 @@
 
 mod memory;
 
-use super::ended;
 use super::getopt::{Arg, Getopt, number};
-use super::log::{log, tell};
+use super::log::{ended, log, tell};
 use crate::error::{Error, Result};
 use crate::opening;
 use crate::run_loop::{self, RunLoop};

@@ -5,8 +5,7 @@
 pub mod options;
 mod stats;
 
-use super::ended;
-use super::log::{log, say, tell};
+use super::log::{ended, log, say, tell};
 use crate::balance::chooser::{Chooser, Method};
 use crate::balance::{self, Balancer};
 use crate::error::{Error, Result};

@@ -3,7 +3,6 @@
 use super::options::Options;
 use super::packet::Packet;
 use super::report::Counters;
-use super::worker::await_port;
 use crate::error::Result;
 use crate::reflect::reflect;
 use crate::run_loop::RunLoop;
@@ -91,11 +90,11 @@ pub fn ping(port: &mut Port, run_loop: &RunLoop, packet: &mut Packet, share: u64
         let sent = tx.push(packet.bytes());
         tx.sync();
         if !sent {
-            await_port(run_loop, port, Interest::Tx, PATIENCE)?;
+            run_loop.await_port(port, Interest::Tx, PATIENCE)?;
             continue;
         }
         sequence = sequence.wrapping_add(1);
-        if await_port(run_loop, port, Interest::Rx, PATIENCE)? {
+        if run_loop.await_port(port, Interest::Rx, PATIENCE)? {
             take(port, header + SEQUENCE_AT, start, &mut recent);
         } else if !run_loop.is_interrupted() {
             log!("ping_body", "poll timeout: no answer");
@@ -147,7 +146,7 @@ pub fn pong(
     let start = Instant::now();
     let mut turns = Turns::default();
     while !run_loop.is_interrupted() {
-        if !await_port(run_loop, port, Interest::Rx, INTERVAL)? {
+        if !run_loop.await_port(port, Interest::Rx, INTERVAL)? {
             continue;
         }
         let turn = |head: &mut [u8]| {

@@ -4,7 +4,6 @@ use super::dump::dump;
 use super::options::{Mode, Options, how};
 use super::paced::whole;
 use super::report::Counters;
-use super::worker::await_port;
 use crate::error::Result;
 use crate::run_loop::RunLoop;
 use crate::tools::log::log;
@@ -48,7 +47,7 @@ impl<'a> Receiver<'a> {
     /// Receives the share, or until the user has had enough, or there is silence and that is
     /// the end.
     pub fn receive(&mut self, share: u64) -> Result<()> {
-        while !await_port(self.run_loop, self.port, Interest::Rx, SILENCE)? {
+        while !self.run_loop.await_port(self.port, Interest::Rx, SILENCE)? {
             if self.run_loop.is_interrupted() {
                 return Ok(());
             }
@@ -58,7 +57,7 @@ impl<'a> Receiver<'a> {
         let mut end = start;
         let mut left = whole(share);
         while left > 0 && !self.run_loop.is_interrupted() {
-            if await_port(self.run_loop, self.port, Interest::Rx, SILENCE)? {
+            if self.run_loop.await_port(self.port, Interest::Rx, SILENCE)? {
                 for ring in 0..self.rings.len() {
                     left -= self.take(ring, left);
                 }

@@ -5,7 +5,6 @@ use super::options::{Mode, Options, how};
 use super::paced::paced;
 use super::packet::Packet;
 use super::report::Counters;
-use super::worker::await_port;
 use crate::error::Result;
 use crate::flush::{Flush, pending};
 use crate::run_loop::RunLoop;
@@ -115,7 +114,7 @@ impl<'a> Sender<'a> {
             bytes += sent.1;
         }
         if packets == 0
-            && !await_port(self.run_loop, self.port, Interest::Tx, PATIENCE)?
+            && !self.run_loop.await_port(self.port, Interest::Tx, PATIENCE)?
             && !self.run_loop.is_interrupted()
         {
             log!("sender_body", "poll timeout: the port takes no packets");

@@ -8,9 +8,8 @@ use super::{echo, raw, rx, tx};
 use crate::error::Result;
 use crate::run_loop::RunLoop;
 use crate::tools::log::log;
-use ringway::{Interest, Port};
+use ringway::Port;
 use rustix::thread::{CpuSet, sched_setaffinity};
-use std::time::{Duration, Instant};
 
 /// Where packets go to or come from.
 pub enum Packets {
@@ -54,25 +53,6 @@ impl Worker<'_> {
             Mode::Ping => echo::ping(port, run_loop, packet, *share),
             Mode::Pong => echo::pong(port, options, run_loop, counters, *header),
         }
-    }
-}
-
-/// Waits until the port has what is asked for, the time is over or the user has had enough.
-pub fn await_port(
-    run_loop: &RunLoop,
-    port: &mut Port,
-    interest: Interest,
-    time: Duration,
-) -> Result<bool> {
-    let until = Instant::now() + time;
-    loop {
-        if port.poll(interest) {
-            return Ok(true);
-        }
-        if run_loop.is_interrupted() || Instant::now() >= until {
-            return Ok(false);
-        }
-        run_loop.wait(&mut [(port, interest)], until)?;
     }
 }
 

@@ -4,8 +4,7 @@ mod maxima;
 pub mod options;
 mod session;
 
-use super::ended;
-use super::log::{brief, log, tell};
+use super::log::{brief, ended, log, tell};
 use crate::error::{Error, Result};
 use crate::opening;
 use crate::relay::Relay;
