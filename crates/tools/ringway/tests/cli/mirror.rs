@@ -174,3 +174,14 @@ fn copies_do_not_go_into_the_switch_that_is_mirrored() {
     let said = home.failure(&["switch", "mirror", "vale0", "a", "--to", "vale0:probe"]);
     assert!(said.contains("vale0:probe") && said.contains("another switch"), "{said}");
 }
+
+/// Two sources of one port would show each frame twice.
+#[test]
+fn a_port_is_mirrored_once() {
+    let home = Home::new();
+    for again in ["a", "vale0:a"] {
+        let args = ["switch", "mirror", "vale0", "a", "b", again, "--to", "file:seen.pcap"];
+        let said = home.failure(&args);
+        assert!(said.contains("vale0:a: the port is named twice"), "{said}");
+    }
+}
