@@ -13,7 +13,7 @@ use std::{
 };
 
 use ringway_abi::{Dir, NS_MOREFRAG};
-use ringway_kring::{BusyPoll, CsbMode, Doorbell, Driver, Kring, Outcome, View};
+use ringway_kring::{BusyPoll, CsbMode, Doorbell, Driver, Kring, Looking, Outcome, View};
 use ringway_mirror::{TimeSource, has_times};
 use ringway_proto::{Grant, Options, PortKind, Registration, Request, RingBackend};
 use ringway_region::{NetifView, Region, RingView, Span};
@@ -74,6 +74,8 @@ pub struct BoundRing {
     /// Whether it stands still without the daemon, and what notices that.
     served: bool,
     liveness: Option<DaemonLiveness>,
+    /// Of a program that does not wait.
+    looking: Looking,
     /// Whether slots may name memory outside the region.
     indirect: bool,
     /// Where received frames have their timestamps.
@@ -201,6 +203,7 @@ impl Binding {
                 retry,
                 served: is_served(&ring.link),
                 liveness: None,
+                looking: Looking::default(),
                 indirect: false,
                 times,
                 file: false,
@@ -595,6 +598,14 @@ impl BoundRing {
                 // The next sync releases them. A wait that is announced ends for that.
                 self.doorbell.notify();
             }
+        }
+    }
+
+    /// The program has looked for what has come, without waiting for it.
+    #[inline]
+    pub fn looked(&self, found: bool) {
+        if self.served {
+            self.looking.looked(found);
         }
     }
 

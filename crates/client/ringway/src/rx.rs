@@ -124,7 +124,9 @@ impl<'a> RxRing<'a> {
     #[inline]
     pub fn sync(&mut self) -> usize {
         let _: Outcome = self.bound.sync();
-        self.available()
+        let available = self.available();
+        self.bound.looked(available > 0);
+        available
     }
 }
 

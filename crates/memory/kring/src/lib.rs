@@ -84,4 +84,4 @@ pub use view::View;
 #[cfg(not(loom))]
 pub use waiter::{Sleeper, Sources, Woken};
 #[cfg(not(loom))]
-pub use yielding::Yielding;
+pub use yielding::{Looking, Yielding};

@@ -65,6 +65,37 @@ impl Yielding {
     }
 }
 
+/// Looks in vain before a yield: as long as it takes.
+const LOOKS: u32 = 16;
+
+/// The looks of a program that does not wait: it syncs again and again until something has come. If it
+/// shares a processor with the party that is to bring something, each of its looks is in vain for the whole
+/// of its time slice. So it yields after some of them.
+#[derive(Debug, Default)]
+pub struct Looking {
+    in_vain: AtomicU32,
+    yielding: Yielding,
+}
+
+impl Looking {
+    /// The program has looked.
+    #[inline]
+    pub fn looked(&self, found: bool) {
+        let in_vain = self.in_vain.load(Relaxed);
+        match found {
+            true if in_vain == 0 => {}
+            true => self.in_vain.store(0, Relaxed),
+            false => {
+                let yields = in_vain + 1 == LOOKS;
+                self.in_vain.store(if yields { 0 } else { in_vain + 1 }, Relaxed);
+                if yields {
+                    self.yielding.once();
+                }
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,5 +121,23 @@ mod tests {
         assert!((95..110).contains(&rare), "{rare}");
         yielding.note(SOON / 2);
         assert_eq!(yields(&yielding, 3, SOON / 2), [0, 1, 2]);
+    }
+
+    /// Each occasion is noted by `left`, where the last yield took long.
+    #[test]
+    fn a_program_that_looks_yields_after_some_looks_in_vain() {
+        let looking = Looking::default();
+        let occasions = |looking: &Looking| 1000 - looking.yielding.left.load(Relaxed);
+        looking.yielding.left.store(1000, Relaxed);
+        for _ in 0..3 {
+            (1..LOOKS).for_each(|_| looking.looked(false));
+            looking.looked(true);
+        }
+        assert_eq!(occasions(&looking), 0, "it found something in time");
+        for looks in [LOOKS, 3 * LOOKS] {
+            let before = occasions(&looking);
+            (0..looks).for_each(|_| looking.looked(false));
+            assert_eq!(occasions(&looking) - before, looks / LOOKS);
+        }
     }
 }
