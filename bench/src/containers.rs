@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use ringway::{Control, Interest, Port, Prepared, prepare};
 use serde_json::Value;
 
-use crate::experiment::Bench;
+use crate::bench::Bench;
 use crate::netns::Netns;
 use crate::open_vswitch::{self, Ports};
 use crate::record::{Contestant, Road};

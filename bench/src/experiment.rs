@@ -4,10 +4,12 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::bench::Bench;
 use crate::c_program::{self, Through};
 use crate::cgroup::Cgroup;
 use crate::containers;
 use crate::dpdk::Link;
+use crate::extent::BATCH;
 use crate::figure::Figure;
 use crate::idle;
 use crate::latency;
@@ -16,10 +18,9 @@ use crate::nic::Race;
 use crate::opening;
 use crate::pcap::Library;
 use crate::pfring;
-use crate::plan::BATCH;
 use crate::record::{Contestant, Payload, Road, Subject};
 use crate::roles::{self, Count, Role, Seat};
-use crate::scratch::{Scratch, is_interrupted};
+use crate::scratch::is_interrupted;
 use crate::target::Target;
 use crate::tpacket4;
 use crate::traffic;
@@ -57,33 +58,6 @@ pub struct Experiment {
     pub subject: Subject,
     pub target: Option<Target>,
     pub way: Way,
-}
-
-/// What every run of every experiment shares.
-pub struct Bench {
-    pub scratch: Scratch,
-    /// Folder of the private daemon that serves the experiments, and no other program.
-    pub daemon: PathBuf,
-    /// CPUs to put processes on; one is used twice when there are too few.
-    pub cpus: Vec<usize>,
-    pub warm_up: Duration,
-    pub counting: Duration,
-}
-
-impl Bench {
-    /// The CPU for the experiment's n-th process.
-    pub fn cpu(&self, process: usize) -> usize {
-        self.cpus[process % self.cpus.len()]
-    }
-
-    /// The seats of a switch's sender and receiver. With two CPUs the kernel sees to it where they run beside the
-    /// switch, which does most of the work.
-    fn on_switch(&self) -> [Seat<'static>; 2] {
-        match self.cpus.len() {
-            3.. => [Seat::on(self.cpu(0)), Seat::on(self.cpu(1))],
-            _ => [Seat::default(); 2],
-        }
-    }
 }
 
 impl Experiment {

@@ -6,8 +6,8 @@ use std::{io, thread};
 
 use ringway::{Interest, Port, Prepared, prepare};
 
+use crate::bench::Bench;
 use crate::cgroup::Cgroup;
-use crate::experiment::Bench;
 use crate::roles::{Role, Seat};
 
 /// Starts a process with so many ports of the switch; nothing, if there are none.

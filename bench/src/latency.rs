@@ -8,8 +8,8 @@ use clap::Args;
 use hdrhistogram::Histogram;
 use ringway::Port;
 
+use crate::bench::Bench;
 use crate::cpu;
-use crate::experiment::Bench;
 use crate::figure::{Figure, Percentiles};
 use crate::record::Road;
 use crate::roles::{self, Count, Orders, Role, Seat};

@@ -12,7 +12,7 @@ use std::process::{ChildStdout, Command};
 use std::time::Duration;
 use std::{env, thread};
 
-use crate::experiment::Bench;
+use crate::bench::Bench;
 use crate::hugepages;
 use crate::record::{Contestant, Road};
 use crate::roles::{self, Held, Role, Seat};

@@ -9,6 +9,7 @@
 //! of AF_PACKET V4, [`pfring`] one of PF_RING.
 #![deny(unsafe_code)]
 
+mod bench;
 mod c_program;
 mod cgroup;
 mod containers;
@@ -16,6 +17,7 @@ mod cpu;
 mod distance;
 mod dpdk;
 mod experiment;
+mod extent;
 mod figure;
 mod html;
 mod hugepages;
@@ -244,14 +246,14 @@ fn measure(options: Options) -> io::Result<ExitCode> {
         false => (options.runs as usize, options.seconds),
     };
     let scratch = scratch::Scratch::new()?;
-    let bench = experiment::Bench {
+    let bench = bench::Bench {
         daemon: scratch.folder("ringwayd")?,
         scratch,
         cpus: cpu::allowed(),
         warm_up: Duration::from_secs_f64((counting / 2.0).min(0.5)),
         counting: Duration::from_secs_f64(counting),
     };
-    let extent = if options.quick { plan::Extent::Quick } else { plan::Extent::Whole };
+    let extent = if options.quick { extent::Extent::Quick } else { extent::Extent::Whole };
     let planned = || {
         let mut experiments = plan::experiments(extent);
         let wanted = |name: &str| options.only.iter().any(|text| name.contains(text.as_str()));

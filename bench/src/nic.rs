@@ -26,15 +26,15 @@ use std::{io, thread};
 
 use self::peer::{Mode, Peer, Pmd};
 use self::stage::Stage;
+use crate::bench::Bench;
 use crate::c_program::{self, Through};
 use crate::containers;
-use crate::experiment::Bench;
+use crate::extent::Extent;
 use crate::figure::{Figure, Spent};
 use crate::netns::Netns;
 use crate::open_vswitch::{self, Ports};
 use crate::pcap::{self, Library};
 use crate::pfring;
-use crate::plan::Extent;
 use crate::record::{Contestant, Payload, Road, Subject, Unit};
 use crate::roles::{self, Count, Held, Role, Seat};
 use crate::study::Study;

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use ringway::Port;
 
+use crate::bench::Bench;
 use crate::c_program::number_behind;
-use crate::experiment::Bench;
 use crate::nic::stage::Stage;
 use crate::roles::{self, Seat};
 use crate::sys;

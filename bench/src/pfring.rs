@@ -4,8 +4,8 @@
 use std::io;
 use std::time::Duration;
 
+use crate::bench::Bench;
 use crate::c_program;
-use crate::experiment::Bench;
 use crate::pcap;
 use crate::record::Road;
 use crate::roles::{self, Role, Seat};

@@ -4,6 +4,7 @@ use crate::c_program::Through;
 use crate::containers;
 use crate::dpdk::{self, Link};
 use crate::experiment::{Experiment, Way};
+use crate::extent::{BATCH, Extent};
 use crate::machines::UNTUNED;
 use crate::nic::{self, Race};
 use crate::open_vswitch::{self, Ports};
@@ -11,18 +12,6 @@ use crate::pcap;
 use crate::record::{Contestant, Payload, Road, Subject, Unit};
 use crate::study::Study;
 use crate::target::Target;
-
-/// Packets in a sync where the experiment is not about the batch.
-pub const BATCH: usize = 256;
-
-/// How much of a curve is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
-    /// Every point.
-    Whole,
-    /// A few points, to see that it works.
-    Quick,
-}
 
 /// The points of the curves.
 struct Points {

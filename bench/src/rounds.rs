@@ -7,8 +7,9 @@
 
 use std::io;
 
+use crate::bench::Bench;
 use crate::distance;
-use crate::experiment::{Bench, Experiment};
+use crate::experiment::Experiment;
 use crate::figure::{Figure, Percentiles, Spent};
 use crate::record::{Clusters, Record, Summary};
 use crate::scratch;

@@ -4,8 +4,8 @@
 use std::io;
 use std::thread;
 
+use crate::bench::Bench;
 use crate::c_program;
-use crate::experiment::Bench;
 use crate::record::Road;
 use crate::roles::{self, Role, Seat};
 use crate::traffic;

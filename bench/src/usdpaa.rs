@@ -5,8 +5,8 @@ use std::io;
 use std::path::Path;
 use std::thread;
 
+use crate::bench::Bench;
 use crate::c_program;
-use crate::experiment::Bench;
 use crate::roles::{self, Role, Seat};
 use crate::traffic;
 

@@ -120,8 +120,8 @@ fn line(table: &mut String, cells: [&str; 10]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::extent::Extent;
     use crate::nic;
-    use crate::plan::Extent;
     use crate::record::Summary;
 
     /// Records of all contestants of a course, whose medians are 1, 2, 3 and so on.

@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::stage::Stage;
+use crate::bench::Bench;
 use crate::c_program;
-use crate::experiment::Bench;
 use crate::roles::{self, Role, Seat};
 
 const PROGRAM: &str = "examples/c/tpacket4.c";
