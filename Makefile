@@ -28,7 +28,7 @@ MUTANTS_CRATES ?= flow filter vnet kring region ring file packet xdp vale
 RINGWAY_KILLS ?= 10000
 RINGWAY_WRITES ?= 1000000000
 
-.PHONY: build demo check quick test lab conformance instructions record-instructions soak capture simulate attack bench record-bench lint api asan miri fuzz mutants install uninstall deb packages-test clean
+.PHONY: build demo check quick test lab conformance instructions record-instructions soak capture simulate attack bench record-bench merge-bench lint api asan miri fuzz mutants install uninstall deb packages-test clean
 
 build:
 	@scripts/need build
@@ -138,6 +138,15 @@ record-bench:
 	@bench/fetch-open-vswitch
 	$(CARGO) build --release --workspace --quiet
 	@target/release/ringway-bench --output bench/record.json
+	@scripts/performance
+
+# Measures the experiments whose names contain ONLY, and puts them into that record, where they say which commit they
+# are of.
+merge-bench:
+	@test -n "$(ONLY)" || { echo "say which experiments: make merge-bench ONLY='pipe round trip'" >&2; exit 2; }
+	@scripts/need build demo bench
+	$(CARGO) build --release --workspace --quiet
+	@target/release/ringway-bench --merge --only '$(ONLY)' --output bench/record.json
 	@scripts/performance
 
 # Crates that are for this project alone.

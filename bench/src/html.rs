@@ -79,7 +79,7 @@ fn table(records: &[&Record]) -> String {
     let mut table = String::from(
         "<details><summary>figures</summary><table><tr><th>experiment</th><th>median</th><th>min</th>\
          <th>max</th><th>runs</th><th>unit</th><th>TSC cycles a packet</th><th>90, 99, 99.9 %</th>\
-         <th>CPUs</th><th>settings</th></tr>\n",
+         <th>CPUs</th><th>settings</th><th>measured later</th></tr>\n",
     );
     for record in records {
         let summary = record.summary;
@@ -87,10 +87,14 @@ fn table(records: &[&Record]) -> String {
         let percentiles = record.percentiles.map_or(String::new(), |all| {
             format!("{:.2}, {:.2}, {:.2}", all.p90, all.p99, all.p99_9)
         });
+        let later = record.origin.as_ref().map_or(String::new(), |origin| {
+            let told = [&origin.commit, &origin.date].map(|one| one.as_deref().unwrap_or("?"));
+            format!("{}, {}: {}", told[0], told[1], origin.command)
+        });
         let _ = writeln!(
             table,
             "<tr><td>{}</td><td>{:.2}</td><td>{:.2}</td><td>{:.2}</td><td>{}</td><td>{}</td>\
-             <td>{cycles}</td><td>{percentiles}</td><td>{}</td><td>{}</td></tr>",
+             <td>{cycles}</td><td>{percentiles}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
             escape(&record.name),
             summary.median,
             summary.min,
@@ -99,6 +103,7 @@ fn table(records: &[&Record]) -> String {
             record.subject.unit,
             escape(&record.cpus),
             escape(record.subject.settings.as_deref().unwrap_or_default()),
+            escape(&later),
         );
     }
     table + "</table></details>\n"

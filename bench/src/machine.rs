@@ -41,6 +41,38 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// The first thing that differs of those that figures depend on: what it is, here and there. What one of the two does
+    /// not tell is left out.
+    pub fn difference(&self, other: &Machine) -> Option<(&'static str, String, String)> {
+        let told = |machine: &Machine| {
+            [
+                ("the processor", machine.cpu.clone()),
+                ("processors:", Some(machine.cores.to_string())),
+                ("the kernel", Some(machine.kernel.clone())),
+                ("the system", machine.system.clone()),
+                ("the governor", machine.governor.clone()),
+                ("DPDK", machine.dpdk.clone()),
+                ("libxdp", machine.libxdp.clone()),
+                ("Open vSwitch", machine.open_vswitch.clone()),
+            ]
+        };
+        let pairs = told(self).into_iter().zip(told(other));
+        pairs
+            .filter_map(|((what, one), (_, two))| Some((what, one?, two?)))
+            .find(|all| all.1 != all.2)
+    }
+
+    /// Takes over the versions of peers that were not there before.
+    pub fn learn_peers(&mut self, now: &Machine) {
+        for (own, now) in [
+            (&mut self.dpdk, &now.dpdk),
+            (&mut self.libxdp, &now.libxdp),
+            (&mut self.open_vswitch, &now.open_vswitch),
+        ] {
+            *own = own.take().or_else(|| now.clone());
+        }
+    }
+
     /// Describes this machine, now.
     pub fn describe() -> Machine {
         let uname = rustix::system::uname();

@@ -6,7 +6,7 @@
 //! [`rounds`] in which order, [`roles`] how processes are run together, [`traffic`] what Ringway's do, [`dpdk`] how the peers
 //! are, [`nic`] what is done on network interfaces, [`opening`] how long they take to open,
 //! [`containers`] what two stacks exchange over a switch, [`machines`] what two virtual machines do, [`pcap`] what a program of libpcap does, [`tpacket4`] what one
-//! of AF_PACKET V4, [`pfring`] one of PF_RING.
+//! of AF_PACKET V4, [`pfring`] one of PF_RING; [`merge`] puts rows of a later run into a record.
 #![deny(unsafe_code)]
 
 mod bench;
@@ -25,10 +25,12 @@ mod idle;
 mod latency;
 mod machine;
 mod machines;
+mod merge;
 mod netns;
 mod nic;
 mod open_vswitch;
 mod opening;
+mod origin;
 mod pcap;
 mod pfring;
 mod plan;
@@ -88,6 +90,10 @@ struct Options {
     /// Only the experiments whose line in the table contains this; may be repeated
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
+    /// Puts the experiments of --only into the records that --output has: those of the same names
+    /// are replaced, the rest stays, and each says which run it is of
+    #[arg(long, requires = "only", requires = "output", conflicts_with = "quick")]
+    merge: bool,
     /// One short run of each experiment and of a few points of each curve, to see that all work
     #[arg(long)]
     quick: bool,
@@ -280,6 +286,10 @@ fn measure(options: Options) -> io::Result<ExitCode> {
     }
 
     let machine = machine::Machine::describe();
+    if let Some(path) = options.output.as_deref().filter(|_| options.merge) {
+        // Before an hour is spent for nothing.
+        record::Report::read(path)?.check_machine(&machine)?;
+    }
     if let Some(load) = machine.load.filter(|&load| load > BUSY) {
         eprintln!(
             "the machine is busy (load {load}): figures will be too low; stop what else runs"
@@ -299,9 +309,14 @@ fn measure(options: Options) -> io::Result<ExitCode> {
     let all = options.only.is_empty() && !options.quick && !interrupted;
     let complete = all && !failed;
     let output = options.output.as_deref().or(all.then(|| Path::new(RESULTS)));
-    if let Some(path) = output {
+    if options.merge && interrupted {
+        eprintln!("interrupted: the records stay as they were");
+    } else if let Some(path) = output {
         let records = outcomes.iter().filter_map(rounds::Outcome::record).collect();
-        let report = record::Report::new(machine, command_line(), complete, records);
+        let report = match options.merge {
+            true => merged(path, &machine, records)?,
+            false => record::Report::new(machine, command_line(), complete, records),
+        };
         let of = |error: io::Error| {
             io::Error::new(error.kind(), format!("cannot write {}: {error}", path.display()))
         };
@@ -317,6 +332,24 @@ fn measure(options: Options) -> io::Result<ExitCode> {
         true => Ok(ExitCode::FAILURE),
         false => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// The records of `path` with these among them, of this run.
+fn merged(
+    path: &Path,
+    machine: &machine::Machine,
+    mut records: Vec<record::Record>,
+) -> io::Result<record::Report> {
+    let origin = origin::Origin::new(machine, command_line());
+    records.iter_mut().for_each(|record| record.origin = Some(origin.clone()));
+    let record::Report { machine: mut of_record, command, complete, records: old, .. } =
+        record::Report::read(path)?;
+    of_record.learn_peers(machine);
+    let mut report = record::Report::new(of_record, command, complete, old);
+    let order = plan::experiments(extent::Extent::Whole);
+    let order: Vec<String> = order.iter().map(|one| one.subject.to_string()).collect();
+    report.merge(records, &order);
+    Ok(report)
 }
 
 /// How this was called, without where it is.

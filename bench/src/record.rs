@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::figure::Percentiles;
 use crate::machine::Machine;
+use crate::origin::Origin;
 use crate::study::{self, Description, Study};
 
 /// Whose code moved the packets.
@@ -447,6 +448,9 @@ pub struct Record {
     /// The same in nanoseconds for each packet.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rounded_if_any")]
     pub own_ns_per_packet: Option<f64>,
+    /// Where it was measured by another run than the record's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
 }
 
 /// The whole result file.
@@ -543,6 +547,7 @@ mod tests {
             cpu_ns_per_packet: None,
             own_percent: None,
             own_ns_per_packet: None,
+            origin: None,
         };
         assert_eq!(
             serde_json::to_value(record).unwrap(),

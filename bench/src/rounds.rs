@@ -56,6 +56,7 @@ impl Outcome {
             cpu_ns_per_packet: spent.and_then(|spent| spent.cpu_ns_per_packet()),
             own_percent: spent.and_then(|spent| spent.own_percent()),
             own_ns_per_packet: spent.and_then(|spent| spent.own_ns_per_packet()),
+            origin: None,
         })
     }
 

@@ -67,6 +67,54 @@ fn documents_are_made_of_the_record_and_of_nothing_else() {
 }
 
 #[test]
+fn rows_of_a_later_run_say_so_and_the_rest_stays() {
+    let folder = Folder::new();
+    let root = folder.path().to_string_lossy().into_owned();
+    fs::create_dir(folder.path().join("docs")).unwrap();
+    fs::write(folder.path().join("README.md"), "# A\n").unwrap();
+    let merge = |only: &str| {
+        let record = folder.path().join("bench/record.json");
+        let file = record.to_string_lossy();
+        let arguments = ["--merge", "--only", only, "--output", &file];
+        run(BENCH, &[&arguments[..], &["--runs", "1", "--seconds", "0.1"]].concat())
+    };
+    let refused = merge("no library");
+    assert!(!refused.status.success() && text(&refused).contains("cannot read"), "{refused:?}");
+
+    let before = measure(folder.path());
+    let done = merge("no library");
+    assert!(done.status.success(), "{}", text(&done));
+    let path = folder.path().join("bench/record.json");
+    let read = || fs::read_to_string(&path).unwrap();
+    let after: serde_json::Value = serde_json::from_str(&read()).unwrap();
+    let [before, rows] = [&before, &after].map(|all| all["records"].as_array().unwrap());
+    assert_eq!(rows.len(), before.len());
+    for (old, new) in before.iter().zip(rows) {
+        assert_eq!(old["name"], new["name"]);
+        let is_later = new["contestant"] == "plain";
+        assert_eq!(is_later, new["origin"]["command"].is_string(), "{new}");
+        assert!(is_later || old == new, "{old} {new}");
+    }
+    assert!(!after["command"].as_str().unwrap().contains("--merge"));
+
+    // The document says it, and what is compared across runs.
+    let script = format!("{PROJECT}/scripts/performance");
+    assert!(run(&script, &[&root]).status.success());
+    let document = fs::read_to_string(folder.path().join("docs/performance.md")).unwrap();
+    let rows: Vec<&str> = document.lines().filter(|line| line.contains("no library |")).collect();
+    assert!(rows.iter().any(|row| row.contains("run 2")), "{rows:?}");
+    assert!(document.contains("| 2 | ") && document.contains("--merge"), "{document}");
+
+    // Another machine's figures do not stand beside these, and nothing is half done.
+    let kernel = after["machine"]["kernel"].as_str().unwrap();
+    let others = read().replace(&format!("\"kernel\": \"{kernel}\""), "\"kernel\": \"0.1\"");
+    fs::write(&path, &others).unwrap();
+    let refused = merge("no library");
+    assert!(!refused.status.success() && text(&refused).contains("the kernel"), "{refused:?}");
+    assert_eq!(read(), others);
+}
+
+#[test]
 fn a_rate_without_a_record_is_refused() {
     let folder = Folder::new();
     let path = |name: &str| folder.path().join(name);

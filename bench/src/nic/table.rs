@@ -142,6 +142,7 @@ mod tests {
                 cpu_ns_per_packet: None,
                 own_percent: Some(4.0),
                 own_ns_per_packet: None,
+                origin: None,
             })
         };
         (1..).zip(subjects.filter(|subject| subject.course() == course)).map(record).collect()
