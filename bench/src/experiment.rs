@@ -21,6 +21,7 @@ use crate::pfring;
 use crate::record::{Contestant, Payload, Road, Subject};
 use crate::roles::{self, Count, Role, Seat};
 use crate::scratch::is_interrupted;
+use crate::selected;
 use crate::target::Target;
 use crate::tpacket4;
 use crate::traffic;
@@ -51,6 +52,7 @@ pub enum Way {
     Machines(Machines),
     Dpdk(Link),
     Nic(Race),
+    Selected,
 }
 
 /// One line of the table.
@@ -65,6 +67,7 @@ impl Experiment {
     pub fn needs_root(&self) -> bool {
         self.is_race()
             || matches!(self.way, Way::Opening { .. } | Way::Containers | Way::Idle)
+            || matches!(self.way, Way::Selected)
             || self.subject.share.is_some()
     }
 
@@ -140,6 +143,7 @@ impl Experiment {
         let shared = if zero == one { ", which all share" } else { "" };
         match &self.way {
             Way::Nic(race) => race.cpus([zero, one]),
+            Way::Selected => selected::cpus([zero, one]),
             Way::Dpdk(_) | Way::Pipe | Way::CPipe(_) => {
                 format!("sender {zero}, receiver {one}{shared}")
             }
@@ -176,6 +180,7 @@ impl Experiment {
         let subject = &self.subject;
         let figure = match &self.way {
             Way::Nic(race) => return race.once(bench, [bench.warm_up, bench.counting]),
+            Way::Selected => return selected::once(bench, subject.experiment, subject.contestant),
             Way::Pipe => return self.pipe_once(bench),
             Way::Vale => return self.vale_once(bench),
             Way::CPipe(through) => {

@@ -15,6 +15,18 @@ pub struct Figure {
     /// Ticks of the time-stamp counter that go by for each packet.
     pub cycles: Option<f64>,
     pub percentiles: Option<Percentiles>,
+    /// Percent of what was sent that did not arrive.
+    pub lost: Option<f64>,
+}
+
+impl Figure {
+    /// With what was lost of so many millions a second that were sent. Each side counts for a time of its own: rates are
+    /// compared.
+    pub fn of_sent(self, sent: f64) -> Figure {
+        let arrived = self.value;
+        let lost = (sent > 0.0).then(|| ((1.0 - arrived / sent) * 100.0).max(0.0));
+        Figure { lost, ..self }
+    }
 }
 
 /// Microseconds that so many percent of the round trips took at most.

@@ -24,7 +24,7 @@ const UDP: [u16; 2] = [20509, 20510];
 /// One end of a path.
 #[derive(Args)]
 pub struct End {
-    /// A port of Ringway's, or the numbers of two UDP ports: the own one and the other's
+    /// A port of Ringway's, or two UDP ports, the own one and the other's: numbers, or addresses with them
     #[arg(long)]
     at: String,
     /// Sends back what comes
@@ -40,7 +40,7 @@ pub fn once(bench: &Bench, road: Road, spins: bool) -> io::Result<Figure> {
     let [near, far] = match road {
         Road::PipeLatency => ["bench{2", "bench}2"].map(str::to_owned),
         Road::ValeLatency => ["valebench:ping", "valebench:pong"].map(str::to_owned),
-        _ => [format!("{}-{}", UDP[0], UDP[1]), format!("{}-{}", UDP[1], UDP[0])],
+        _ => [format!("{},{}", UDP[0], UDP[1]), format!("{},{}", UDP[1], UDP[0])],
     };
     let start = |process, at: &str, answers: &[&str]| {
         // A process that sleeps may be woken on any CPU.
@@ -65,11 +65,15 @@ enum Path {
 
 impl Path {
     fn open(at: &str, spins: bool) -> io::Result<Path> {
-        let Some((own, other)) = at.split_once('-') else {
+        let Some((own, other)) = at.split_once(',') else {
             return Port::open(at).map(|port| Path::Port(Box::new(port))).map_err(io::Error::other);
         };
-        let socket = UdpSocket::bind(format!("127.0.0.1:{own}"))?;
-        socket.connect(format!("127.0.0.1:{other}"))?;
+        let address = |end: &str| match end.contains(':') {
+            true => end.to_owned(),
+            false => format!("127.0.0.1:{end}"),
+        };
+        let socket = UdpSocket::bind(address(own))?;
+        socket.connect(address(other))?;
         socket.set_nonblocking(spins)?;
         socket.set_read_timeout(Some(NAP))?;
         Ok(Path::Udp(socket))

@@ -4,7 +4,7 @@
 //! rounds. The table goes to standard output, progress to standard error, the records to a file, and plots of them to
 //! a page beside it. Reading order: [`plan`] says what is measured, [`study`] what for, [`experiment`] how one run goes,
 //! [`rounds`] in which order, [`roles`] how processes are run together, [`traffic`] what Ringway's do, [`dpdk`] how the peers
-//! are, [`nic`] what is done on network interfaces, [`opening`] how long they take to open,
+//! are, [`nic`] what is done on network interfaces, [`selected`] what of them a program and the stack share, [`opening`] how long they take to open,
 //! [`containers`] what two stacks exchange over a switch, [`machines`] what two virtual machines do, [`pcap`] what a program of libpcap does, [`tpacket4`] what one
 //! of AF_PACKET V4, [`pfring`] one of PF_RING; [`merge`] puts rows of a later run into a record.
 #![deny(unsafe_code)]
@@ -14,6 +14,7 @@ mod c_program;
 mod cgroup;
 mod containers;
 mod cpu;
+mod datagrams;
 mod distance;
 mod dpdk;
 mod experiment;
@@ -39,6 +40,7 @@ mod record;
 mod roles;
 mod rounds;
 mod scratch;
+mod selected;
 mod study;
 mod sys;
 mod table;
@@ -156,6 +158,8 @@ enum Name {
         #[command(flatten)]
         part: nic::Part,
     },
+    /// Takes datagrams by a UDP socket
+    Datagrams { at: std::net::SocketAddr },
     /// Opens an interface, and says how long that took
     Open {
         /// Opens and closes it before
@@ -221,6 +225,7 @@ fn play(cpu: Option<usize>, name: Name) -> io::Result<ExitCode> {
         Name::ValeTx { traffic, receivers } => traffic::vale_tx(cpu, &traffic, receivers)?,
         Name::ValeRx { traffic, index } => traffic::vale_rx(cpu, &traffic, index)?,
         Name::Nic { part } => nic::play(cpu, &part)?,
+        Name::Datagrams { at } => datagrams::play(cpu, at)?,
         Name::Open { again } => opening::play(again)?,
         Name::OpenMany { count } => opening::play_many(count)?,
         Name::Idle { ports } => idle::play(ports)?,

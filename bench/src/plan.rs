@@ -10,6 +10,7 @@ use crate::nic::{self, Race};
 use crate::open_vswitch::{self, Ports};
 use crate::pcap;
 use crate::record::{Contestant, Payload, Road, Subject, Unit};
+use crate::selected;
 use crate::study::Study;
 use crate::target::Target;
 
@@ -117,7 +118,13 @@ pub fn experiments(extent: Extent) -> Vec<Experiment> {
     plan.extend(between_containers());
     plan.extend(between_machines());
     plan.extend(nic::races(extent).into_iter().map(race));
+    plan.extend(each(selected::subjects(), || Way::Selected));
     plan
+}
+
+/// Experiments without a target, all of one way.
+fn each(subjects: Vec<Subject>, way: fn() -> Way) -> impl Iterator<Item = Experiment> {
+    subjects.into_iter().map(move |subject| Experiment { subject, target: None, way: way() })
 }
 
 /// Ringway, in batches of [`BATCH`].

@@ -137,6 +137,8 @@ pub enum Road {
     PfringValeParsed,
     UsdpaaVale,
     VethPcap,
+    SelectedTaken,
+    SelectedPing,
     ContainersTcp,
     ContainersTcpStreams,
     ContainersUdp,
@@ -185,6 +187,8 @@ impl Road {
             Road::PfringValeParsed => "pf_ring vale parsed",
             Road::UsdpaaVale => "usdpaa vale reflector",
             Road::VethPcap => "veth libpcap",
+            Road::SelectedTaken => "veth selected flows taken",
+            Road::SelectedPing => "veth ping beside selected flows",
             Road::ContainersTcp => "containers TCP",
             Road::ContainersTcpStreams => "containers TCP, 8 streams",
             Road::ContainersUdp => "containers UDP",
@@ -214,6 +218,7 @@ impl Road {
         let on_interfaces =
             matches!(self, VethTx | VethRx | VethForward | VethPingPong | VethPass | VethPcap);
         on_interfaces
+            || matches!(self, SelectedTaken | SelectedPing)
             || matches!(self, ContainersTcp | ContainersTcpStreams | ContainersUdp)
             || matches!(self, ContainersVxlan | ContainersProgram | ContainersPing)
             || matches!(self, HostTcpOut | HostTcpIn | HostPing | Machines)
@@ -439,6 +444,9 @@ pub struct Record {
     /// Of single round trips: medians over the runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percentiles: Option<Percentiles>,
+    /// Of what was sent, the percent that did not arrive: the median.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rounded_if_any")]
+    pub lost_percent: Option<f64>,
     /// CPU time of the contestant for each packet in nanoseconds, over all runs: its own and the kernel's for it.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rounded_if_any")]
     pub cpu_ns_per_packet: Option<f64>,
@@ -544,6 +552,7 @@ mod tests {
             core_to_core_ns: 50.0,
             cycles_per_packet: None,
             percentiles: None,
+            lost_percent: None,
             cpu_ns_per_packet: None,
             own_percent: None,
             own_ns_per_packet: None,

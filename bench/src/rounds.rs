@@ -53,6 +53,7 @@ impl Outcome {
             core_to_core_ns: runs.iter().map(|run| run.distance).fold(0.0, f64::max),
             cycles_per_packet: median(runs.iter().map(|run| run.figure.cycles)),
             percentiles: percentiles(runs),
+            lost_percent: median(runs.iter().map(|run| run.figure.lost)),
             cpu_ns_per_packet: spent.and_then(|spent| spent.cpu_ns_per_packet()),
             own_percent: spent.and_then(|spent| spent.own_percent()),
             own_ns_per_packet: spent.and_then(|spent| spent.own_ns_per_packet()),

@@ -13,6 +13,8 @@ pub enum Study {
     Containers,
     Machines,
     Interfaces,
+    /// A few flows to a program, the rest to the stack.
+    SelectedFlows,
     Batch,
     FrameSize,
     Share,
@@ -23,13 +25,14 @@ pub enum Study {
 }
 
 /// All, in the order of the report.
-pub const ALL: [Study; 12] = [
+pub const ALL: [Study; 13] = [
     Study::Paths,
     Study::Batch,
     Study::FrameSize,
     Study::Share,
     Study::Forwarding,
     Study::Interfaces,
+    Study::SelectedFlows,
     Study::Containers,
     Study::Machines,
     Study::Latency,
@@ -163,6 +166,22 @@ impl Study {
                 limits: "testpmd and the programs of AF_PACKET V4 touch no payload; what forwards or \
                          sends back touches none either. The kernel copies on every path: a veth pair \
                          has no zero copy.",
+                axis: Axis::Name,
+                axis_label: "",
+                original: &[],
+            },
+            Study::SelectedFlows => Description {
+                title: "A few flows to a program, the rest to the stack",
+                setup: "Four UDP flows come at full rate by one queue of a veth interface, and a \
+                        program takes them: by Ringway the queue, or the flows of that queue; by \
+                        TPACKET_V3 beside the stack; or by a UDP socket. Meanwhile a UDP socket \
+                        pings another through the stack, by the other queue, one packet under way: \
+                        the second half of the table. There, *no program* has no flows beside it.",
+                limits: "With no flows beside it, a ping has to wake processors that sleep. \
+                         Cloudflare's case was a NIC's queue with a filter of the card in front of \
+                         it. Here one processor sends, and does the kernel's work for each frame; \
+                         the program has the other one, and the pings share both. CPU time is that of \
+                         the program's process.",
                 axis: Axis::Name,
                 axis_label: "",
                 original: &[],

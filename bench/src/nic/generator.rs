@@ -1,4 +1,4 @@
-//! The sender that all contestants get their packets from: one packet again and again, from a raw AF_XDP socket of its own.
+//! The sender that all contestants get their packets from: the same few again and again, from a raw AF_XDP socket of its own.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -20,8 +20,13 @@ const CHUNKS: u32 = 2048;
 const LOSSES: u32 = 16;
 
 /// Plays it on `cpu`, as the parent orders.
-pub fn play(cpu: Option<usize>, interface: &str, packet: &[u8]) -> io::Result<()> {
-    let generator = Generator::open(interface, packet)?;
+pub fn play(
+    cpu: Option<usize>,
+    interface: &str,
+    queue: u32,
+    packets: &[Vec<u8>],
+) -> io::Result<()> {
+    let generator = Generator::open(interface, queue, packets)?;
     cpu.map_or(Ok(()), cpu::pin)?;
     let wait =
         |generator: &mut Generator| sleep(&generator.xsk.socket.fd, PollFlags::OUT).map(drop);
@@ -32,19 +37,20 @@ struct Generator {
     rings: Rings,
     xsk: Xsk,
     _umem: Umem,
-    /// Addresses of frames that hold the packet.
+    /// Addresses of frames that hold the packets, one after the other.
     free: Vec<u64>,
     size: u32,
 }
 
 impl Generator {
-    fn open(interface: &str, packet: &[u8]) -> io::Result<Generator> {
+    fn open(interface: &str, queue: u32, packets: &[Vec<u8>]) -> io::Result<Generator> {
         let umem = Umem::anonymous(CHUNKS, CHUNK)?;
         let mut free = Vec::new();
-        for chunk in 0..CHUNKS {
+        let size = packets.first().map_or(0, Vec::len) as u32;
+        for (chunk, packet) in (0..CHUNKS).zip(packets.iter().cycle()) {
             let address = u64::from(chunk * CHUNK + RX_HEADROOM);
             let (_, at) = umem
-                .locate(address, packet.len() as u32)
+                .locate(address, size)
                 .ok_or_else(|| io::Error::other("the packet does not fit a chunk"))?;
             at.write(0, packet);
             free.push(address);
@@ -52,7 +58,7 @@ impl Generator {
         let open = || -> Result<_, ringway_nic_setup::Error> {
             Xsk::open(&XskConfig {
                 interface: &Interface::by_name(interface)?,
-                queue: 0,
+                queue,
                 memory: FrameMemory::of_umem(&umem),
                 chunk_size: CHUNK,
                 sizes: RingSizes::default(),
@@ -63,7 +69,7 @@ impl Generator {
         };
         let xsk = open().map_err(io::Error::other)?;
         let rings = Rings::map(xsk.socket.fd.as_fd(), &xsk.socket.sizes)?;
-        Ok(Generator { rings, xsk, _umem: umem, free, size: packet.len() as u32 })
+        Ok(Generator { rings, xsk, _umem: umem, free, size })
     }
 
     fn send(&mut self) -> u64 {

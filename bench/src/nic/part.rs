@@ -64,6 +64,12 @@ pub struct Part {
     /// Write and read no payload
     #[arg(long)]
     untouched: bool,
+    /// Flows of what a generator sends
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    flows: u16,
+    /// The queue that a generator sends by
+    #[arg(long, default_value_t = 0)]
+    queue: u32,
 }
 
 /// Bytes of the longest packet.
@@ -93,7 +99,10 @@ pub trait Ends: Sized {
 pub fn play(cpu: Option<usize>, part: &Part) -> io::Result<()> {
     match part.by {
         By::Ringway => play_by::<Ringway>(cpu, part),
-        By::Generator => generator::play(cpu, &part.interfaces[0], &packet(part.size, 0)),
+        By::Generator => {
+            let packets: Vec<_> = (0..part.flows).map(|flow| packet(part.size, flow)).collect();
+            generator::play(cpu, &part.interfaces[0], part.queue, &packets)
+        }
         By::Tpacket2 => play_by::<Tpacket2>(cpu, part),
         By::Tpacket3 => play_by::<Tpacket3>(cpu, part),
     }

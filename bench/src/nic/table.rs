@@ -139,6 +139,7 @@ mod tests {
                 core_to_core_ns: 50.0,
                 cycles_per_packet: None,
                 percentiles: None,
+                lost_percent: None,
                 cpu_ns_per_packet: None,
                 own_percent: Some(4.0),
                 own_ns_per_packet: None,

@@ -1,12 +1,14 @@
 //! The benchmark's unsafe code: what has no safe interface, each behind a function that any code may call.
 #![allow(unsafe_code)]
 
+mod datagrams;
 mod libpcap;
 mod packet_rings;
 mod signals;
 
 use std::{io, mem};
 
+pub use datagrams::Datagrams;
 pub use libpcap::Capture;
 pub use packet_rings::{Memory, Messages, Piece, Socket};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
