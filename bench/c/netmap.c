@@ -2,9 +2,10 @@
 /*
  * A program of netmap's API, which knows nothing of Ringway: the loops of
  * pkt-gen. It polls, fills or reads the slots that there are, a burst at most,
- * and polls again; the sender hands over by ioctl what it has filled.
+ * and polls again; the sender hands over by ioctl what it has filled. The
+ * reflector exchanges buffers of its two rings, and the addresses of packets.
  *
- * usage: netmap CPU tx|rx PORT BYTES BURST touched|untouched
+ * usage: netmap CPU tx|rx|l2fwd PORT BYTES BURST touched|untouched
  */
 #include "role.h"
 
@@ -75,6 +76,41 @@ receive(void *data)
 	return there;
 }
 
+static uint64_t
+forward(void *data)
+{
+	struct loop *loop = (struct loop *)data;
+	struct netmap_ring *rx = NETMAP_RXRING(loop->port->nifp, loop->port->first_rx_ring);
+	struct netmap_ring *tx = NETMAP_TXRING(loop->port->nifp, loop->port->first_tx_ring);
+	struct pollfd wait = { loop->port->fd, nm_ring_empty(tx) ? POLLOUT : POLLIN, 0 };
+	uint32_t count, from, to, left;
+
+	if (poll(&wait, 1, NAP_MS) < 0 && errno != EINTR)
+		fail("poll");
+	count = nm_ring_space(rx) < nm_ring_space(tx) ? nm_ring_space(rx) : nm_ring_space(tx);
+	count = count < loop->burst ? count : loop->burst;
+	for (from = rx->head, to = tx->head, left = count; left > 0; left--) {
+		struct netmap_slot *in = &rx->slot[from], *out = &tx->slot[to];
+		char *packet = NETMAP_BUF(rx, in->buf_idx), address[6];
+		uint32_t buffer = out->buf_idx;
+
+		memcpy(address, packet, 6);
+		memcpy(packet, packet + 6, 6);
+		memcpy(packet + 6, address, 6);
+		out->buf_idx = in->buf_idx;
+		out->len = in->len;
+		in->buf_idx = buffer;
+		in->flags = out->flags = NS_BUF_CHANGED;
+		from = nm_ring_next(rx, from);
+		to = nm_ring_next(tx, to);
+	}
+	rx->head = rx->cur = from;
+	tx->head = tx->cur = to;
+	if (count > 0 && ioctl(loop->port->fd, NIOCTXSYNC, NULL) != 0)
+		fail("NIOCTXSYNC");
+	return count;
+}
+
 /* Lets a switch learn where a receiver is: its address is that to which is sent. */
 static void
 introduce(struct loop *loop)
@@ -92,7 +128,7 @@ main(int argc, char **argv)
 	static struct loop loop;
 
 	if (argc != 7) {
-		fprintf(stderr, "usage: netmap CPU tx|rx PORT BYTES BURST touched|untouched\n");
+		fprintf(stderr, "usage: netmap CPU tx|rx|l2fwd PORT BYTES BURST touched|untouched\n");
 		return 2;
 	}
 	loop.length = (uint32_t)atoi(argv[4]);
@@ -107,6 +143,8 @@ main(int argc, char **argv)
 	memcpy(loop.packet, "\2\0\0\0\0\1\2\0\0\0\0\x9\x88\xb5", 14);
 	if (strcmp(argv[2], "tx") == 0) {
 		role_run(argv[1], transmit, &loop);
+	} else if (strcmp(argv[2], "l2fwd") == 0) {
+		role_run(argv[1], forward, &loop);
 	} else {
 		if (strncmp(argv[3], "vale", 4) == 0 && !strpbrk(argv[3], "{}"))
 			introduce(&loop);

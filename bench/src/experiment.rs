@@ -12,6 +12,7 @@ use crate::dpdk::Link;
 use crate::extent::BATCH;
 use crate::figure::Figure;
 use crate::idle;
+use crate::l2fwd;
 use crate::latency;
 use crate::machines::Machines;
 use crate::nic::Race;
@@ -53,6 +54,7 @@ pub enum Way {
     Dpdk(Link),
     Nic(Race),
     Selected,
+    L2fwd,
 }
 
 /// One line of the table.
@@ -144,6 +146,7 @@ impl Experiment {
         match &self.way {
             Way::Nic(race) => race.cpus([zero, one]),
             Way::Selected => selected::cpus([zero, one]),
+            Way::L2fwd => l2fwd::cpus(bench, &self.subject),
             Way::Dpdk(_) | Way::Pipe | Way::CPipe(_) => {
                 format!("sender {zero}, receiver {one}{shared}")
             }
@@ -181,6 +184,7 @@ impl Experiment {
         let figure = match &self.way {
             Way::Nic(race) => return race.once(bench, [bench.warm_up, bench.counting]),
             Way::Selected => return selected::once(bench, subject.experiment, subject.contestant),
+            Way::L2fwd => return l2fwd::once(bench, subject),
             Way::Pipe => return self.pipe_once(bench),
             Way::Vale => return self.vale_once(bench),
             Way::CPipe(through) => {

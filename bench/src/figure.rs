@@ -2,6 +2,7 @@
 
 use std::iter::Sum;
 
+use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::roles::Count;
@@ -36,6 +37,14 @@ pub struct Percentiles {
     pub p90: f64,
     pub p99: f64,
     pub p99_9: f64,
+}
+
+impl Percentiles {
+    /// Of nanoseconds.
+    pub fn of(times: &Histogram<u64>) -> Percentiles {
+        let at = |percent| times.value_at_percentile(percent) as f64 / 1e3;
+        Percentiles { p50: at(50.0), p90: at(90.0), p99: at(99.0), p99_9: at(99.9) }
+    }
 }
 
 impl From<f64> for Figure {

@@ -166,12 +166,10 @@ pub fn play(cpu: Option<usize>, end: &End) -> io::Result<()> {
     if let Some(error) = failure {
         return Err(error);
     }
-    let at = |percent| times.value_at_percentile(percent) as f64 / 1e3;
     if times.is_empty() {
         return Orders::report(&count);
     }
-    let percentiles = Percentiles { p50: at(50.0), p90: at(90.0), p99: at(99.0), p99_9: at(99.9) };
-    Orders::report(&Count { percentiles: Some(percentiles), ..count })
+    Orders::report(&Count { percentiles: Some(Percentiles::of(&times)), ..count })
 }
 
 /// Nanoseconds until the packet is back; nothing if it was lost.

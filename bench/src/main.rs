@@ -6,7 +6,7 @@
 //! [`rounds`] in which order, [`roles`] how processes are run together, [`traffic`] what Ringway's do, [`dpdk`] how the peers
 //! are, [`nic`] what is done on network interfaces, [`selected`] what of them a program and the stack share, [`opening`] how long they take to open,
 //! [`containers`] what two stacks exchange over a switch, [`machines`] what two virtual machines do, [`pcap`] what a program of libpcap does, [`tpacket4`] what one
-//! of AF_PACKET V4, [`pfring`] one of PF_RING; [`merge`] puts rows of a later run into a record.
+//! of AF_PACKET V4, [`pfring`] one of PF_RING, [`l2fwd`] what all of these do alike; [`merge`] puts rows of a later run into a record.
 #![deny(unsafe_code)]
 
 mod bench;
@@ -23,6 +23,7 @@ mod figure;
 mod html;
 mod hugepages;
 mod idle;
+mod l2fwd;
 mod latency;
 mod machine;
 mod machines;
@@ -158,6 +159,16 @@ enum Name {
         #[command(flatten)]
         part: nic::Part,
     },
+    /// Sends packets to what sends them back
+    L2Generate {
+        #[command(flatten)]
+        generate: l2fwd::Generate,
+    },
+    /// Sends packets back, their addresses exchanged
+    L2Forward {
+        #[arg(long)]
+        at: String,
+    },
     /// Takes datagrams by a UDP socket
     Datagrams { at: std::net::SocketAddr },
     /// Opens an interface, and says how long that took
@@ -225,6 +236,8 @@ fn play(cpu: Option<usize>, name: Name) -> io::Result<ExitCode> {
         Name::ValeTx { traffic, receivers } => traffic::vale_tx(cpu, &traffic, receivers)?,
         Name::ValeRx { traffic, index } => traffic::vale_rx(cpu, &traffic, index)?,
         Name::Nic { part } => nic::play(cpu, &part)?,
+        Name::L2Generate { generate } => l2fwd::generate(cpu, &generate)?,
+        Name::L2Forward { at } => l2fwd::forward(cpu, &at)?,
         Name::Datagrams { at } => datagrams::play(cpu, at)?,
         Name::Open { again } => opening::play(again)?,
         Name::OpenMany { count } => opening::play_many(count)?,

@@ -5,6 +5,7 @@ use crate::containers;
 use crate::dpdk::{self, Link};
 use crate::experiment::{Experiment, Way};
 use crate::extent::{BATCH, Extent};
+use crate::l2fwd;
 use crate::machines::UNTUNED;
 use crate::nic::{self, Race};
 use crate::open_vswitch::{self, Ports};
@@ -88,6 +89,7 @@ pub fn experiments(extent: Extent) -> Vec<Experiment> {
         plan.push(pf_ring(road, mpps));
     }
     plan.push(usdpaa_reflector());
+    plan.extend(each(l2fwd::subjects(extent), || Way::L2fwd));
     for (contestant, through) in
         [(Contestant::CPreload, Through::Preload), (Contestant::CLinked, Through::Linked)]
     {

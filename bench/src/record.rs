@@ -53,6 +53,8 @@ pub enum Contestant {
     TpacketV3,
     /// A program of PF_RING.
     PfRing,
+    /// A program of USDPAA.
+    Usdpaa,
     /// A program of the system's libpcap.
     SystemPcap,
     /// The kernel's bridge.
@@ -73,7 +75,7 @@ impl Contestant {
     pub fn is_ringway(self) -> bool {
         use Contestant::*;
         matches!(self, Ringway | RingwaySwaps | CPreload | CLinked | RingwaySwitch | RingwayPcap)
-            || matches!(self, RingwayQueue | RingwayFilter | TpacketV4 | PfRing)
+            || matches!(self, RingwayQueue | RingwayFilter | TpacketV4 | PfRing | Usdpaa)
     }
 }
 
@@ -99,6 +101,7 @@ impl fmt::Display for Contestant {
             Contestant::TpacketV2 => "TPACKET_V2",
             Contestant::TpacketV3 => "TPACKET_V3",
             Contestant::PfRing => "PF_RING on Ringway",
+            Contestant::Usdpaa => "USDPAA on Ringway",
             Contestant::SystemPcap => "system's libpcap",
             Contestant::LinuxBridge => "Linux bridge",
             Contestant::OpenVswitch => "Open vSwitch",
@@ -136,6 +139,8 @@ pub enum Road {
     PfringVale,
     PfringValeParsed,
     UsdpaaVale,
+    PipeL2fwd,
+    ValeL2fwd,
     VethPcap,
     SelectedTaken,
     SelectedPing,
@@ -186,6 +191,8 @@ impl Road {
             Road::PfringVale => "pf_ring vale short",
             Road::PfringValeParsed => "pf_ring vale parsed",
             Road::UsdpaaVale => "usdpaa vale reflector",
+            Road::PipeL2fwd => "pipe l2fwd",
+            Road::ValeL2fwd => "vale l2fwd",
             Road::VethPcap => "veth libpcap",
             Road::SelectedTaken => "veth selected flows taken",
             Road::SelectedPing => "veth ping beside selected flows",
@@ -218,7 +225,7 @@ impl Road {
         let on_interfaces =
             matches!(self, VethTx | VethRx | VethForward | VethPingPong | VethPass | VethPcap);
         on_interfaces
-            || matches!(self, SelectedTaken | SelectedPing)
+            || matches!(self, SelectedTaken | SelectedPing | PipeL2fwd | ValeL2fwd)
             || matches!(self, ContainersTcp | ContainersTcpStreams | ContainersUdp)
             || matches!(self, ContainersVxlan | ContainersProgram | ContainersPing)
             || matches!(self, HostTcpOut | HostTcpIn | HostPing | Machines)

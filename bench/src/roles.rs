@@ -42,6 +42,9 @@ pub struct Count {
     /// Of round trips, where they are timed.
     #[serde(default)]
     pub percentiles: Option<Percentiles>,
+    /// Packets that it has sent, where it counts those that come back.
+    #[serde(default)]
+    pub sent: Option<u64>,
 }
 
 impl Count {
@@ -248,6 +251,11 @@ impl Orders {
         Ok(Orders { phase })
     }
 
+    /// Whether what is done now counts.
+    pub fn is_counting(&self) -> bool {
+        self.phase.load(Ordering::Relaxed) == COUNTING
+    }
+
     /// Repeats `step`, which moves one batch and returns how many packets it moved, until the
     /// parent says stop. A step that finds nothing to do may wait, but not for long: the phase is
     /// looked at between steps.
@@ -258,13 +266,13 @@ impl Orders {
         let (begin, used) = (Instant::now(), Usage::mine().unwrap_or_default());
         let ticks = sys::ticks();
         let mut packets = 0;
-        while self.phase.load(Ordering::Relaxed) == COUNTING {
+        while self.is_counting() {
             packets += step();
         }
         let cycles = sys::ticks().wrapping_sub(ticks);
         let nanoseconds = begin.elapsed().as_nanos() as u64;
         let usage = Usage::mine().unwrap_or_default() - used;
-        Count { packets, nanoseconds, cycles, usage, percentiles: None }
+        Count { packets, nanoseconds, cycles, usage, percentiles: None, sent: None }
     }
 
     /// Tells the parent what was counted.
@@ -292,7 +300,8 @@ mod tests {
     #[test]
     fn a_count_survives_the_pipe() {
         let usage = Usage { user: 1, system: 2 };
-        let count = Count { packets: 7, nanoseconds: 9, cycles: 8, usage, percentiles: None };
+        let count =
+            Count { packets: 7, nanoseconds: 9, cycles: 8, usage, percentiles: None, sent: None };
         let line = serde_json::to_string(&count).unwrap();
         assert_eq!(serde_json::from_str::<Count>(&line).unwrap(), count);
     }

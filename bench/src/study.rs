@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 pub enum Study {
     /// Between processes, by each of the APIs.
     Paths,
+    /// Between processes, the same workload by each of the APIs.
+    L2fwd,
     Opening,
     Containers,
     Machines,
@@ -25,8 +27,9 @@ pub enum Study {
 }
 
 /// All, in the order of the report.
-pub const ALL: [Study; 13] = [
+pub const ALL: [Study; 14] = [
     Study::Paths,
+    Study::L2fwd,
     Study::Batch,
     Study::FrameSize,
     Study::Share,
@@ -100,6 +103,24 @@ impl Study {
                 limits: "testpmd writes the headers of what it sends and reads nothing: its rows are \
                          named untouched, though its drivers copy. Programs of AF_PACKET V4 do what \
                          that API's authors measured, and touch nothing.",
+                axis: Axis::Name,
+                axis_label: "",
+                original: &[],
+            },
+            Study::L2fwd => Description {
+                title: "The same work by each of the APIs",
+                setup: "l2fwd: a reflector exchanges the addresses of each packet and sends it back by \
+                        the port that it came by. The generator is Ringway's own client, the same for \
+                        all; the reflectors are Ringway's client, the native one, and unmodified C \
+                        programs of netmap, PF_RING, USDPAA and AF_PACKET V4. The rate is what comes \
+                        back while the generator sends as fast as it can; then, with 1 and with 64 \
+                        packets under way, the time that one takes, there and back.",
+                limits: "The price of an API is in the column *more*: its rate, or its time, relative to \
+                         the native client's. Programs of USDPAA and of AF_PACKET V4 poll all the \
+                         time, the others sleep when nothing comes; USDPAA's exchanges the addresses \
+                         of IPv4 as well. What a switch loses found a ring full: the generator does \
+                         not wait for what comes back. With two processors the switch's worker is \
+                         the third party on them.",
                 axis: Axis::Name,
                 axis_label: "",
                 original: &[],
