@@ -127,6 +127,8 @@ pub fn races(extent: Extent) -> Vec<Race> {
     let mut forwarders =
         [&movers[..], &[RingwaySwitch, LinuxBridge, RingwayPcap, SystemPcap]].concat();
     forwarders.extend(open_vswitch::is_there().then_some(OpenVswitch));
+    // Its program sends back, and pings come from Ringway's client.
+    let players = [&movers[..], &[TpacketV4]].concat();
     // The tuning is about receiving.
     let senders = [Ringway, TpacketV4, AfXdp, DpdkAfXdp, DpdkAfPacket, TpacketV2, TpacketV3];
     // Neither testpmd nor the programs of AF_PACKET V4's authors touch payload.
@@ -139,8 +141,8 @@ pub fn races(extent: Extent) -> Vec<Race> {
         (Workload::Rx, Touched, &touching),
         (Workload::Rx, Untouched, &receivers),
         (Workload::Forward, Untouched, &forwarders),
-        (Workload::PingPong { in_flight: 1 }, Untouched, &movers),
-        (Workload::PingPong { in_flight: 64 }, Untouched, &movers),
+        (Workload::PingPong { in_flight: 1 }, Untouched, &players),
+        (Workload::PingPong { in_flight: 64 }, Untouched, &players),
         (Workload::Pass, Untouched, &[RingwayQueue, RingwayFilter, NoProgram, Tc]),
         (Workload::Listen, Touched, &[Ringway, PfRing, SystemPcap]),
     ];
@@ -250,6 +252,7 @@ impl Race {
         match (way(self.contestant), self.workload) {
             (Way::Kernel, _) => format!("sender {zero}, and the kernel's work for it"),
             (Way::Tpacket4 | Way::PfRing, Workload::Tx) => "any".into(),
+            (Way::Tpacket4, Workload::PingPong { .. }) => format!("pings {zero}, contestant any"),
             (Way::Tpacket4, _) => format!("sender {zero}, contestant any"),
             (_, Workload::Tx) => format!("contestant {one}"),
             (_, Workload::PingPong { .. }) => format!("contestant {zero} and {one}{shared}"),
@@ -279,6 +282,10 @@ impl Race {
                      chunks of 4096, batch {}",
                     self.at_once()
                 )
+            }
+            Contestant::TpacketV4 if self.in_flight().is_some() => {
+                "examples/c/tpacket4.c l2fwd, PACKET_ZEROCOPY on queue 0; pings by Ringway's client"
+                    .into()
             }
             Contestant::TpacketV4 => "PACKET_ZEROCOPY on queue 0, batch 64, rings of 4096".into(),
             Contestant::TpacketV2 => {
@@ -342,6 +349,11 @@ impl Race {
         };
         let of_program = match (way(self.contestant), self.workload) {
             (Way::Tpacket4, Workload::Tx) => Some(tpacket4::txpush(bench, &stage, times)?),
+            (Way::Tpacket4, Workload::PingPong { .. }) => {
+                let far = Seat::on(bench.cpu(0)).inside(&stage.far);
+                let pings = self.part(bench, far, "ringway", "ping", &["far0"])?;
+                Some(tpacket4::l2fwd(bench, &stage, pings, times)?)
+            }
             (Way::Tpacket4, _) => Some(tpacket4::rxdrop(bench, &stage, sender()?, times)?),
             (Way::PfRing, _) => {
                 let near = Seat::on(bench.cpu(1)).inside(&stage.near);

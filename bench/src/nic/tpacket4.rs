@@ -9,13 +9,16 @@ use std::time::{Duration, Instant};
 
 use super::stage::Stage;
 use crate::bench::Bench;
-use crate::c_program;
+use crate::c_program::{self, Running};
 use crate::roles::{self, Role, Seat};
 
 const PROGRAM: &str = "examples/c/tpacket4.c";
 
 /// How long the program goes on beside what is measured: it is opened and closed in that time.
 const BESIDE: Duration = Duration::from_secs(1);
+
+/// How long a program goes on that is ended.
+const LONG: Duration = Duration::from_secs(3600);
 
 /// The program in one of its modes.
 struct Program {
@@ -35,9 +38,13 @@ impl Program {
         })
     }
 
-    fn run(&self, stage: &Stage) -> io::Result<String> {
+    fn start(&self, stage: &Stage) -> io::Result<Running> {
         let seat = Seat::default().inside(&stage.near);
-        c_program::run(seat, &self.daemon, &self.file, &[self.mode, "near0", &self.seconds, "0"])
+        c_program::start(seat, &self.daemon, &self.file, &[self.mode, "near0", &self.seconds, "0"])
+    }
+
+    fn run(&self, stage: &Stage) -> io::Result<String> {
+        self.start(stage)?.finish()
     }
 }
 
@@ -57,6 +64,22 @@ pub fn rxdrop(
         let printed = running.join().map_err(|_| io::Error::other("the thread has panicked"))??;
         Ok(c_program::number_behind("rx_mpps", &printed)? * 1e6)
     })
+}
+
+/// Packets a second that it sends back of those that `pings` keeps under way.
+pub fn l2fwd(
+    bench: &Bench,
+    stage: &Stage,
+    pings: Role,
+    [warm_up, counting]: [Duration; 2],
+) -> io::Result<f64> {
+    let _program = Program::new(bench, "l2fwd", LONG)?.start(stage)?;
+    // It is opened meanwhile: pings that come before are lost, and sent anew.
+    let counts = roles::run(vec![pings], warm_up + BESIDE / 2, counting)?;
+    match &counts[..] {
+        [count] if count.packets > 0 => Ok(count.rate()),
+        _ => Err(io::Error::other("nothing came back; a message of the program may be above")),
+    }
 }
 
 /// Packets a second that it sends, counted by the kernel where they arrive.
