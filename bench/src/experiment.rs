@@ -70,6 +70,7 @@ impl Experiment {
         self.is_race()
             || matches!(self.way, Way::Opening { .. } | Way::Containers | Way::Idle)
             || matches!(self.way, Way::Selected)
+            || matches!(self.subject.experiment, Road::VethLatency | Road::HostLatency)
             || self.subject.share.is_some()
     }
 
@@ -211,8 +212,7 @@ impl Experiment {
             Way::OpenMany => opening::many(bench, subject.ports.unwrap_or(1)),
             Way::Idle => idle::once(bench, subject.ports.unwrap_or(1)),
             Way::Latency => {
-                let spins = subject.spins == Some(true);
-                return latency::once(bench, subject.experiment, spins);
+                return latency::once(bench, subject);
             }
             Way::Containers => containers::once(bench, subject.experiment, subject.contestant),
             Way::Machines(machines) => {

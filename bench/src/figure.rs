@@ -18,6 +18,8 @@ pub struct Figure {
     pub percentiles: Option<Percentiles>,
     /// Percent of what was sent that did not arrive.
     pub lost: Option<f64>,
+    /// Packets a second that have arrived of a load beside it.
+    pub load: Option<f64>,
 }
 
 impl Figure {

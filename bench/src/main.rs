@@ -33,6 +33,7 @@ mod nic;
 mod open_vswitch;
 mod opening;
 mod origin;
+mod paced;
 mod pcap;
 mod pfring;
 mod plan;
@@ -42,6 +43,7 @@ mod roles;
 mod rounds;
 mod scratch;
 mod selected;
+mod stack_end;
 mod study;
 mod sys;
 mod table;
@@ -192,6 +194,21 @@ enum Name {
         #[command(flatten)]
         end: latency::End,
     },
+    /// Answers what the host's stack sends
+    StackEnd {
+        #[command(flatten)]
+        end: stack_end::StackEnd,
+    },
+    /// Sends so many packets a second
+    Paced {
+        #[command(flatten)]
+        paced: paced::Paced,
+    },
+    /// Receives what is sent so
+    Drain {
+        #[arg(long)]
+        at: String,
+    },
     /// Has two interfaces on a switch
     Join {
         interfaces: Vec<String>,
@@ -243,6 +260,9 @@ fn play(cpu: Option<usize>, name: Name) -> io::Result<ExitCode> {
         Name::OpenMany { count } => opening::play_many(count)?,
         Name::Idle { ports } => idle::play(ports)?,
         Name::Trip { end } => latency::play(cpu, &end)?,
+        Name::StackEnd { end } => stack_end::play(cpu, &end)?,
+        Name::Paced { paced } => paced::send(cpu, &paced)?,
+        Name::Drain { at } => paced::receive(cpu, &at)?,
         Name::Join { program: true, .. } => containers::play_program()?,
         Name::Join { interfaces, host, program: false } => {
             containers::play_join(&interfaces, host)?

@@ -288,16 +288,28 @@ fn shares(points: &[u32]) -> impl Iterator<Item = Experiment> {
     })
 }
 
+/// Packets a second beside round trips.
+const LOAD: u64 = 500_000;
+
 fn round_trips() -> impl Iterator<Item = Experiment> {
-    let roads = [Road::PipeLatency, Road::ValeLatency, Road::LoopbackLatency];
-    roads.into_iter().flat_map(|road| {
+    use Contestant::{Ringway, Tap, Udp};
+    let rows = [
+        (Road::PipeLatency, Ringway, None),
+        (Road::PipeLatency, Ringway, Some(LOAD)),
+        (Road::ValeLatency, Ringway, None),
+        (Road::ValeLatency, Ringway, Some(LOAD)),
+        (Road::VethLatency, Ringway, None),
+        (Road::VethLatency, Udp, None),
+        (Road::VethLatency, Ringway, Some(LOAD)),
+        (Road::HostLatency, Ringway, None),
+        (Road::HostLatency, Tap, None),
+        (Road::LoopbackLatency, Udp, None),
+    ];
+    rows.into_iter().flat_map(|(road, contestant, load)| {
         [true, false].map(|spins| {
-            let contestant = match road {
-                Road::LoopbackLatency => Contestant::Udp,
-                _ => Contestant::Ringway,
-            };
             let subject = Subject {
                 spins: Some(spins),
+                load,
                 size: Some(60),
                 ..Subject::new(Study::Latency, road, contestant, Unit::Microseconds)
             };

@@ -61,8 +61,10 @@ pub enum Contestant {
     LinuxBridge,
     /// Open vSwitch's datapath in userspace.
     OpenVswitch,
-    /// A UDP socket on the loopback interface.
+    /// A UDP socket.
     Udp,
+    /// The kernel's device for programs in an interface's place.
+    Tap,
     /// No library in between.
     Plain,
     /// The kernel, with nothing on the interface.
@@ -106,6 +108,7 @@ impl fmt::Display for Contestant {
             Contestant::LinuxBridge => "Linux bridge",
             Contestant::OpenVswitch => "Open vSwitch",
             Contestant::Udp => "UDP socket",
+            Contestant::Tap => "TAP device",
             Contestant::Plain => "no library",
             Contestant::NoProgram => "no program",
             Contestant::Tc => "tc",
@@ -162,6 +165,8 @@ pub enum Road {
     PipeLatency,
     ValeLatency,
     LoopbackLatency,
+    VethLatency,
+    HostLatency,
     Idle,
     OpenMany,
 }
@@ -214,6 +219,8 @@ impl Road {
             Road::PipeLatency => "pipe round trip",
             Road::ValeLatency => "vale round trip",
             Road::LoopbackLatency => "loopback round trip",
+            Road::VethLatency => "veth round trip",
+            Road::HostLatency => "host's stack round trip",
             Road::Idle => "idle",
             Road::OpenMany => "open and close a port of a switch",
         }
@@ -226,6 +233,7 @@ impl Road {
             matches!(self, VethTx | VethRx | VethForward | VethPingPong | VethPass | VethPcap);
         on_interfaces
             || matches!(self, SelectedTaken | SelectedPing | PipeL2fwd | ValeL2fwd)
+            || matches!(self, VethLatency | HostLatency)
             || matches!(self, ContainersTcp | ContainersTcpStreams | ContainersUdp)
             || matches!(self, ContainersVxlan | ContainersProgram | ContainersPing)
             || matches!(self, HostTcpOut | HostTcpIn | HostPing | Machines)
@@ -319,6 +327,9 @@ pub struct Subject {
     /// Percent of one processor that all processes get together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<u32>,
+    /// Packets a second of other ports meanwhile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load: Option<u64>,
     /// Ports that are open on the switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ports: Option<usize>,
@@ -343,6 +354,7 @@ impl Subject {
             receivers: None,
             in_flight: None,
             share: None,
+            load: None,
             ports: None,
             spins: None,
             settings: None,
@@ -365,6 +377,7 @@ impl Subject {
         words.extend(self.in_flight.map(|packets| format!("{packets} in flight")));
         words.extend(self.ports.map(|ports| format!("{ports} ports")));
         words.extend(self.share.map(|percent| format!("{percent} % of a processor")));
+        words.extend(self.load.map(|rate| format!("beside {rate} packets/s")));
         words.extend(self.spins.map(|spins| if spins { "spinning" } else { "sleeping" }.into()));
         words.join(" ")
     }
@@ -454,6 +467,9 @@ pub struct Record {
     /// Of what was sent, the percent that did not arrive: the median.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rounded_if_any")]
     pub lost_percent: Option<f64>,
+    /// Packets a second that have arrived of the load beside it: the median.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rounded_if_any")]
+    pub load_arrived: Option<f64>,
     /// CPU time of the contestant for each packet in nanoseconds, over all runs: its own and the kernel's for it.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rounded_if_any")]
     pub cpu_ns_per_packet: Option<f64>,
@@ -560,6 +576,7 @@ mod tests {
             cycles_per_packet: None,
             percentiles: None,
             lost_percent: None,
+            load_arrived: None,
             cpu_ns_per_packet: None,
             own_percent: None,
             own_ns_per_packet: None,

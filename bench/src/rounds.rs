@@ -54,6 +54,7 @@ impl Outcome {
             cycles_per_packet: median(runs.iter().map(|run| run.figure.cycles)),
             percentiles: percentiles(runs),
             lost_percent: median(runs.iter().map(|run| run.figure.lost)),
+            load_arrived: median(runs.iter().map(|run| run.figure.load)),
             cpu_ns_per_packet: spent.and_then(|spent| spent.cpu_ns_per_packet()),
             own_percent: spent.and_then(|spent| spent.own_percent()),
             own_ns_per_packet: spent.and_then(|spent| spent.own_ns_per_packet()),

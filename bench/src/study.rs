@@ -232,9 +232,16 @@ impl Study {
                 title: "Round trips",
                 setup: "One packet of 60 bytes under way, from one process to another and back. \
                         Spinning: both look at their ports all the time, each on a processor of \
-                        its own. Sleeping: both sleep, and a round trip has two wake-ups in it.",
+                        its own. Sleeping: both sleep, and a round trip has two wake-ups in it. \
+                        Host's stack: a UDP socket's datagram goes to a program with the \
+                        interface's host rings, or with a TAP device, and back. Beside a load: \
+                        another pair of ports, of the same switch, or of another queue of the same \
+                        interface, has so many packets a second.",
                 limits: "With two processors a switch's worker shares one with a program that \
-                         spins.",
+                         spins, and the load's sender and receiver, which sleep between packets, \
+                         share both with everything. The load comes in bursts of some 25 packets: \
+                         its sender sleeps as short as the kernel's timers let it. The \
+                         column *more* says how much of it has arrived.",
                 axis: Axis::Name,
                 axis_label: "",
                 original: &[],

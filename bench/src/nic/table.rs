@@ -140,6 +140,7 @@ mod tests {
                 cycles_per_packet: None,
                 percentiles: None,
                 lost_percent: None,
+                load_arrived: None,
                 cpu_ns_per_packet: None,
                 own_percent: Some(4.0),
                 own_ns_per_packet: None,

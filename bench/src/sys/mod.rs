@@ -5,6 +5,7 @@ mod datagrams;
 mod libpcap;
 mod packet_rings;
 mod signals;
+mod tap;
 
 use std::{io, mem};
 
@@ -13,6 +14,7 @@ pub use libpcap::Capture;
 pub use packet_rings::{Memory, Messages, Piece, Socket};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 pub use signals::Signals;
+pub use tap::open_tap;
 
 /// Moves the calling thread into a network namespace of its own.
 pub fn leave_netns() -> rustix::io::Result<()> {
