@@ -27,6 +27,7 @@ use crate::target::Target;
 use crate::tpacket4;
 use crate::traffic;
 use crate::usdpaa;
+use crate::waiting;
 
 /// How to run an experiment once.
 pub enum Way {
@@ -55,6 +56,7 @@ pub enum Way {
     Nic(Race),
     Selected,
     L2fwd,
+    Waiting,
 }
 
 /// One line of the table.
@@ -69,7 +71,7 @@ impl Experiment {
     pub fn needs_root(&self) -> bool {
         self.is_race()
             || matches!(self.way, Way::Opening { .. } | Way::Containers | Way::Idle)
-            || matches!(self.way, Way::Selected)
+            || matches!(self.way, Way::Selected | Way::Waiting)
             || matches!(self.subject.experiment, Road::VethLatency | Road::HostLatency)
             || self.subject.share.is_some()
     }
@@ -146,6 +148,7 @@ impl Experiment {
         let shared = if zero == one { ", which all share" } else { "" };
         match &self.way {
             Way::Nic(race) => race.cpus([zero, one]),
+            Way::Waiting => waiting::cpus([zero, one]),
             Way::Selected => selected::cpus([zero, one]),
             Way::L2fwd => l2fwd::cpus(bench, &self.subject),
             Way::Dpdk(_) | Way::Pipe | Way::CPipe(_) => {
@@ -185,6 +188,7 @@ impl Experiment {
         let figure = match &self.way {
             Way::Nic(race) => return race.once(bench, [bench.warm_up, bench.counting]),
             Way::Selected => return selected::once(bench, subject.experiment, subject.contestant),
+            Way::Waiting => return waiting::once(bench, subject),
             Way::L2fwd => return l2fwd::once(bench, subject),
             Way::Pipe => return self.pipe_once(bench),
             Way::Vale => return self.vale_once(bench),

@@ -54,6 +54,7 @@ mod traffic;
 mod turn;
 mod usage;
 mod usdpaa;
+mod waiting;
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};

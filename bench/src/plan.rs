@@ -14,6 +14,7 @@ use crate::record::{Contestant, Payload, Road, Subject, Unit};
 use crate::selected;
 use crate::study::Study;
 use crate::target::Target;
+use crate::waiting;
 
 /// The points of the curves.
 struct Points {
@@ -113,6 +114,7 @@ pub fn experiments(extent: Extent) -> Vec<Experiment> {
     plan.extend(sizes(points.sizes));
     plan.extend(shares(points.shares));
     plan.extend(round_trips());
+    plan.extend(each(waiting::subjects(extent), || Way::Waiting));
     plan.extend(many_ports(points.ports, points.receivers));
     plan.push(opening(Road::OpenFirst, Way::Opening { first: true }, Some(20.0)));
     plan.push(opening(Road::OpenNext, Way::Opening { first: false }, Some(20.0)));

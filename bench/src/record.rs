@@ -167,6 +167,9 @@ pub enum Road {
     LoopbackLatency,
     VethLatency,
     HostLatency,
+    PipeWaiting,
+    ValeWaiting,
+    VethWaiting,
     Idle,
     OpenMany,
 }
@@ -221,6 +224,9 @@ impl Road {
             Road::LoopbackLatency => "loopback round trip",
             Road::VethLatency => "veth round trip",
             Road::HostLatency => "host's stack round trip",
+            Road::PipeWaiting => "pipe waiting",
+            Road::ValeWaiting => "vale waiting",
+            Road::VethWaiting => "veth waiting",
             Road::Idle => "idle",
             Road::OpenMany => "open and close a port of a switch",
         }
@@ -233,7 +239,7 @@ impl Road {
             matches!(self, VethTx | VethRx | VethForward | VethPingPong | VethPass | VethPcap);
         on_interfaces
             || matches!(self, SelectedTaken | SelectedPing | PipeL2fwd | ValeL2fwd)
-            || matches!(self, VethLatency | HostLatency)
+            || matches!(self, VethLatency | HostLatency | PipeWaiting | ValeWaiting | VethWaiting)
             || matches!(self, ContainersTcp | ContainersTcpStreams | ContainersUdp)
             || matches!(self, ContainersVxlan | ContainersProgram | ContainersPing)
             || matches!(self, HostTcpOut | HostTcpIn | HostPing | Machines)
@@ -266,6 +272,9 @@ pub enum Unit {
     /// Of a call.
     #[serde(rename = "ns")]
     Nanoseconds,
+    /// System calls of a receiver for so many packets.
+    #[serde(rename = "calls/1000 packets")]
+    CallsPerThousand,
 }
 
 impl Unit {
@@ -276,7 +285,7 @@ impl Unit {
             Unit::Kpps => 1e3,
             Unit::CyclesPerPacket | Unit::Milliseconds => f64::NAN,
             Unit::Microseconds | Unit::Gigabits => f64::NAN,
-            Unit::Percent | Unit::Nanoseconds => f64::NAN,
+            Unit::Percent | Unit::Nanoseconds | Unit::CallsPerThousand => f64::NAN,
         }
     }
 }
@@ -292,6 +301,7 @@ impl fmt::Display for Unit {
             Unit::Gigabits => "Gbit/s",
             Unit::Percent => "%",
             Unit::Nanoseconds => "ns",
+            Unit::CallsPerThousand => "calls/1000 packets",
         })
     }
 }
@@ -327,6 +337,9 @@ pub struct Subject {
     /// Percent of one processor that all processes get together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<u32>,
+    /// Packets that are sent in a second, where that is held to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<u64>,
     /// Packets a second of other ports meanwhile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<u64>,
@@ -354,6 +367,7 @@ impl Subject {
             receivers: None,
             in_flight: None,
             share: None,
+            rate: None,
             load: None,
             ports: None,
             spins: None,
@@ -377,6 +391,10 @@ impl Subject {
         words.extend(self.in_flight.map(|packets| format!("{packets} in flight")));
         words.extend(self.ports.map(|ports| format!("{ports} ports")));
         words.extend(self.share.map(|percent| format!("{percent} % of a processor")));
+        words.extend(self.rate.map(|rate| format!("{rate} packets/s")));
+        words.extend(
+            (self.study == Study::Waiting && self.rate.is_none()).then(|| "at full rate".into()),
+        );
         words.extend(self.load.map(|rate| format!("beside {rate} packets/s")));
         words.extend(self.spins.map(|spins| if spins { "spinning" } else { "sleeping" }.into()));
         words.join(" ")

@@ -162,6 +162,10 @@ impl Role {
         }
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     fn order(&mut self, order: &str) -> io::Result<()> {
         match &mut self.orders {
             Some(orders) => writeln!(orders, "{order}"),

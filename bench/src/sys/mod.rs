@@ -1,6 +1,7 @@
 //! The benchmark's unsafe code: what has no safe interface, each behind a function that any code may call.
 #![allow(unsafe_code)]
 
+mod calls;
 mod datagrams;
 mod libpcap;
 mod packet_rings;
@@ -9,6 +10,7 @@ mod tap;
 
 use std::{io, mem};
 
+pub use calls::Calls;
 pub use datagrams::Datagrams;
 pub use libpcap::Capture;
 pub use packet_rings::{Memory, Messages, Piece, Socket};
