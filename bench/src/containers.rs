@@ -122,7 +122,12 @@ fn number(result: &Value, at: &str, unit: f64) -> io::Result<f64> {
 
 /// Has a process of its own attach the interfaces, as long as it is there.
 pub fn join(host: &Netns, daemon: &Path, arguments: &[&str]) -> io::Result<Held> {
-    let mut command = roles::command(Seat::default().inside(host), arguments)?;
+    join_in(Seat::default().inside(host), daemon, arguments)
+}
+
+/// The same, in that seat.
+pub fn join_in(seat: Seat, daemon: &Path, arguments: &[&str]) -> io::Result<Held> {
+    let mut command = roles::command(seat, arguments)?;
     let mut held = Held::new(command.env("RINGWAY_DIR", daemon).spawn()?);
     let mut line = String::new();
     BufReader::new(held.output()).read_line(&mut line)?;

@@ -15,6 +15,7 @@ use crate::idle;
 use crate::l2fwd;
 use crate::latency;
 use crate::machines::Machines;
+use crate::memory;
 use crate::nic::Race;
 use crate::opening;
 use crate::pcap::Library;
@@ -48,7 +49,9 @@ pub enum Way {
     },
     GracePeriods,
     OpenMany,
+    Memory,
     Idle,
+    IdleAttached,
     Latency,
     Containers,
     Machines(Machines),
@@ -71,7 +74,7 @@ impl Experiment {
     pub fn needs_root(&self) -> bool {
         self.is_race()
             || matches!(self.way, Way::Opening { .. } | Way::Containers | Way::Idle)
-            || matches!(self.way, Way::Selected | Way::Waiting)
+            || matches!(self.way, Way::Selected | Way::Waiting | Way::Memory | Way::IdleAttached)
             || matches!(self.subject.experiment, Road::VethLatency | Road::HostLatency)
             || self.subject.share.is_some()
     }
@@ -177,6 +180,7 @@ impl Experiment {
                 format!("pinger {zero}, its answerer {one}{shared}; the switch's worker any")
             }
             Way::Opening { .. } | Way::GracePeriods | Way::OpenMany | Way::Idle => "any".into(),
+            Way::Memory | Way::IdleAttached => "any".into(),
             Way::Latency | Way::Containers => "any".into(),
             Way::Machines(_) => "see the settings".into(),
         }
@@ -214,7 +218,9 @@ impl Experiment {
             Way::Opening { first } => opening::once(bench, *first),
             Way::GracePeriods => opening::grace_periods(),
             Way::OpenMany => opening::many(bench, subject.ports.unwrap_or(1)),
+            Way::Memory => memory::once(bench, subject.experiment, subject.ports.unwrap_or(1)),
             Way::Idle => idle::once(bench, subject.ports.unwrap_or(1)),
+            Way::IdleAttached => idle::attached(bench, subject.ports.unwrap_or(1)),
             Way::Latency => {
                 return latency::once(bench, subject);
             }
@@ -283,7 +289,8 @@ impl Experiment {
         Ok(Figure::from(&counts[0]))
     }
 
-    /// The rate of each receiver, on average: with several, every packet goes to all of them.
+    /// The rate of each receiver of a switch, on average: with several, every packet goes to all of them. Of several
+    /// switches it is the sum.
     fn vale_once(&self, bench: &Bench) -> io::Result<Figure> {
         let common = self.traffic();
         let receivers = self.subject.receivers.unwrap_or(1);
@@ -293,16 +300,35 @@ impl Experiment {
             let common: Vec<&str> = common.iter().map(String::as_str).collect();
             start_in(seat, bench, &shared, &[arguments, &common].concat())
         };
+        let switches = self.subject.switches.unwrap_or(1);
         let mut processes = Vec::new();
-        for receiver in 0..receivers {
-            processes.push(start(receives, &["vale-rx", &format!("--index={receiver}")])?);
+        for switch in 0..switches {
+            let switch = format!("--switch={switch}");
+            for receiver in 0..receivers {
+                let index = format!("--index={receiver}");
+                processes.push(start(receives, &["vale-rx", &index, &switch])?);
+            }
         }
-        processes.push(start(sends, &["vale-tx", &format!("--receivers={receivers}")])?);
+        let receiving = processes.len();
+        let to = format!("--receivers={receivers}");
+        for switch in 0..switches {
+            let switch = format!("--switch={switch}");
+            for sender in 0..self.subject.senders.unwrap_or(1) {
+                let sender = format!("--sender={sender}");
+                processes.push(start(sends, &["vale-tx", &to, &switch, &sender])?);
+            }
+        }
         let others = self.subject.ports.unwrap_or(0).saturating_sub(processes.len());
         let _others = idle::ports(Seat::default(), &bench.daemon, others)?;
         let counts = roles::run(processes, bench.warm_up, bench.counting)?;
-        let rate = counts[..receivers].iter().map(Count::mpps).sum::<f64>() / receivers as f64;
-        Ok(Figure { value: rate, ..Figure::from(&counts[0]) })
+        let (received, sent) = counts.split_at(receiving);
+        let rate = |counts: &[Count]| counts.iter().map(Count::mpps).sum::<f64>();
+        let value = rate(received) / receivers as f64;
+        let figure = Figure { value, ..Figure::from(&counts[0]) };
+        Ok(match self.subject.senders {
+            Some(_) => figure.of_sent(rate(sent)),
+            None => figure,
+        })
     }
 
     /// What a program of netmap's API receives of what another sends.

@@ -8,6 +8,8 @@ use ringway::{Interest, Port, Prepared, prepare};
 
 use crate::bench::Bench;
 use crate::cgroup::Cgroup;
+use crate::containers;
+use crate::nic::stage::Stage;
 use crate::roles::{Role, Seat};
 
 /// Starts a process with so many ports of the switch; nothing, if there are none.
@@ -21,6 +23,26 @@ pub fn once(bench: &Bench, count: usize) -> io::Result<f64> {
     let group = Cgroup::new(None)?;
     let daemon = bench.scratch.folder("idle")?;
     let _ports = ports(Seat::default().of(&group), &daemon, count)?;
+    used(bench, &group)
+}
+
+/// Percent of one processor that so many interfaces of the kernel's take, attached to a switch.
+pub fn attached(bench: &Bench, count: usize) -> io::Result<f64> {
+    let stage = Stage::new(count, 1)?;
+    let group = Cgroup::new(None)?;
+    let daemon = bench.scratch.folder("idle")?;
+    let interfaces: Vec<String> = (0..count).map(|number| format!("near{number}")).collect();
+    let interfaces: Vec<&str> = interfaces.iter().map(String::as_str).collect();
+    let seat = Seat::default().inside(&stage.near).of(&group);
+    let joined = containers::join_in(seat, &daemon, &[&["join"], &interfaces[..]].concat())?;
+    let percent = used(bench, &group);
+    // It detaches them: a daemon that has some stays longer than the group is waited for.
+    joined.end()?;
+    percent
+}
+
+/// Percent of one processor that the group uses.
+fn used(bench: &Bench, group: &Cgroup) -> io::Result<f64> {
     // What the opening has left to do.
     thread::sleep(bench.warm_up);
     let (begin, before) = (Instant::now(), group.used()?);

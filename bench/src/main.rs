@@ -27,6 +27,7 @@ mod l2fwd;
 mod latency;
 mod machine;
 mod machines;
+mod memory;
 mod merge;
 mod netns;
 mod nic;
@@ -185,6 +186,8 @@ enum Name {
         #[arg(long)]
         count: usize,
     },
+    /// Opens ports, and says how much memory they have
+    Memory { names: Vec<String> },
     /// Has ports of a switch, and waits
     Idle {
         #[arg(long)]
@@ -259,6 +262,7 @@ fn play(cpu: Option<usize>, name: Name) -> io::Result<ExitCode> {
         Name::Datagrams { at } => datagrams::play(cpu, at)?,
         Name::Open { again } => opening::play(again)?,
         Name::OpenMany { count } => opening::play_many(count)?,
+        Name::Memory { names } => memory::play(&names)?,
         Name::Idle { ports } => idle::play(ports)?,
         Name::Trip { end } => latency::play(cpu, &end)?,
         Name::StackEnd { end } => stack_end::play(cpu, &end)?,

@@ -27,6 +27,10 @@ struct Points {
     /// Ports that are open on a switch.
     ports: &'static [usize],
     receivers: &'static [usize],
+    senders: &'static [usize],
+    switches: &'static [usize],
+    /// Interfaces that are attached to a switch.
+    attached: &'static [usize],
 }
 
 impl Extent {
@@ -41,6 +45,9 @@ impl Extent {
                 shares: &[10, 25, 50, 100, 150, 200],
                 ports: &[2, 16, 64, 250],
                 receivers: &[1, 2, 4, 8, 16],
+                senders: &[1, 2, 4, 8],
+                switches: &[1, 2, 4, 8, 16],
+                attached: &[1, 16, 64],
             },
             Extent::Quick => Points {
                 batches: &[1, 256],
@@ -48,6 +55,9 @@ impl Extent {
                 shares: &[25, 200],
                 ports: &[2, 250],
                 receivers: &[1, 4],
+                senders: &[1, 4],
+                switches: &[1, 4],
+                attached: &[1],
             },
         }
     }
@@ -116,6 +126,9 @@ pub fn experiments(extent: Extent) -> Vec<Experiment> {
     plan.extend(round_trips());
     plan.extend(each(waiting::subjects(extent), || Way::Waiting));
     plan.extend(many_ports(points.ports, points.receivers));
+    plan.extend(many_processes(&points));
+    plan.extend(attached(points.attached));
+    plan.extend(memory());
     plan.push(opening(Road::OpenFirst, Way::Opening { first: true }, Some(20.0)));
     plan.push(opening(Road::OpenNext, Way::Opening { first: false }, Some(20.0)));
     plan.push(opening(Road::GracePeriods, Way::GracePeriods, None));
@@ -351,6 +364,46 @@ fn many_ports(ports: &[usize], receivers: &[usize]) -> impl Iterator<Item = Expe
         Experiment { subject, target: None, way: Way::Vale }
     });
     on_ports.chain(to_receivers)
+}
+
+/// Several senders to one receiver, and several switches.
+fn many_processes(points: &Points) -> Vec<Experiment> {
+    let one = Subject {
+        study: Study::Scaling,
+        size: Some(60),
+        payload: Some(Payload::Touched),
+        ..ringway(Road::Vale, Unit::Mpps)
+    };
+    let senders = points.senders.iter();
+    let senders = senders.map(|&senders| Subject { senders: Some(senders), ..one.clone() });
+    let switches = points.switches.iter();
+    let switches = switches.map(|&switches| Subject { switches: Some(switches), ..one.clone() });
+    let all = senders.chain(switches);
+    all.map(|subject| Experiment { subject, target: None, way: Way::Vale }).collect()
+}
+
+/// Interfaces that are attached to a switch, and at rest.
+fn attached(points: &[usize]) -> impl Iterator<Item = Experiment> {
+    points.iter().map(|&ports| {
+        let (road, unit) = (Road::IdleAttached, Unit::Percent);
+        let subject = Subject {
+            ports: Some(ports),
+            ..Subject::new(Study::Idle, road, Contestant::Ringway, unit)
+        };
+        Experiment { subject, target: None, way: Way::IdleAttached }
+    })
+}
+
+/// What ports have of memory.
+fn memory() -> impl Iterator<Item = Experiment> {
+    let rows = [(Road::MemoryPipe, 16), (Road::MemoryVale, 16), (Road::MemoryVeth, 4)];
+    rows.into_iter().map(|(road, ports)| {
+        let subject = Subject {
+            ports: Some(ports),
+            ..Subject::new(Study::Memory, road, Contestant::Ringway, Unit::Kibibytes)
+        };
+        Experiment { subject, target: None, way: Way::Memory }
+    })
 }
 
 /// How long it takes until a port of an interface with one queue can be used, and what of that the kernel waits for.

@@ -47,13 +47,16 @@ pub fn plots(description: &Description, records: &[&Record]) -> Result<Vec<Strin
             plots.push(bars(description, unit, &of_unit)?);
             continue;
         }
-        // Receivers are counted on an axis of their own.
-        let is_on = |record: &&Record| axis(description.axis, record).is_some();
-        let (on, off): (Vec<&Record>, Vec<&Record>) = of_unit.into_iter().partition(is_on);
-        for (axis, label, records) in
-            [(description.axis, description.axis_label, on), (Axis::Receivers, "receivers", off)]
+        // These are counted on axes of their own.
+        let others = [Axis::Receivers, Axis::Senders, Axis::Switches];
+        let others = others.into_iter().zip(["receivers", "senders", "switches"]);
+        let mut rest = of_unit;
+        for (along, label) in [(description.axis, description.axis_label)].into_iter().chain(others)
         {
-            let all = curves(axis, &records);
+            let is_on = |record: &&Record| axis(along, record).is_some();
+            let (on, off): (Vec<&Record>, Vec<&Record>) = rest.into_iter().partition(is_on);
+            rest = off;
+            let all = curves(along, &on);
             if !all.is_empty() {
                 plots.push(lines(description, unit, label, &all)?);
             }
@@ -70,6 +73,8 @@ fn axis(axis: Axis, record: &Record) -> Option<f64> {
         Axis::Size => number(subject.size),
         Axis::Ports => number(subject.ports),
         Axis::Receivers => number(subject.receivers),
+        Axis::Senders => number(subject.senders),
+        Axis::Switches => number(subject.switches),
         Axis::Share => subject.share.map(f64::from),
         Axis::Name => None,
     }

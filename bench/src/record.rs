@@ -171,7 +171,11 @@ pub enum Road {
     ValeWaiting,
     VethWaiting,
     Idle,
+    IdleAttached,
     OpenMany,
+    MemoryPipe,
+    MemoryVale,
+    MemoryVeth,
 }
 
 impl Road {
@@ -228,6 +232,10 @@ impl Road {
             Road::ValeWaiting => "vale waiting",
             Road::VethWaiting => "veth waiting",
             Road::Idle => "idle",
+            Road::IdleAttached => "idle, attached interfaces,",
+            Road::MemoryPipe => "memory of a pipe,",
+            Road::MemoryVale => "memory of a port of a switch,",
+            Road::MemoryVeth => "memory of a port of an interface,",
             Road::OpenMany => "open and close a port of a switch",
         }
     }
@@ -272,6 +280,8 @@ pub enum Unit {
     /// Of a call.
     #[serde(rename = "ns")]
     Nanoseconds,
+    #[serde(rename = "KiB")]
+    Kibibytes,
     /// System calls of a receiver for so many packets.
     #[serde(rename = "calls/1000 packets")]
     CallsPerThousand,
@@ -285,7 +295,9 @@ impl Unit {
             Unit::Kpps => 1e3,
             Unit::CyclesPerPacket | Unit::Milliseconds => f64::NAN,
             Unit::Microseconds | Unit::Gigabits => f64::NAN,
-            Unit::Percent | Unit::Nanoseconds | Unit::CallsPerThousand => f64::NAN,
+            Unit::Percent | Unit::Nanoseconds | Unit::CallsPerThousand | Unit::Kibibytes => {
+                f64::NAN
+            }
         }
     }
 }
@@ -301,6 +313,7 @@ impl fmt::Display for Unit {
             Unit::Gigabits => "Gbit/s",
             Unit::Percent => "%",
             Unit::Nanoseconds => "ns",
+            Unit::Kibibytes => "KiB",
             Unit::CallsPerThousand => "calls/1000 packets",
         })
     }
@@ -331,6 +344,12 @@ pub struct Subject {
     pub payload: Option<Payload>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receivers: Option<usize>,
+    /// Ports that send to one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub senders: Option<usize>,
+    /// Switches, with a sender and a receiver each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub switches: Option<usize>,
     /// Packets that are under way at a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_flight: Option<usize>,
@@ -365,6 +384,8 @@ impl Subject {
             batch: None,
             payload: None,
             receivers: None,
+            senders: None,
+            switches: None,
             in_flight: None,
             share: None,
             rate: None,
@@ -389,7 +410,12 @@ impl Subject {
         }));
         words.extend(self.batch.map(|batch| format!("batch {batch}")));
         words.extend(self.in_flight.map(|packets| format!("{packets} in flight")));
-        words.extend(self.ports.map(|ports| format!("{ports} ports")));
+        let several = |n: Option<usize>, one: &str, many: &str| {
+            n.map(|n| format!("{n} {}", if n == 1 { one } else { many }))
+        };
+        words.extend(several(self.senders, "sender", "senders"));
+        words.extend(several(self.switches, "switch", "switches"));
+        words.extend(several(self.ports, "port", "ports"));
         words.extend(self.share.map(|percent| format!("{percent} % of a processor")));
         words.extend(self.rate.map(|rate| format!("{rate} packets/s")));
         words.extend(

@@ -130,6 +130,11 @@ impl Held {
     pub fn output(&mut self) -> ChildStdout {
         self.0.stdout.take().expect("stdout is piped")
     }
+
+    /// Lets it end by itself, which it does when nothing holds its input any more.
+    pub fn end(mut self) -> io::Result<()> {
+        self.0.wait().map(drop)
+    }
 }
 
 impl Drop for Held {

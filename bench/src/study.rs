@@ -26,10 +26,11 @@ pub enum Study {
     Waiting,
     Idle,
     Scaling,
+    Memory,
 }
 
 /// All, in the order of the report.
-pub const ALL: [Study; 15] = [
+pub const ALL: [Study; 16] = [
     Study::Paths,
     Study::L2fwd,
     Study::Batch,
@@ -44,6 +45,7 @@ pub const ALL: [Study; 15] = [
     Study::Waiting,
     Study::Idle,
     Study::Scaling,
+    Study::Memory,
     Study::Opening,
 ];
 
@@ -56,6 +58,8 @@ pub enum Axis {
     Share,
     Ports,
     Receivers,
+    Senders,
+    Switches,
     /// None: a bar for each experiment.
     Name,
 }
@@ -265,8 +269,9 @@ impl Study {
             Study::Idle => Description {
                 title: "At rest",
                 setup: "So many ports of a switch are open in one process that waits for packets, and \
-                        none come. The time that the process, the daemon and its workers use, by \
-                        their control group's account.",
+                        none come; or so many of the kernel's interfaces are attached to one. The \
+                        time that the process, the daemon and its workers use, by their control \
+                        group's account.",
                 limits: "A program that polls all the time would be at 100 %.",
                 axis: Axis::Ports,
                 axis_label: "ports of the switch",
@@ -276,11 +281,27 @@ impl Study {
                 title: "More ports",
                 setup: "Frames of 60 bytes, written and read. Idle ports: from one process to \
                         another while so many ports are open on the switch. Receivers: each frame to \
-                        all of so many processes; what each of them receives.",
-                limits: "With few processors, many receivers share one: their rate falls with the \
+                        all of so many processes; what each of them receives. Senders: so many \
+                        processes to one; what that receives. Switches: so many, with a sender and a \
+                        receiver each; what all receivers receive together.",
+                limits: "With few processors, many processes share one: their rate falls with the \
                          time that each gets.",
                 axis: Axis::Ports,
                 axis_label: "ports of the switch",
+                original: &[],
+            },
+            Study::Memory => Description {
+                title: "Memory of a port",
+                setup: "Shared memory that the kernel has allocated for a port that was just opened, the \
+                        mean of so many: rings and buffers. A pipe has two \
+                        ends. A port of a switch has a region of its own, and so has a pipe \
+                        here; ports of interfaces are in one that a user's programs share.",
+                limits: "Pages are allocated when they are first written to, huge ones of 2 MiB where \
+                         the kernel has them, and all of a region at once for AF_XDP: what is not \
+                         there yet may come with use, up to the buffers of all slots. Memory of the \
+                         kernel's own, and the heaps of the processes, are not counted.",
+                axis: Axis::Name,
+                axis_label: "",
                 original: &[],
             },
             Study::Opening => Description {

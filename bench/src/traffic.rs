@@ -15,8 +15,6 @@ pub const PIPE: [&str; 2] = ["bench{1", "bench}1"];
 
 /// The bridge.
 pub const SWITCH: &str = "valebench";
-/// The same, with its colon.
-const BRIDGE: &str = "valebench:";
 
 /// Bytes of a buffer.
 const BUFFER: usize = 2048;
@@ -26,6 +24,12 @@ const WRITTEN: u64 = 1 << 18;
 
 const BROADCAST: [u8; 6] = [0xff; 6];
 const SENDER: [u8; 6] = [2, 0, 0, 0, 0, 0xff];
+
+fn sender(index: u8) -> [u8; 6] {
+    let mut address = SENDER;
+    address[5] -= index;
+    address
+}
 
 fn receiver(index: u8) -> [u8; 6] {
     [2, 0, 0, 0, 0, index]
@@ -46,9 +50,25 @@ pub struct Traffic {
     /// On a switch: buffers change hands
     #[arg(long)]
     swaps: bool,
+    /// Which of several switches
+    #[arg(long, default_value_t = 0)]
+    switch: u8,
+    /// Which of several senders
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(..64))]
+    sender: u8,
     /// Send UDP to port 9, for programs with filters, in so many flows
     #[arg(long, value_name = "FLOWS", value_parser = clap::value_parser!(u16).range(1..))]
     udp: Option<u16>,
+}
+
+impl Traffic {
+    /// A port of the switch.
+    fn port(&self, name: &str) -> String {
+        match self.switch {
+            0 => format!("{SWITCH}:{name}"),
+            others => format!("{SWITCH}{others}:{name}"),
+        }
+    }
 }
 
 /// The device of the pipe's end that receives.
@@ -58,12 +78,12 @@ pub fn pipe_end() -> String {
 
 /// The port of receiver `index`.
 pub fn receiver_port(index: u8) -> String {
-    format!("{BRIDGE}receiver{index}")
+    format!("{SWITCH}:receiver{index}")
 }
 
 /// A port with a name as short as an interface's.
 pub fn short_port() -> String {
-    format!("{BRIDGE}v4")
+    format!("{SWITCH}:v4")
 }
 
 /// The packets that enter a pipe.
@@ -79,12 +99,17 @@ pub fn pipe_rx(cpu: Option<usize>, traffic: &Traffic) -> io::Result<()> {
 /// Packets for receiver 0, which has spoken before, or for all when there are several.
 pub fn vale_tx(cpu: Option<usize>, traffic: &Traffic, receivers: usize) -> io::Result<()> {
     let to = if receivers == 1 { receiver(0) } else { BROADCAST };
-    send(open_on_switch(&format!("{BRIDGE}sender"), cpu, traffic)?, traffic, to)
+    let name = match traffic.sender {
+        0 => "sender".to_owned(),
+        others => format!("sender{others}"),
+    };
+    send(open_on_switch(&traffic.port(&name), cpu, traffic)?, traffic, to)
 }
 
 /// Receiver `index` of a bridge.
 pub fn vale_rx(cpu: Option<usize>, traffic: &Traffic, index: u8) -> io::Result<()> {
-    let mut port = open_on_switch(&receiver_port(index), cpu, traffic)?;
+    let name = format!("receiver{index}");
+    let mut port = open_on_switch(&traffic.port(&name), cpu, traffic)?;
     introduce(&mut port, receiver(index)).map_err(io::Error::other)?;
     receive(port, traffic)
 }
@@ -141,7 +166,7 @@ fn packets(traffic: &Traffic, to: [u8; 6]) -> Vec<Vec<u8>> {
     };
     let addressed = |mut packet: Vec<u8>| {
         packet[..6].copy_from_slice(&to);
-        packet[6..12].copy_from_slice(&SENDER);
+        packet[6..12].copy_from_slice(&sender(traffic.sender));
         packet
     };
     packets.into_iter().map(addressed).collect()
