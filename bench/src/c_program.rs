@@ -63,6 +63,15 @@ fn start_as(seat: Seat, daemon: &Path, arguments: &[&str]) -> io::Result<Running
     Ok(Running { child, output, shown: format!("{command:?}") })
 }
 
+/// What is preloaded for it.
+pub fn library_of(through: Through) -> io::Result<Option<PathBuf>> {
+    Ok(match through {
+        Through::Preload => Some(library()?),
+        Through::Pcap => Some(built("libringway_pcap.so")?),
+        Through::Linked | Through::Nothing => None,
+    })
+}
+
 /// The preload library.
 fn library() -> io::Result<PathBuf> {
     built("libringway_preload.so")
@@ -128,12 +137,7 @@ pub fn role(
     let program = program.to_string_lossy();
     let preload;
     let mut command = vec!["exec", "--"];
-    let library = match through {
-        Through::Preload => Some(library()?),
-        Through::Pcap => Some(built("libringway_pcap.so")?),
-        Through::Linked | Through::Nothing => None,
-    };
-    if let Some(library) = library {
+    if let Some(library) = library_of(through)? {
         preload = format!("LD_PRELOAD={}", library.display());
         command.extend(["env", &preload]);
     }

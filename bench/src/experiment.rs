@@ -25,6 +25,7 @@ use crate::roles::{self, Count, Role, Seat};
 use crate::scratch::is_interrupted;
 use crate::selected;
 use crate::target::Target;
+use crate::tcpdump;
 use crate::tpacket4;
 use crate::traffic;
 use crate::usdpaa;
@@ -60,6 +61,7 @@ pub enum Way {
     Selected,
     L2fwd,
     Waiting,
+    Tcpdump,
 }
 
 /// One line of the table.
@@ -74,7 +76,10 @@ impl Experiment {
     pub fn needs_root(&self) -> bool {
         self.is_race()
             || matches!(self.way, Way::Opening { .. } | Way::Containers | Way::Idle)
-            || matches!(self.way, Way::Selected | Way::Waiting | Way::Memory | Way::IdleAttached)
+            || matches!(
+                self.way,
+                Way::Selected | Way::Tcpdump | Way::Waiting | Way::Memory | Way::IdleAttached
+            )
             || matches!(self.subject.experiment, Road::VethLatency | Road::HostLatency)
             || self.subject.share.is_some()
     }
@@ -151,6 +156,7 @@ impl Experiment {
         let shared = if zero == one { ", which all share" } else { "" };
         match &self.way {
             Way::Nic(race) => race.cpus([zero, one]),
+            Way::Tcpdump => tcpdump::cpus([zero, one]),
             Way::Waiting => waiting::cpus([zero, one]),
             Way::Selected => selected::cpus([zero, one]),
             Way::L2fwd => l2fwd::cpus(bench, &self.subject),
@@ -218,6 +224,7 @@ impl Experiment {
             Way::Opening { first } => opening::once(bench, *first),
             Way::GracePeriods => opening::grace_periods(),
             Way::OpenMany => opening::many(bench, subject.ports.unwrap_or(1)),
+            Way::Tcpdump => tcpdump::once(bench, subject.experiment, subject.contestant),
             Way::Memory => memory::once(bench, subject.experiment, subject.ports.unwrap_or(1)),
             Way::Idle => idle::once(bench, subject.ports.unwrap_or(1)),
             Way::IdleAttached => idle::attached(bench, subject.ports.unwrap_or(1)),

@@ -49,6 +49,7 @@ mod study;
 mod sys;
 mod table;
 mod target;
+mod tcpdump;
 mod testpmd;
 mod tpacket4;
 mod traffic;

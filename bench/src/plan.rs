@@ -14,6 +14,7 @@ use crate::record::{Contestant, Payload, Road, Subject, Unit};
 use crate::selected;
 use crate::study::Study;
 use crate::target::Target;
+use crate::tcpdump;
 use crate::waiting;
 
 /// The points of the curves.
@@ -135,6 +136,7 @@ pub fn experiments(extent: Extent) -> Vec<Experiment> {
     plan.extend(between_containers());
     plan.extend(between_machines());
     plan.extend(nic::races(extent).into_iter().map(race));
+    plan.extend(each(tcpdump::subjects(), || Way::Tcpdump));
     plan.extend(each(selected::subjects(), || Way::Selected));
     plan
 }

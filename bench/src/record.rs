@@ -145,6 +145,8 @@ pub enum Road {
     PipeL2fwd,
     ValeL2fwd,
     VethPcap,
+    PipeTcpdump,
+    VethTcpdump,
     SelectedTaken,
     SelectedPing,
     ContainersTcp,
@@ -206,6 +208,8 @@ impl Road {
             Road::PipeL2fwd => "pipe l2fwd",
             Road::ValeL2fwd => "vale l2fwd",
             Road::VethPcap => "veth libpcap",
+            Road::PipeTcpdump => "pipe tcpdump",
+            Road::VethTcpdump => "veth tcpdump",
             Road::SelectedTaken => "veth selected flows taken",
             Road::SelectedPing => "veth ping beside selected flows",
             Road::ContainersTcp => "containers TCP",
@@ -247,7 +251,16 @@ impl Road {
             matches!(self, VethTx | VethRx | VethForward | VethPingPong | VethPass | VethPcap);
         on_interfaces
             || matches!(self, SelectedTaken | SelectedPing | PipeL2fwd | ValeL2fwd)
-            || matches!(self, VethLatency | HostLatency | PipeWaiting | ValeWaiting | VethWaiting)
+            || matches!(
+                self,
+                PipeTcpdump
+                    | VethTcpdump
+                    | VethLatency
+                    | HostLatency
+                    | PipeWaiting
+                    | ValeWaiting
+                    | VethWaiting
+            )
             || matches!(self, ContainersTcp | ContainersTcpStreams | ContainersUdp)
             || matches!(self, ContainersVxlan | ContainersProgram | ContainersPing)
             || matches!(self, HostTcpOut | HostTcpIn | HostPing | Machines)
