@@ -1,4 +1,4 @@
-//! A program of plain UDP sockets: it takes what comes to an address, many datagrams with one call.
+//! Programs of plain UDP sockets: one takes what comes to an address, many datagrams with one call; another sends there.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -36,5 +36,27 @@ pub fn play(cpu: Option<usize>, at: SocketAddr) -> io::Result<()> {
         }
     };
     turn(datagrams, 0, take, |_| Ok(()))?;
+    failure
+}
+
+/// Bytes of data that make a frame of 64 bytes.
+const DATA: [u8; 22] = [0x5a; 22];
+
+/// The program that sends, as fast as the stack lets it.
+pub fn send(cpu: Option<usize>, from: SocketAddr, to: SocketAddr) -> io::Result<()> {
+    let socket = UdpSocket::bind(from)?;
+    socket.connect(to)?;
+    cpu.map_or(Ok(()), cpu::pin)?;
+    let mut failure = Ok(());
+    let step = |socket: &mut UdpSocket| match socket.send(&DATA) {
+        Ok(_) => 1,
+        // The other end is not there yet, or no more.
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => 0,
+        Err(error) => {
+            failure = Err(error);
+            0
+        }
+    };
+    turn(socket, 0, step, |_| Ok(()))?;
     failure
 }

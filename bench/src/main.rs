@@ -174,6 +174,8 @@ enum Name {
         #[arg(long)]
         at: String,
     },
+    /// Sends datagrams by a UDP socket
+    SendDatagrams { from: std::net::SocketAddr, to: std::net::SocketAddr },
     /// Takes datagrams by a UDP socket
     Datagrams { at: std::net::SocketAddr },
     /// Opens an interface, and says how long that took
@@ -260,6 +262,7 @@ fn play(cpu: Option<usize>, name: Name) -> io::Result<ExitCode> {
         Name::Nic { part } => nic::play(cpu, &part)?,
         Name::L2Generate { generate } => l2fwd::generate(cpu, &generate)?,
         Name::L2Forward { at } => l2fwd::forward(cpu, &at)?,
+        Name::SendDatagrams { from, to } => datagrams::send(cpu, from, to)?,
         Name::Datagrams { at } => datagrams::play(cpu, at)?,
         Name::Open { again } => opening::play(again)?,
         Name::OpenMany { count } => opening::play_many(count)?,

@@ -149,6 +149,7 @@ pub enum Road {
     VethTcpdump,
     SelectedTaken,
     SelectedPing,
+    SelectedRate,
     ContainersTcp,
     ContainersTcpStreams,
     ContainersUdp,
@@ -212,6 +213,7 @@ impl Road {
             Road::VethTcpdump => "veth tcpdump",
             Road::SelectedTaken => "veth selected flows taken",
             Road::SelectedPing => "veth ping beside selected flows",
+            Road::SelectedRate => "veth datagrams beside selected flows",
             Road::ContainersTcp => "containers TCP",
             Road::ContainersTcpStreams => "containers TCP, 8 streams",
             Road::ContainersUdp => "containers UDP",
@@ -250,7 +252,7 @@ impl Road {
         let on_interfaces =
             matches!(self, VethTx | VethRx | VethForward | VethPingPong | VethPass | VethPcap);
         on_interfaces
-            || matches!(self, SelectedTaken | SelectedPing | PipeL2fwd | ValeL2fwd)
+            || matches!(self, SelectedTaken | SelectedPing | SelectedRate | PipeL2fwd | ValeL2fwd)
             || matches!(
                 self,
                 PipeTcpdump

@@ -33,16 +33,19 @@ const FILTER: &str = "near0~1@filter=udp dst port 9";
 const FLOWS_TO: &str = "198.18.0.2:9";
 
 /// The ends of the stack's own traffic, below the ports that are given to programs.
-const PINGS: [&str; 2] = ["198.18.1.1:20509", "198.18.1.2:20510"];
+const STACK: [&str; 2] = ["198.18.1.1:20509", "198.18.1.2:20510"];
 
 /// All of them.
 pub fn subjects() -> Vec<Subject> {
     use Contestant::*;
     let takers = [RingwayQueue, RingwayFilter, TpacketV3, Udp];
-    let taken = takers.map(|one| subject(Road::SelectedTaken, one, Unit::Mpps));
-    let pings = [takers.as_slice(), &[NoProgram]].concat();
-    let pings = pings.into_iter().map(|one| subject(Road::SelectedPing, one, Unit::Microseconds));
-    taken.into_iter().chain(pings).collect()
+    let mut all = takers.map(|one| subject(Road::SelectedTaken, one, Unit::Mpps)).to_vec();
+    for (road, unit) in [(Road::SelectedPing, Unit::Microseconds), (Road::SelectedRate, Unit::Mpps)]
+    {
+        all.extend(takers.map(|one| subject(road, one, unit)));
+        all.push(subject(road, NoProgram, unit));
+    }
+    all
 }
 
 fn subject(road: Road, contestant: Contestant, unit: Unit) -> Subject {
@@ -69,10 +72,10 @@ fn settings(contestant: Contestant) -> String {
 /// Which process has which CPU.
 pub fn cpus([zero, one]: [usize; 2]) -> String {
     let shared = if zero == one { ", which both share" } else { "" };
-    format!("sender {zero}, program {one}{shared}; pings any")
+    format!("sender {zero}, program {one}{shared}; the stack's sockets any")
 }
 
-/// What the program takes, or microseconds of a ping beside that.
+/// What the program takes; microseconds of a ping beside that; or what the stack's sockets exchange beside that.
 pub fn once(bench: &Bench, road: Road, contestant: Contestant) -> io::Result<Figure> {
     let stage = Stage::new(1, 2)?;
     stage.hold_back()?;
@@ -90,11 +93,21 @@ pub fn once(bench: &Bench, road: Road, contestant: Contestant) -> io::Result<Fig
         Contestant::Udp => vec![Role::start(near, &daemon, &["datagrams", FLOWS_TO])?],
         _ => vec![],
     };
-    if road == Road::SelectedPing {
-        all.push(end(&stage, &bench.daemon, 1, &["--answers"])?);
-        all.push(end(&stage, &bench.daemon, 0, &[])?);
+    let stack = all.len();
+    match road {
+        Road::SelectedPing => {
+            let at = [0, 1].map(|own| format!("--at={},{}", STACK[own], STACK[1 - own]));
+            let answers = end(&stage, &bench.daemon, 1, &["trip", &at[1], "--answers"])?;
+            all.push(end(&stage, &bench.daemon, 0, &["trip", &at[0]])?);
+            all.push(answers);
+        }
+        Road::SelectedRate => {
+            all.push(end(&stage, &bench.daemon, 1, &["datagrams", STACK[1]])?);
+            let sends = ["send-datagrams", STACK[0], STACK[1]];
+            all.push(end(&stage, &bench.daemon, 0, &sends)?);
+        }
+        _ => {}
     }
-    let pings = all.len().wrapping_sub(1);
     if contestant != Contestant::NoProgram {
         let flows = format!("--flows={FLOWS}");
         let generator = ["nic", "generator", "send", &size, &flows, "--queue=1", "far0"];
@@ -103,9 +116,13 @@ pub fn once(bench: &Bench, road: Road, contestant: Contestant) -> io::Result<Fig
     let counts = roles::run(all, bench.warm_up, bench.counting)?;
     if road == Road::SelectedPing {
         let nothing = || io::Error::other("no ping was answered");
-        let percentiles = counts[pings].percentiles.ok_or_else(nothing)?;
+        let percentiles = counts[stack].percentiles.ok_or_else(nothing)?;
         let value = percentiles.p50;
         return Ok(Figure { value, percentiles: Some(percentiles), ..Figure::default() });
+    }
+    if road == Road::SelectedRate {
+        let [arrived, sent] = [&counts[stack], &counts[stack + 1]];
+        return Ok(Figure::from(arrived).of_sent(sent.mpps()));
     }
     let [taken, sent] = &counts[..] else { return Err(io::Error::other("a role is missing")) };
     let spent = Spent { usage: taken.usage, packets: taken.packets as f64 };
@@ -131,11 +148,10 @@ fn prepare(bench: &Bench, stage: &Stage, contestant: Contestant) -> io::Result<(
     }
 }
 
-/// An end of the stack's own traffic. It sleeps, and may be woken on any CPU.
-fn end(stage: &Stage, daemon: &Path, own: usize, more: &[&str]) -> io::Result<Role> {
+/// An end of the stack's own traffic, the far one first. It sleeps, and may be woken on any CPU.
+fn end(stage: &Stage, daemon: &Path, own: usize, arguments: &[&str]) -> io::Result<Role> {
     let netns = if own == 0 { &stage.far } else { &stage.near };
-    let at = format!("--at={},{}", PINGS[own], PINGS[1 - own]);
-    Role::start(Seat::default().inside(netns), daemon, &[&["trip", &at], more].concat())
+    Role::start(Seat::default().inside(netns), daemon, arguments)
 }
 
 /// A set of CPUs as sysfs has it: groups of 32, the highest first.

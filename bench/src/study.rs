@@ -204,11 +204,12 @@ impl Study {
                         program takes them: by Ringway the queue, or the flows of that queue; by \
                         TPACKET_V3 beside the stack; or by a UDP socket. Meanwhile a UDP socket \
                         pings another through the stack, by the other queue, one packet under way: \
-                        the second half of the table. There, *no program* has no flows beside it.",
+                        the second part of the table. Or it sends as fast as it can, and what \
+                        arrives counts: the third. There, *no program* has no flows beside it.",
                 limits: "With no flows beside it, a ping has to wake processors that sleep. \
                          Cloudflare's case was a NIC's queue with a filter of the card in front of \
                          it. Here one processor sends, and does the kernel's work for each frame; \
-                         the program has the other one, and the pings share both. CPU time is that of \
+                         the program has the other one, and the stack's sockets share both. CPU time is that of \
                          the program's process.",
                 axis: Axis::Name,
                 axis_label: "",
