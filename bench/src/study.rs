@@ -226,8 +226,8 @@ impl Study {
             },
             Study::Machines => Description {
                 title: "Between virtual machines",
-                setup: "testpmd with a virtio-user card is the machine that sends, and the one that \
-                        receives. They are joined by two vhost-user ports of a switch \
+                setup: "The machines that send and receive are testpmd with a virtio-user card. \
+                        They are joined by two vhost-user ports of a switch \
                         (`ringway vm attach`), or by a testpmd that forwards between two of its own.",
                 limits: "testpmd polls all the time: it writes the headers of what it sends, and \
                          reads nothing. A switch has five processes where testpmd has three, each with \

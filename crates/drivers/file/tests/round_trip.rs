@@ -154,7 +154,7 @@ fn a_file_that_is_open_is_not_replaced() {
     [file, link].iter().for_each(|path| fs::remove_file(path).unwrap());
 }
 
-/// What was in it is lost with it, whatever its format; nobody is to believe that it is kept.
+/// What was in it is lost with it, in each format; nobody is to believe that it is kept.
 #[test]
 fn a_file_that_is_deleted_meanwhile_is_told() {
     for ending in [".pcap", ".pcapng.gz", ".pcap.zst"] {
