@@ -26,8 +26,8 @@ use ringway_abi::Dir;
 use ringway_filter::{Insn, Program as FilterProgram};
 use ringway_kring::Offsets;
 use ringway_vale::{
-    Clock, Forwarding, Lossless, PortConfig, PortFilter, RateLimit, SourceAddresses, StaticAddress,
-    SteppedBridge, Vlan,
+    Clock, FloodLimit, Forwarding, Lossless, PortConfig, PortFilter, RateLimit, SourceAddresses,
+    StaticAddress, SteppedBridge, Vlan,
 };
 
 use crate::{honest::Honest, program::Program};
@@ -102,6 +102,12 @@ impl Record {
                 burst_bytes: self.number.into(),
             }),
             storm: (self.at & 4 != 0).then_some(self.number >> 8),
+            storm_kinds: [1, 2, 64].map(|bit| {
+                (self.at & bit != 0).then_some(FloodLimit {
+                    frames_per_second: self.number >> 16,
+                    burst_frames: self.number & 0xffff,
+                })
+            }),
         }
     }
 

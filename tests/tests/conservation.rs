@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use ringway::{Control, Filter, Port, PortSettings, RateLimit};
+use ringway::{Control, Filter, FloodLimit, Port, PortSettings, RateLimit};
 use ringway_proto::PortTotals;
 use ringway_testkit::{Netns, PacketSocket, VethPair, frame, skip_without_root};
 use ringway_tests::{isolated, one_at_a_time, until};
@@ -36,12 +36,14 @@ enum Trouble {
     Rate,
     /// To an address that is not known, which the port may not send to as often.
     Storm,
+    /// The same, by the limit of such frames.
+    StormUnknown,
     /// The receiver's MTU is less than what is sent; that of its far end is.
     Mtu,
     FarMtu,
 }
 
-const ALL: [Trouble; 10] = [
+const ALL: [Trouble; 11] = [
     Trouble::Nothing,
     Trouble::FarDown,
     Trouble::NearDown,
@@ -50,6 +52,7 @@ const ALL: [Trouble; 10] = [
     Trouble::FilterOut,
     Trouble::Rate,
     Trouble::Storm,
+    Trouble::StormUnknown,
     Trouble::Mtu,
     Trouble::FarMtu,
 ];
@@ -203,13 +206,18 @@ impl World {
             Trouble::FilterOut => self.set("c1", PortSettings { filter_out: filter(), ..none() }),
             Trouble::Rate => self.set("c0", PortSettings { rate: Some(Some(limit)), ..none() }),
             Trouble::Storm => self.set("c0", PortSettings { storm: Some(Some(50)), ..none() }),
+            Trouble::StormUnknown => {
+                let storm_unknown = Some(Some(FloodLimit::new(50)));
+                self.set("c0", PortSettings { storm_unknown, ..none() });
+            }
             _ => {}
         }
         // A program that reads nothing.
         let is_program = trouble == Trouble::SmallRing;
         let program = is_program.then(|| Port::open("vale0:p@conf:slots=64").unwrap());
         self.isolate(is_program);
-        let is_unknown = is_program || trouble == Trouble::Storm;
+        let is_storm = matches!(trouble, Trouble::Storm | Trouble::StormUnknown);
+        let is_unknown = is_program || is_storm;
         let to = if is_unknown { mac(77) } else { mac(2) };
         self.send(to);
         change(self, on);
@@ -224,8 +232,9 @@ impl World {
         }
         drop(program);
         self.isolate(false);
-        let (filter_in, rate, storm) = (Some(None), Some(None), Some(None));
-        self.set("c0", PortSettings { filter_in, rate, storm, ..none() });
+        let (filter_in, rate) = (Some(None), Some(None));
+        let (storm, storm_unknown) = (Some(None), Some(None));
+        self.set("c0", PortSettings { filter_in, rate, storm, storm_unknown, ..none() });
         self.set("c1", PortSettings { filter_out: Some(None), ..none() });
         self.say_hello();
     }

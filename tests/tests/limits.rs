@@ -3,13 +3,14 @@
 
 use std::time::{Duration, Instant};
 
-use ringway::{BridgePortInfo, Control, Port, PortSettings, RateLimit};
+use ringway::{BridgePortInfo, Control, FloodLimit, Port, PortSettings, RateLimit};
 use ringway_proto::{PortDrops, PortTotals};
 use ringway_testkit::{Netns, PacketSocket, Proc, VethPair, frame, skip_without_root};
 use ringway_tests::{isolated, until};
 
 const LIMIT: Duration = Duration::from_secs(30);
 const BROADCAST: [u8; 6] = [0xff; 6];
+const GROUP: [u8; 6] = [1, 0, 0x5e, 0, 0, 1];
 /// Bytes of a frame.
 const LENGTH: usize = 1000;
 
@@ -113,6 +114,9 @@ impl World {
                 drops: PortDrops {
                     over_rate: now.drops.over_rate - before.drops.over_rate,
                     storm: now.drops.storm - before.drops.storm,
+                    storm_broadcast: now.drops.storm_broadcast - before.drops.storm_broadcast,
+                    storm_multicast: now.drops.storm_multicast - before.drops.storm_multicast,
+                    storm_unknown: now.drops.storm_unknown - before.drops.storm_unknown,
                     ring_full: now.drops.ring_full - before.drops.ring_full,
                     ..PortDrops::default()
                 },
@@ -124,7 +128,7 @@ impl World {
             let sent = now.sent_packets + now.drops.ring_full;
             let arrived = received.received_packets + received.drops.ring_full;
             match sent >= frames
-                && arrived + now.drops.over_rate + now.drops.storm >= now.sent_packets
+                && arrived + now.drops.over_rate + storms(&now.drops) >= now.sent_packets
             {
                 true => Ok(()),
                 false => Err(format!("{counted:?}")),
@@ -171,7 +175,7 @@ impl World {
         const MOST: u32 = 50;
         let begin = Instant::now();
         self.set(PortSettings { storm: Some(Some(MOST)), ..PortSettings::default() });
-        for dst in [BROADCAST, mac(77), [1, 0, 0x5e, 0, 0, 1]] {
+        for dst in [BROADCAST, mac(77), GROUP] {
             let [sent, received] = self.send(dst, 2000);
             let arrived = received.received_packets + received.drops.ring_full;
             assert_eq!(arrived + sent.drops.storm, sent.sent_packets, "{path:?}: {dst:?}");
@@ -186,6 +190,52 @@ impl World {
         let [sent, _] = self.send(BROADCAST, 300);
         assert_eq!(sent.drops.storm, 0, "{path:?}: {sent:?}");
     }
+
+    /// A limit of one kind drops frames of that kind, under its own name, and no others.
+    fn assert_kinds_are_held_apart(&self, path: Path) {
+        let limit = FloodLimit { frames_per_second: 20, burst_frames: 60 };
+        let (wanted, none) = (Some(Some(limit)), PortSettings::default);
+        let all = [(BROADCAST, "broadcast"), (GROUP, "multicast"), (mac(77), "unknown")];
+        for (dst, kind) in all {
+            let begin = Instant::now();
+            self.set(match kind {
+                "broadcast" => PortSettings { storm_broadcast: wanted, ..none() },
+                "multicast" => PortSettings { storm_multicast: wanted, ..none() },
+                _ => PortSettings { storm_unknown: wanted, ..none() },
+            });
+            let [sent, received] = self.send(dst, 1000);
+            let dropped = of_kind(&sent.drops, kind);
+            let arrived = received.received_packets + received.drops.ring_full;
+            assert_eq!(storms(&sent.drops), dropped, "{path:?}: {kind}: {sent:?}");
+            assert_eq!(arrived + dropped, sent.sent_packets, "{path:?}: {kind}");
+            let most = f64::from(limit.burst_frames)
+                + f64::from(limit.frames_per_second) * begin.elapsed().as_secs_f64();
+            assert!(
+                arrived >= 60 && arrived as f64 <= most,
+                "{path:?}: {kind}: {arrived} of {most}"
+            );
+            for (dst, other) in all.into_iter().filter(|(_, other)| *other != kind) {
+                let [sent, _] = self.send(dst, 200);
+                assert_eq!(storms(&sent.drops), 0, "{path:?}: {kind}, {other}: {sent:?}");
+            }
+            let off = Some(None);
+            let (storm_broadcast, storm_multicast, storm_unknown) = (off, off, off);
+            self.set(PortSettings { storm_broadcast, storm_multicast, storm_unknown, ..none() });
+        }
+        let [sent, _] = self.send(BROADCAST, 300);
+        assert_eq!(storms(&sent.drops), 0, "{path:?}: {sent:?}");
+    }
+}
+
+/// Frames that a port was not to flood.
+fn storms(drops: &PortDrops) -> u64 {
+    let kinds = ["broadcast", "multicast", "unknown"].map(|kind| of_kind(drops, kind));
+    drops.storm + kinds.iter().sum::<u64>()
+}
+
+fn of_kind(drops: &PortDrops, kind: &str) -> u64 {
+    let reason = format!("storm_{kind}");
+    drops.reasons().into_iter().find(|(name, _)| *name == reason).expect("there is such a reason").1
 }
 
 /// What a port sends is within its rate, whichever path it takes, and the rest is counted.
@@ -213,6 +263,21 @@ fn a_storm_is_held_and_known_unicast_passes() {
         for path in [Path::Kernel, Path::Host, Path::Monitored, Path::Worker] {
             let world = World::new(path);
             world.assert_storm_is_held(path);
+            world.control.switch_delete("vale0").unwrap();
+        }
+    });
+}
+
+/// Broadcasts, multicasts and frames to unknown addresses, each by their own limit.
+#[test]
+fn each_kind_of_storm_is_held_on_each_path() {
+    if skip_without_root("each_kind_of_storm_is_held_on_each_path") {
+        return;
+    }
+    isolated("each_kind_of_storm_is_held_on_each_path", |_| {
+        for path in [Path::Kernel, Path::Host, Path::Monitored, Path::Worker] {
+            let world = World::new(path);
+            world.assert_kinds_are_held_apart(path);
             world.control.switch_delete("vale0").unwrap();
         }
     });

@@ -13,8 +13,8 @@ use std::{
 };
 
 use ringway::{
-    BridgePortInfo, Cause, Control, Filter, Forwarding, Lossless, Multicast, Port, PortSettings,
-    RateLimit, SourceAddresses, Vlan,
+    BridgePortInfo, Cause, Control, Filter, FloodLimit, Forwarding, Lossless, Multicast, Port,
+    PortSettings, RateLimit, SourceAddresses, Vlan,
 };
 use ringway_testkit::{Netns, Proc, VethPair, install, skip_without_root};
 use ringway_tests::{GROUP, Home, NOBODY, as_nobody, ends, inside, isolated_with_system, until};
@@ -113,7 +113,8 @@ fn shown(control: &Control) -> Vec<(String, (Forwarding, Multicast), Vec<BridgeP
 fn settings(control: &Control) -> Vec<String> {
     let port = |port: BridgePortInfo| {
         let BridgePortInfo { name, vlan, sources, lossless, max_addresses, mode, .. } = port;
-        let limits = (port.filter_in, port.filter_out, max_addresses, port.rate, port.storm);
+        let storms = (port.storm, port.storm_broadcast, port.storm_multicast, port.storm_unknown);
+        let limits = (port.filter_in, port.filter_out, max_addresses, port.rate, storms);
         format!("{name} {vlan:?} {sources:?} {lossless:?} {limits:?} {mode:?}")
     };
     let lines = shown(control).into_iter().flat_map(|(name, forwarding, ports)| {
@@ -179,6 +180,9 @@ fn what_was_set_up_is_there_again() {
                 filter_out,
                 rate,
                 storm,
+                storm_broadcast: Some(Some(FloodLimit { burst_frames: 50_000, ..FloodLimit::new(40_000) })),
+                storm_multicast: Some(Some(FloodLimit::new(60_000))),
+                storm_unknown: Some(Some(FloodLimit::new(70_000))),
                 max_addresses,
                 ..PortSettings::default()
             };

@@ -21,7 +21,7 @@ use ringway::{
 };
 use ringway_proto::{
     Grant, MirrorGrant, OLDEST, Parameters, Pools, PortGeometry, RegionPosition, Reply, Request,
-    SwitchPosition, VERSION,
+    SwitchPosition, VERSION, in_version,
 };
 use ringway_testkit::{Netns, Proc, install, skip_without_root};
 use ringway_tests::{
@@ -103,13 +103,14 @@ fn ask(connection: &OwnedFd, request: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn read_request(message: &[u8]) -> Request {
-    postcard::from_bytes(&message[1..]).expect("it is a request")
+    in_version(6, || postcard::from_bytes(&message[1..])).expect("it is a request")
 }
 
 /// An answer of version 6, with nothing behind it.
 fn read_answer(message: &[u8]) -> Answer {
     assert_eq!(message[0], 6, "{message:02x?}");
-    let (answer, rest) = postcard::take_from_bytes(&message[1..]).expect("it is an answer");
+    let read = in_version(6, || postcard::take_from_bytes(&message[1..]));
+    let (answer, rest) = read.expect("it is an answer");
     assert!(rest.is_empty(), "{message:02x?}");
     answer
 }
@@ -132,7 +133,9 @@ fn a_daemon_understands_each_request_of_version_6() {
     install_next(&home);
     // What they ask for would be done, if it could be.
     let netns = Netns::quiet("rwu");
-    for (program, versions) in [("ringwayd", [OLDEST, VERSION]), ("ringwayd-next", [OLDEST, 7])] {
+    for (program, versions) in
+        [("ringwayd", [OLDEST, VERSION]), ("ringwayd-next", [OLDEST, VERSION + 1])]
+    {
         put(&home, program);
         let daemon = home.system_daemon_with(GROUP, 0o660, "", |daemon| inside(&netns, daemon));
         let connect = || connect(&home.system_socket()).unwrap();
@@ -196,23 +199,27 @@ impl Said {
         Said { listener }
     }
 
-    /// Says it to each of so many requests of the next client.
-    fn to_the_next(&self, message: &[u8], fds: &[BorrowedFd<'_>], requests: usize) -> Vec<u8> {
+    /// Says it to the next client. A message of version 6 is that of a daemon which speaks no other, and says so first.
+    fn to_the_next(&self, message: &[u8], fds: &[BorrowedFd<'_>]) {
         let connection = accept(&self.listener).unwrap();
-        let mut versions = Vec::new();
-        for _ in 0..requests {
+        let answer = |version, message: &[u8], fds: &[BorrowedFd<'_>]| {
             let (request, reply_to) = receive(&connection);
-            versions.push(request[0]);
+            assert_eq!(request[0], version);
             send(&reply_to[0], message, fds);
+        };
+        if message[0] == 6 {
+            answer(VERSION, &[0, 6, 6], &[]);
+            answer(6, message, fds);
+        } else {
+            answer(VERSION, message, fds);
         }
-        versions
     }
 
     /// What `client` makes of a message.
     fn heard<T: Send>(&self, message: &[u8], client: impl FnOnce() -> T + Send) -> T {
         thread::scope(|scope| {
             let client = scope.spawn(client);
-            assert_eq!(self.to_the_next(message, &[], 1), [VERSION]);
+            self.to_the_next(message, &[]);
             client.join().unwrap()
         })
     }
@@ -302,11 +309,12 @@ fn a_client_understands_each_answer_of_version_6() {
             .expect("there is a grant");
         grant.layout.version = 2;
         let answer: Answer = (Ok(Reply::Granted(grant)), 1);
-        let message = [&[6], &postcard::to_allocvec(&answer).unwrap()[..]].concat();
+        let bytes = in_version(6, || postcard::to_allocvec(&answer)).unwrap();
+        let message = [&[6], &bytes[..]].concat();
         let memory = memfd_create("a region", MemfdFlags::CLOEXEC).unwrap();
         let error: Error = thread::scope(|scope| {
             let client = scope.spawn(|| Port::open("vale0:a").map(drop));
-            said.to_the_next(&message, &[memory.as_fd()], 1);
+            said.to_the_next(&message, &[memory.as_fd()]);
             client.join().unwrap().unwrap_err()
         });
         assert!(error.to_string().contains("its layout has version 2, and this is 1"), "{error}");
@@ -458,8 +466,8 @@ fn assert_python(home: &Home) {
 fn assert_next(client: &dyn Fn(&str, &[&str]) -> Proc, daemon_is_newer: bool) {
     let (status, said) = client("traffic-next", &["ask"]).wait();
     let wanted: &[&str] = match daemon_is_newer {
-        true => &["this is 7, and the daemon is 7", "the answer is 77"],
-        false => &["this is 7, and the daemon is 0", "Unsupported: ringwayd", "upgrade it"],
+        true => &["this is 8, and the daemon is 8", "the answer is 77"],
+        false => &["this is 8, and the daemon is 0", "Unsupported: ringwayd", "upgrade it"],
     };
     assert!(wanted.iter().all(|part| said.contains(part)), "{said}");
     assert_eq!(status.success(), daemon_is_newer);
@@ -467,7 +475,7 @@ fn assert_next(client: &dyn Fn(&str, &[&str]) -> Proc, daemon_is_newer: bool) {
     let wanted = match daemon_is_newer {
         true => "granted with Some(88)",
         false => {
-            "Unsupported: ringwayd speaks version 6 of the control protocol, which lacks what is asked \
+            "Unsupported: ringwayd speaks version 7 of the control protocol, which lacks what is asked \
              for; upgrade ringwayd, and restart it"
         }
     };

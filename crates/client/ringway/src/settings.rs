@@ -127,6 +127,21 @@ pub use ringway_proto::SourceAddresses;
 #[doc(inline)]
 pub use ringway_proto::Lossless;
 
+/// How much of one kind of frame a port may flood, in its [settings](crate::PortSettings).
+///
+/// ```
+/// # use ringway_doc as Port; use ringway_doc as Control;
+/// use ringway::{FloodLimit, PortSettings};
+///
+/// let _port = Port::open("vale0:a")?;
+/// let limit = FloodLimit { burst_frames: 500, ..FloodLimit::new(100) };
+/// let settings = PortSettings { storm_broadcast: Some(Some(limit)), ..PortSettings::default() };
+/// Control::connect()?.switch_port("vale0:a", settings)?;
+/// # Ok::<(), ringway::Error>(())
+/// ```
+#[doc(inline)]
+pub use ringway_proto::FloodLimit;
+
 /// A rate, in the [settings](crate::PortSettings) of a port.
 ///
 /// ```

@@ -231,8 +231,8 @@ mod tests {
 
     use ringway_filter::Insn;
     use ringway_proto::{
-        Filter, Forwarding, Lossless, Multicast, NicMode, PortShape, RateLimit, SourceAddresses,
-        Vlan,
+        Filter, FloodLimit, Forwarding, Lossless, Multicast, NicMode, PortShape, RateLimit,
+        SourceAddresses, Vlan,
     };
     use ringway_registry::{
         LastingAddress, LastingAttachment, LastingDevice, LastingNetns, LastingPort,
@@ -263,6 +263,9 @@ mod tests {
             max_addresses: Some(9),
             rate: Some(RateLimit { bits_per_second: 1_000_000, burst_bytes: 2000 }),
             storm: Some(77),
+            storm_broadcast: Some(FloodLimit { frames_per_second: 5, burst_frames: 6 }),
+            storm_multicast: Some(FloodLimit::new(7)),
+            storm_unknown: Some(FloodLimit::new(8)),
         };
         let trunk = Vlan::Trunk { allowed: [1, 4094].into(), native: Some(1) };
         let no_native = Vlan::Trunk { allowed: [5].into(), native: None };
@@ -403,6 +406,8 @@ mod tests {
             (settings.group_forward, settings.isolated) = (0, false);
             settings.swap_buffers = false;
             (settings.rate, settings.storm, settings.max_addresses) = (None, None, None);
+            (settings.storm_broadcast, settings.storm_multicast) = (None, None);
+            settings.storm_unknown = None;
             (settings.filter_in, settings.filter_out) = (None, None);
         });
         let mut first = second.clone();

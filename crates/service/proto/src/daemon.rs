@@ -14,7 +14,7 @@ pub struct DaemonInfo {
     pub started: u64,
     /// The newest version of the messages that it speaks.
     #[cfg(feature = "next")]
-    #[serde(with = "Shown::<7>")]
+    #[serde(with = "Shown::<8>")]
     pub next: u32,
     /// Bytes of rings and buffers that a user may ask for at once.
     pub memory_per_user: u64,

@@ -7,8 +7,9 @@ use crate::{
     grant::PortKind,
     nic_mode::NicMode,
     switch::{
-        Declared, Forwarding, Lossless, Multicast, PortTotals, RateLimit, SourceAddresses, Vlan,
+        Declared, FloodLimit, Forwarding, Lossless, Multicast, PortTotals, RateLimit, SourceAddresses, Vlan,
     },
+    version::Shown,
 };
 
 /// A region, for display.
@@ -102,6 +103,15 @@ pub struct BridgePortInfo {
     pub rate: Option<RateLimit>,
     /// How many frames it may send in a second that are flooded, if not as many as it likes.
     pub storm: Option<u32>,
+    /// The same for frames to all alone, beside that limit.
+    #[serde(with = "Shown::<7>", default)]
+    pub storm_broadcast: Option<FloodLimit>,
+    /// For frames to other groups.
+    #[serde(with = "Shown::<7>", default)]
+    pub storm_multicast: Option<FloodLimit>,
+    /// For frames to addresses that the switch does not know.
+    #[serde(with = "Shown::<7>", default)]
+    pub storm_unknown: Option<FloodLimit>,
     /// The lossless port that what it has sent waits for.
     pub waits_for: Option<String>,
     /// It is blocked: what had left the switch by this port came back by it.

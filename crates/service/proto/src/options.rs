@@ -29,7 +29,7 @@ pub struct Options {
     pub action: Option<Action>,
     /// It comes back in the grant.
     #[cfg(feature = "next")]
-    #[serde(with = "Needed::<7>")]
+    #[serde(with = "Needed::<8>")]
     pub next: Option<u32>,
 }
 

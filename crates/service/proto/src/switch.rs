@@ -2,8 +2,11 @@
 
 use std::{collections::BTreeSet, fmt, net::IpAddr};
 
-use crate::filter::Filter;
-use serde::{Deserialize, Serialize};
+use crate::{
+    filter::Filter,
+    version::{self, Needed, Shown},
+};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// An Ethernet address.
 pub type Mac = [u8; 6];
@@ -141,6 +144,15 @@ pub struct PortSettings {
     /// How many frames that it sends may be flooded in a second, and at once: to all, to groups, and to addresses that
     /// the switch does not know; `Some(None)`: as many as it likes. What is more is dropped.
     pub storm: Option<Option<u32>>,
+    /// The same for frames to all alone, beside that limit.
+    #[serde(with = "Needed::<7>", default)]
+    pub storm_broadcast: Option<Option<FloodLimit>>,
+    /// For frames to other groups.
+    #[serde(with = "Needed::<7>", default)]
+    pub storm_multicast: Option<Option<FloodLimit>>,
+    /// For frames to addresses that the switch does not know.
+    #[serde(with = "Needed::<7>", default)]
+    pub storm_unknown: Option<Option<FloodLimit>>,
     /// The port takes part again, if it was blocked because it is one end of a loop.
     pub unblock: bool,
 }
@@ -218,9 +230,25 @@ impl RateLimit {
     }
 }
 
+/// How many frames of a kind a port may send that are flooded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FloodLimit {
+    /// In a second.
+    pub frames_per_second: u32,
+    /// At once, after there were none for a while.
+    pub burst_frames: u32,
+}
+
+impl FloodLimit {
+    /// With a burst of a second of them.
+    pub fn new(frames_per_second: u32) -> FloodLimit {
+        FloodLimit { frames_per_second, burst_frames: frames_per_second }
+    }
+}
+
 /// Packets dropped, by reason, since the port was attached. The place is the port itself:
-/// the sender for the first six, `spoofed`, `over_rate` and `storm`, the receiver for the last two but for what an
-/// interface could not take in, and either for `vlan` and `denied`.
+/// the sender for the first six, `spoofed`, `over_rate` and the four of storms, the receiver for the last two but for
+/// what an interface could not take in, and either for `vlan` and `denied`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortDrops {
     /// The destination is the sender itself, has gone, or there is no other port.
@@ -246,8 +274,18 @@ pub struct PortDrops {
     pub over_rate: u64,
     /// The filter of the port that sent it, or of the port that it was for, does not match it.
     pub denied: u64,
-    /// It would have been flooded, and the port may not flood more.
+    /// It would have been flooded, and the port may not flood more. In messages of version 6 it has those of each kind,
+    /// too.
     pub storm: u64,
+    /// It is for all, and the port may not flood more of such frames.
+    #[serde(with = "Shown::<7>", default)]
+    pub storm_broadcast: u64,
+    /// The same, and it is for another group.
+    #[serde(with = "Shown::<7>", default)]
+    pub storm_multicast: u64,
+    /// The same, and it is for an address that the switch does not know.
+    #[serde(with = "Shown::<7>", default)]
+    pub storm_unknown: u64,
     /// The receiver had no free slot; or the kernel none for what a network interface received, or was to send: the
     /// link is down, too.
     pub ring_full: u64,
@@ -258,7 +296,7 @@ pub struct PortDrops {
 
 impl PortDrops {
     /// All of them, by the names of the fields: a new one does not compile without its place here.
-    pub fn reasons(&self) -> [(&'static str, u64); 13] {
+    pub fn reasons(&self) -> [(&'static str, u64); 16] {
         let &PortDrops {
             no_destination,
             bad_slot,
@@ -271,6 +309,9 @@ impl PortDrops {
             over_rate,
             denied,
             storm,
+            storm_broadcast,
+            storm_multicast,
+            storm_unknown,
             ring_full,
             too_long,
         } = self;
@@ -286,9 +327,23 @@ impl PortDrops {
             ("over_rate", over_rate),
             ("denied", denied),
             ("storm", storm),
+            ("storm_broadcast", storm_broadcast),
+            ("storm_multicast", storm_multicast),
+            ("storm_unknown", storm_unknown),
             ("ring_full", ring_full),
             ("too_long", too_long),
         ]
+    }
+
+    /// As messages of the version at hand have them: an older version counts frames under a reason that it knows.
+    fn told<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut drops = *self;
+        if version::spoken() < 7 {
+            for kind in [drops.storm_broadcast, drops.storm_multicast, drops.storm_unknown] {
+                drops.storm = drops.storm.saturating_add(kind);
+            }
+        }
+        drops.serialize(to)
     }
 }
 
@@ -328,6 +383,7 @@ pub struct PortTotals {
     /// which had not got through with those.
     pub reordered: u64,
     /// What was dropped, by reason.
+    #[serde(serialize_with = "PortDrops::told")]
     pub drops: PortDrops,
 }
 

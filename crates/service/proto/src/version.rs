@@ -10,7 +10,7 @@ use std::{cell::Cell, fmt};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::Error as _};
 
 /// The newest version, and what a client asks in first.
-pub const VERSION: u8 = if cfg!(feature = "next") { 7 } else { 6 };
+pub const VERSION: u8 = if cfg!(feature = "next") { 8 } else { 7 };
 
 /// The oldest version that is spoken.
 pub const OLDEST: u8 = 6;
@@ -57,6 +57,11 @@ thread_local! {
     static SPOKEN: Cell<u8> = const { Cell::new(VERSION) };
 }
 
+/// The version of the message that this thread is writing or reading.
+pub(crate) fn spoken() -> u8 {
+    SPOKEN.get()
+}
+
 /// Writes or reads a message of this version: it has the fields of that version then, and no others.
 pub fn in_version<T>(version: u8, message: impl FnOnce() -> T) -> T {
     struct Back(u8);
@@ -85,7 +90,7 @@ impl<const SINCE: u8> Shown<SINCE> {
     /// Those of the serializer.
     pub fn serialize<S: Serializer>(field: &impl Serialize, to: S) -> Result<S::Ok, S::Error> {
         // A unit takes no bytes.
-        if SPOKEN.get() < SINCE { to.serialize_unit() } else { field.serialize(to) }
+        if spoken() < SINCE { to.serialize_unit() } else { field.serialize(to) }
     }
 
     /// Reads the field, if the message has it.
@@ -95,7 +100,7 @@ impl<const SINCE: u8> Shown<SINCE> {
     pub fn deserialize<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>>(
         from: D,
     ) -> Result<T, D::Error> {
-        if SPOKEN.get() < SINCE { Ok(T::default()) } else { T::deserialize(from) }
+        if spoken() < SINCE { Ok(T::default()) } else { T::deserialize(from) }
     }
 }
 
@@ -108,7 +113,7 @@ impl<const SINCE: u8> Needed<SINCE> {
         field: &T,
         to: S,
     ) -> Result<S::Ok, S::Error> {
-        if SPOKEN.get() < SINCE && *field != T::default() {
+        if spoken() < SINCE && *field != T::default() {
             return Err(S::Error::custom("it takes a newer version"));
         }
         Shown::<SINCE>::serialize(field, to)

@@ -13,7 +13,7 @@ use ringway_proto::{
 use ringway_region::Sizes;
 use serde::{Serialize, de::DeserializeOwned};
 
-const VERSION: u8 = 6;
+const VERSION: u8 = 7;
 
 fn document() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/control-protocol.md");

@@ -5,7 +5,7 @@
 
 use ringway_nic_setup::DeviceSettings;
 use ringway_proto::{
-    Filter, Forwarding, Lossless, Multicast, NicMode, PortSettings, PortShape, RateLimit,
+    Filter, FloodLimit, Forwarding, Lossless, Multicast, NicMode, PortSettings, PortShape, RateLimit,
     SourceAddresses, Vlan,
 };
 use serde::{Deserialize, Serialize};
@@ -123,6 +123,12 @@ pub struct LastingSettings {
     pub rate: Option<RateLimit>,
     #[serde(default)]
     pub storm: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storm_broadcast: Option<FloodLimit>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storm_multicast: Option<FloodLimit>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storm_unknown: Option<FloodLimit>,
     #[serde(default)]
     pub vlan: Vlan,
     #[serde(default)]
@@ -145,6 +151,9 @@ impl LastingSettings {
             max_addresses: None,
             rate: None,
             storm: None,
+            storm_broadcast: None,
+            storm_multicast: None,
+            storm_unknown: None,
             vlan: Vlan::default(),
             sources: if one_address { SourceAddresses::One } else { SourceAddresses::Any },
             lossless: None,
@@ -172,6 +181,9 @@ impl LastingSettings {
             max_addresses: Some(*max_addresses),
             rate: Some(*rate),
             storm: Some(*storm),
+            storm_broadcast: Some(self.storm_broadcast),
+            storm_multicast: Some(self.storm_multicast),
+            storm_unknown: Some(self.storm_unknown),
             unblock: false,
         }
     }
@@ -198,6 +210,9 @@ impl LastingSettings {
             max_addresses: reset(now.max_addresses, then.max_addresses, unset.max_addresses),
             rate: reset(now.rate, then.rate, unset.rate),
             storm: reset(now.storm, then.storm, unset.storm),
+            storm_broadcast: reset(now.storm_broadcast, then.storm_broadcast, unset.storm_broadcast),
+            storm_multicast: reset(now.storm_multicast, then.storm_multicast, unset.storm_multicast),
+            storm_unknown: reset(now.storm_unknown, then.storm_unknown, unset.storm_unknown),
             unblock: false,
         }
     }

@@ -63,7 +63,7 @@ pub(crate) fn switch_port_bytes(port: &BridgePortInfo) -> usize {
     };
     let texts = [&port.mode, &port.waits_for, &port.loops_with, &port.filter_in, &port.filter_out];
     let texts = texts.into_iter().flatten().map(String::len).sum::<usize>();
-    300 + port.name.len() + texts + vlans + sources
+    400 + port.name.len() + texts + vlans + sources
 }
 
 /// Shortens the texts of filters and action programs, where there are many and long ones.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ringway_filter::Program;
 use ringway_proto::{
-    Durations, Error, Filter, Lossless, PortDrops, PortSettings, PortTotals, RateLimit, Result,
+    Durations, Error, Filter, FloodLimit, Lossless, PortDrops, PortSettings, PortTotals, RateLimit, Result,
     SourceAddresses, Vlan,
 };
 use ringway_vale::{PortConfig, PortFilter};
@@ -41,6 +41,12 @@ pub(crate) fn apply(settings: PortSettings, config: &mut PortConfig) -> Result<(
         config.rate = rate.map(rate_of);
     }
     config.storm = settings.storm.unwrap_or(config.storm);
+    let kinds = [settings.storm_broadcast, settings.storm_multicast, settings.storm_unknown];
+    for (limit, kind) in config.storm_kinds.iter_mut().zip(kinds) {
+        if let Some(wanted) = kind {
+            *limit = wanted.map(flood_limit_of);
+        }
+    }
     config.unblocked += u32::from(settings.unblock);
     Ok(())
 }
@@ -107,6 +113,18 @@ pub(crate) fn shown_rate(rate: ringway_vale::RateLimit) -> RateLimit {
     RateLimit { bits_per_second, burst_bytes }
 }
 
+/// As the switch has it.
+pub(crate) fn flood_limit_of(limit: FloodLimit) -> ringway_vale::FloodLimit {
+    let FloodLimit { frames_per_second, burst_frames } = limit;
+    ringway_vale::FloodLimit { frames_per_second, burst_frames }
+}
+
+/// As users see it.
+pub(crate) fn shown_flood_limit(limit: ringway_vale::FloodLimit) -> FloodLimit {
+    let ringway_vale::FloodLimit { frames_per_second, burst_frames } = limit;
+    FloodLimit { frames_per_second, burst_frames }
+}
+
 /// As users see them; what has not happened yet takes no room.
 pub(crate) fn shown_rounds(rounds: &ringway_vale::Rounds) -> Durations {
     const { assert!(matches!(Durations::BOUNDS, ringway_vale::Rounds::BOUNDS)) }
@@ -139,6 +157,9 @@ pub(crate) fn shown_totals(totals: ringway_vale::Totals) -> PortTotals {
                 denied,
                 over_rate,
                 storm,
+                storm_broadcast,
+                storm_multicast,
+                storm_unknown,
                 ring_full,
                 too_long,
             },
@@ -155,6 +176,9 @@ pub(crate) fn shown_totals(totals: ringway_vale::Totals) -> PortTotals {
         denied,
         over_rate,
         storm,
+        storm_broadcast,
+        storm_multicast,
+        storm_unknown,
         ring_full,
         too_long,
     };

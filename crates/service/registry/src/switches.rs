@@ -10,7 +10,8 @@
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use ringway_proto::{
-    Cause, Error, Forwarding, Mac, PortSettings, RateLimit, Result, SourceAddresses, Vlan,
+    Cause, Error, FloodLimit, Forwarding, Mac, PortSettings, RateLimit, Result, SourceAddresses,
+    Vlan,
 };
 use ringway_switch_port::PortIndex;
 
@@ -297,6 +298,22 @@ pub(crate) fn check_settings(name: &str, settings: &PortSettings) -> Result<()> 
         let problem = format!("{storm} flooded frames a second");
         let remedy = format!("limits are from {} to {}", STORMS.start(), STORMS.end());
         return Err(Error::invalid(problem).at(name).remedy(remedy));
+    }
+    let kinds = [settings.storm_broadcast, settings.storm_multicast, settings.storm_unknown];
+    for limit in kinds.into_iter().flatten().flatten() {
+        check_flood_limit(limit).map_err(|e| e.at(name))?;
+    }
+    Ok(())
+}
+
+fn check_flood_limit(limit: FloodLimit) -> Result<()> {
+    let FloodLimit { frames_per_second, burst_frames } = limit;
+    for (frames, what) in [(frames_per_second, " a second"), (burst_frames, " at once")] {
+        if !STORMS.contains(&frames) {
+            let problem = format!("{frames} flooded frames{what}");
+            let remedy = format!("limits are from {} to {}", STORMS.start(), STORMS.end());
+            return Err(Error::invalid(problem).remedy(remedy));
+        }
     }
     Ok(())
 }

@@ -8,8 +8,8 @@ use ringway_abi::Dir;
 use ringway_errno::errno;
 use ringway_filter::Insn;
 use ringway_proto::{
-    Extmem, Filter, Flow, Forwarding, Grant, Lossless, Options, PortSettings, PortShape, RateLimit,
-    Registration, Reply, Request, RingBackend, RingSelection,
+    Extmem, Filter, FloodLimit, Flow, Forwarding, Grant, Lossless, Options, PortSettings,
+    PortShape, RateLimit, Registration, Reply, Request, RingBackend, RingSelection,
 };
 use ringway_region::Sizes;
 use ringway_registry::{Caller, Registry, Settings};
@@ -870,6 +870,22 @@ fn switch_ports_take_what_can_be() {
     }
     assert_eq!(set("vale0:a", storm(0)), Err(EINVAL));
     assert_eq!(set("vale0:a", storm(1)), Ok(()));
+    let kinds = |frames_per_second, burst_frames| {
+        let limit = Some(Some(FloodLimit { frames_per_second, burst_frames }));
+        let none = PortSettings::default;
+        [
+            PortSettings { storm_broadcast: limit, ..none() },
+            PortSettings { storm_multicast: limit, ..none() },
+            PortSettings { storm_unknown: limit, ..none() },
+        ]
+    };
+    for (frames, burst, expected) in
+        [(1, 1, Ok(())), (0, 1, Err(EINVAL)), (1, 0, Err(EINVAL)), (u32::MAX, 1, Err(EINVAL))]
+    {
+        for settings in kinds(frames, burst) {
+            assert_eq!(set("vale0:a", settings), expected, "{frames} {burst}");
+        }
+    }
     let neither = PortSettings { rate: Some(None), storm: Some(None), ..lossless(1000) };
     assert_eq!(set("vale0:a", neither), Ok(()));
     assert_eq!(set("vale0:b", lossless(1000)), Err(ENXIO));

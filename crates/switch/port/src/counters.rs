@@ -38,8 +38,8 @@ pub struct Unsent {
 }
 
 /// Packets dropped, by reason, since the port was attached. The place is the port itself:
-/// the sender for the first six, `spoofed`, `over_rate` and `storm`, the receiver for the last two but for what an
-/// interface could not take in, and either for `vlan` and `denied`.
+/// the sender for the first six, `spoofed`, `over_rate` and the four of storms, the receiver for the last two but for
+/// what an interface could not take in, and either for `vlan` and `denied`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drops {
     /// The destination is the sender itself, has gone, or there is no other port.
@@ -67,6 +67,11 @@ pub struct Drops {
     pub denied: u64,
     /// It would have been flooded, and the port may not flood more.
     pub storm: u64,
+    /// The same, and the port may not flood more broadcasts, more frames for other groups, or more for addresses that
+    /// are not known.
+    pub storm_broadcast: u64,
+    pub storm_multicast: u64,
+    pub storm_unknown: u64,
     /// The receiver had no free slot; or the kernel none for what a network interface received, or was to send: the
     /// link is down, too.
     pub ring_full: u64,

@@ -4,7 +4,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{access::PortFilter, bucket::RateLimit, sources::SourceAddresses, vlan::Vlan};
+use crate::{
+    access::PortFilter,
+    bucket::{FloodLimit, RateLimit},
+    sources::SourceAddresses,
+    vlan::Vlan,
+};
 
 /// Settings of a port of a bridge, given when it is attached and changed while it runs. The
 /// default is a port as netmap's VALE has it.
@@ -31,6 +36,8 @@ pub struct PortConfig {
     /// How many of the frames that it sends may be flooded, a second, and at once: to all, to groups, and to
     /// addresses that are not known.
     pub storm: Option<u32>,
+    /// The same of each kind of them (see the module `storm`), beside that.
+    pub storm_kinds: [Option<FloodLimit>; 3],
     /// Whether those who send to the port wait when its ring is full, in place of the port losing
     /// packets. A NIC cannot make others wait, nor wait itself.
     pub lossless: Option<Lossless>,
@@ -67,6 +74,7 @@ impl Default for PortConfig {
             max_addresses: None,
             rate: None,
             storm: None,
+            storm_kinds: [None; 3],
             lossless: None,
             is_interface: false,
             leads_on: false,

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use crate::{
     access::Access,
     beside::Beside,
-    bucket::{Bucket, RateLimit, storm_limit},
+    bucket::{Bucket, RateLimit},
     budget::Budget,
     clock::{Fine, Millis},
     config::PortConfig,
@@ -20,6 +20,7 @@ use crate::{
     lossless_queue::{Held, LosslessQueue, PortSet, Sender, Stall},
     multicast::Snooping,
     sources::SourceGuard,
+    storm::Storm,
     vlan::{PortVlans, vlan_of},
     vnet::{Converter, most_slots},
     worker::leaving::Leaving,
@@ -63,7 +64,7 @@ pub(crate) struct BridgePort {
     /// If it may not send as much as it likes, and no program in the kernel sees to that.
     pub rate: Option<Bucket>,
     /// If it may not flood as much as it likes.
-    pub storm: Option<Bucket>,
+    pub storm: Option<Storm>,
     /// For each receive ring, if it is lossless.
     pub lossless_queues: Vec<LosslessQueue>,
     /// For each sending ring: what keeps its next packet, if it has gone a part of its way.
@@ -167,9 +168,7 @@ impl BridgePort {
             let rate = config.rate.filter(|_| !self.is_fast);
             self.rate = rate.map(|rate| Bucket::new(rate.limit(), clock));
         }
-        if config.storm != self.config.storm {
-            self.storm = config.storm.map(|storm| Bucket::new(storm_limit(storm), clock));
-        }
+        self.storm = Storm::renewed(self.storm.take(), &self.config, &config, clock);
         self.is_guarded = self.guard.is_some() || self.filter_in.is_some();
         self.is_limited = self.rate.is_some() || config.max_addresses.is_some();
         if config.unblocked != self.config.unblocked {
@@ -453,7 +452,7 @@ pub(crate) struct ForwardCtx<'a> {
     /// Whether the source is kept from those that are isolated, too.
     pub isolated: bool,
     /// If it may not flood as much as it likes.
-    pub storm: Option<&'a mut Bucket>,
+    pub storm: Option<&'a mut Storm>,
     /// The port that has the packets already, where they are for it, too.
     pub beside: Option<PortIndex>,
     /// Frames that were flooded.
@@ -693,18 +692,32 @@ impl ForwardCtx<'_> {
         if !self.reached.is_empty() {
             return self.flood_as_afforded(run);
         }
-        let most = self.storm.as_mut().map_or(run.len(), |storm| storm.may_flood(run.len()));
-        let (allowed, over) = run.split_at_checked(most).unwrap_or((run, &[]));
-        let outcome = if allowed.is_empty() { Ok(()) } else { self.flood_as_afforded(allowed) };
-        let flooded = match &outcome {
-            Ok(()) => {
-                self.rewrite.drops.storm += over.len() as u64;
-                allowed.len()
+        let Some(mut allowance) = self.storm.as_mut().map(|storm| storm.allowance()) else {
+            return self.flood_as_afforded(run);
+        };
+        let mut begin = 0;
+        while begin < run.len() {
+            if begin > 0 && self.yields && self.budget.is_spent() {
+                return Err((begin, Held::default()));
             }
+            let end = begin + allowance.take(&run[begin..]);
+            if begin < end {
+                self.flood_and_pay(&run[begin..end]).map_err(|(done, held)| (begin + done, held))?;
+            }
+            begin = end + allowance.refuse(&run[end..], self.rewrite.drops);
+        }
+        Ok(())
+    }
+
+    /// Floods what the port's limits let pass: what has reached a port is paid for.
+    fn flood_and_pay(&mut self, run: &[Frame]) -> Result<(), Stop> {
+        let outcome = self.flood_as_afforded(run);
+        let flooded = match &outcome {
+            Ok(()) => run.len(),
             Err((done, held)) => done + usize::from(!held.reached.is_empty()),
         };
         if let Some(storm) = &mut self.storm {
-            storm.pay_flooded(flooded);
+            storm.pay(&run[..flooded]);
         }
         outcome
     }

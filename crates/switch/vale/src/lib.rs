@@ -23,7 +23,8 @@
 //! | `vlan.rs` | which VLANs a port is in, and tags |
 //! | `sources.rs` | which source addresses a port may send with |
 //! | `access.rs` | which frames a port may send, and which it gets |
-//! | `bucket.rs` | how much a port may send, and flood |
+//! | `bucket.rs`, `policing.rs` | how much a port may send |
+//! | `storm.rs` | how much of that is flooded |
 //! | `config.rs` | how a port takes part in its bridge |
 //! | `ring_port.rs` | the port whose rings are in a client's region |
 //! | `tx_side.rs`, `rx_side.rs` | such a ring that the bridge reads, and one that it fills |
@@ -73,12 +74,14 @@ mod lossless_queue;
 mod mailbox;
 mod multicast;
 mod offsets;
+mod policing;
 mod program_port;
 mod ring_port;
 mod rounds;
 mod rx_side;
 mod sources;
 mod spread;
+mod storm;
 mod table;
 mod tx_side;
 mod vlan;
@@ -87,7 +90,7 @@ mod worker;
 
 pub use access::PortFilter;
 pub use bridge::{Bridge, confine_workers};
-pub use bucket::RateLimit;
+pub use bucket::{FloodLimit, RateLimit};
 pub use casualties::Lost;
 pub use clock::{Clock, Fine, Micros, Millis};
 pub use config::{Lossless, PortConfig};

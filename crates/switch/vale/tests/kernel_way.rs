@@ -20,8 +20,8 @@ use ringway_switch_port::{
     PortMirrors, Wake,
 };
 use ringway_vale::{
-    Bridge, ByWorker, Forwarding, PortConfig, PortCounters, PortFilter, RateLimit, RingPort,
-    SourceAddresses, Totals, Vlan,
+    Bridge, ByWorker, FloodLimit, Forwarding, PortConfig, PortCounters, PortFilter, RateLimit,
+    RingPort, SourceAddresses, Totals, Vlan,
 };
 use rustix::{
     fs::{MemfdFlags, ftruncate, memfd_create},
@@ -446,6 +446,13 @@ fn the_program_polices_its_ports() {
     assert_eq!(world.send(0, BROADCAST), [1, 2]);
     assert_eq!(world.send(0, BROADCAST), [0usize; 0]);
     assert_eq!(world.counters[0].totals().drops.storm, 1);
+    let once = Some(FloodLimit { frames_per_second: 1, burst_frames: 1 });
+    let of_broadcasts = PortConfig { storm_kinds: [once, None, None], ..limited(None, None) };
+    assert!(world.bridge.configure(0, of_broadcasts));
+    assert_eq!(world.told(0)[4], NONE);
+    assert_eq!(world.send(0, BROADCAST), [1, 2]);
+    assert_eq!(world.send(0, BROADCAST), [0usize; 0]);
+    assert_eq!(world.counters[0].totals().drops.storm_broadcast, 1);
 }
 
 /// The program sees to the filters of ports that take part; what it has denied is counted at the port.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use common::{BROADCAST, Client, bytes, header, mac};
 use ringway_vale::{
-    Clock, Forwarding, Lossless, Micros, PortConfig, RateLimit, SteppedBridge, Totals,
+    Clock, FloodLimit, Forwarding, Lossless, Micros, PortConfig, RateLimit, SteppedBridge, Totals,
 };
 
 /// Bytes of a frame.
@@ -158,6 +158,44 @@ fn floods_are_held_and_what_is_known_passes() {
     // Others may flood.
     world.send(1, BROADCAST, 50, LENGTH);
     assert_eq!(world.got(2).len(), 50);
+}
+
+/// Broadcasts, multicasts, and what is for unknown addresses: each kind has a limit of its own, beside that of all. What
+/// passes is what the frames behind it find, in their order.
+#[test]
+fn each_kind_of_flood_is_held_by_itself() {
+    let limit = |frames| Some(FloodLimit { frames_per_second: 1, burst_frames: frames });
+    let config = PortConfig { storm_kinds: [limit(5), None, limit(7)], ..with_storm(30) };
+    let mut world = World::new([config, plain(), plain()], || 0);
+    world.send(1, BROADCAST, 1, LENGTH);
+    world.got(2);
+    let group = [1, 0, 0x5e, 0, 0, 1];
+    for number in 0..40u8 {
+        for to in [BROADCAST, group, mac(99), mac(1)] {
+            let mut frame = header(to, mac(0)).to_vec();
+            frame.push(number);
+            frame.resize(LENGTH, 0);
+            world.clients[0].fill(0, &frame, LENGTH as u16, 0, None);
+        }
+    }
+    world.clients[0].tx_sync(0);
+    while world.bridge.round() {}
+    let got = world.got(2);
+    assert!(got.is_sorted(), "{got:?}");
+    // Of 12 that pass the limits of their kinds, and 18 groups.
+    assert_eq!((got.len(), world.got(1).len()), (30, 30 + 40));
+    let drops = world.totals(0).drops;
+    assert_eq!([drops.storm_broadcast, drops.storm_multicast, drops.storm_unknown], [35, 0, 33]);
+    assert_eq!((drops.storm, world.totals(0).sent_packets), (22, 160));
+    // One setting leaves what is spent of the others.
+    let config = PortConfig { storm_kinds: [limit(5), limit(3), limit(7)], ..plain() };
+    assert!(world.bridge.configure(0, config));
+    for to in [BROADCAST, group, mac(99)] {
+        world.send(0, to, 10, LENGTH);
+    }
+    assert_eq!(world.got(2).len(), 3);
+    let drops = world.totals(0).drops;
+    assert_eq!([drops.storm_broadcast, drops.storm_multicast, drops.storm_unknown], [45, 7, 43]);
 }
 
 /// Where floods go in steps, for a receiver makes senders wait, each counts once.

@@ -30,6 +30,10 @@ pub struct Drops {
     pub over_rate: u64,
     /// Sent, but more than the port may flood.
     pub storm: u64,
+    /// Sent to all, to another group, or to an address that is not known: more of such frames than the port may flood.
+    pub storm_broadcast: u64,
+    pub storm_multicast: u64,
+    pub storm_unknown: u64,
     /// Sent, and still in the ring when its daemon ended, or received and not read by then. No switch counts these.
     #[serde(skip_serializing_if = "is_none")]
     pub daemon_ended: u64,
@@ -60,6 +64,9 @@ impl Drops {
             denied: drops.denied,
             over_rate: drops.over_rate,
             storm: drops.storm,
+            storm_broadcast: drops.storm_broadcast,
+            storm_multicast: drops.storm_multicast,
+            storm_unknown: drops.storm_unknown,
             daemon_ended: 0,
             ring_full: drops.ring_full,
             too_long: drops.too_long,
@@ -82,7 +89,9 @@ impl Drops {
     fn sending(&self) -> u64 {
         let wrong =
             self.bad_slot + self.too_short + self.bad_index + self.bad_offload + self.spoofed;
-        let unsent = self.over_rate + self.storm + self.daemon_ended;
+        let storms =
+            self.storm + self.storm_broadcast + self.storm_multicast + self.storm_unknown;
+        let unsent = self.over_rate + storms + self.daemon_ended;
         self.no_destination + self.filtered + unsent + wrong
     }
 
@@ -95,7 +104,7 @@ impl Drops {
         self.sending() + self.receiving() + self.vlan + self.denied
     }
 
-    fn reasons(&self) -> [(&'static str, u64); 14] {
+    fn reasons(&self) -> [(&'static str, u64); 17] {
         [
             ("no destination", self.no_destination),
             ("bad slot", self.bad_slot),
@@ -108,6 +117,9 @@ impl Drops {
             ("denied", self.denied),
             ("over rate", self.over_rate),
             ("storm", self.storm),
+            ("storm broadcast", self.storm_broadcast),
+            ("storm multicast", self.storm_multicast),
+            ("storm unknown", self.storm_unknown),
             ("daemon ended", self.daemon_ended),
             ("ring full", self.ring_full),
             ("too long", self.too_long),
@@ -128,6 +140,9 @@ impl Drops {
             denied: with(self.denied, other.denied),
             over_rate: with(self.over_rate, other.over_rate),
             storm: with(self.storm, other.storm),
+            storm_broadcast: with(self.storm_broadcast, other.storm_broadcast),
+            storm_multicast: with(self.storm_multicast, other.storm_multicast),
+            storm_unknown: with(self.storm_unknown, other.storm_unknown),
             daemon_ended: with(self.daemon_ended, other.daemon_ended),
             ring_full: with(self.ring_full, other.ring_full),
             too_long: with(self.too_long, other.too_long),
@@ -321,13 +336,16 @@ mod tests {
             denied: 4096,
             over_rate: 1024,
             storm: 2048,
+            storm_broadcast: 16384,
+            storm_multicast: 32768,
+            storm_unknown: 65536,
             daemon_ended: 8192,
             ring_full: 16,
             too_long: 32,
             bad_offload: 256,
         };
-        assert_eq!(drops.reasons().iter().map(|(_, n)| n).sum::<u64>(), 16383);
-        assert_eq!(drops.total(), 16383);
+        assert_eq!(drops.reasons().iter().map(|(_, n)| n).sum::<u64>(), 131071);
+        assert_eq!(drops.total(), 131071);
         let twice = drops.merge(drops, |a, b| a + b);
         assert_eq!(twice.merge(drops, u64::saturating_sub), drops);
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ringway_ipc::{USERS, id_of};
 use ringway_proto::{
-    Filter, Forwarding, Insn, Lossless, Mac, Multicast, NicMode, RateLimit, SourceAddresses, Vlan,
+    Filter, FloodLimit, Forwarding, Insn, Lossless, Mac, Multicast, NicMode, RateLimit, SourceAddresses, Vlan,
     parse_mac, parse_vids,
 };
 use ringway_registry::{
@@ -137,6 +137,18 @@ struct Port {
     burst: Option<u64>,
     /// Frames a second that it may send and that are flooded.
     storm: Option<u32>,
+    /// Frames a second to all that it may send, beside that.
+    storm_broadcast: Option<u32>,
+    /// As many of these at once. Without it: as many as a second has.
+    storm_broadcast_burst: Option<u32>,
+    /// Frames a second to other groups that it may send and that are flooded.
+    storm_multicast: Option<u32>,
+    /// As many of these at once.
+    storm_multicast_burst: Option<u32>,
+    /// Frames a second that it may send to addresses that the switch does not know.
+    storm_unknown: Option<u32>,
+    /// As many of these at once.
+    storm_unknown_burst: Option<u32>,
     /// What it may send.
     filter_in: Option<FilterText>,
     /// What it gets.
@@ -417,6 +429,12 @@ impl Switch {
     }
 }
 
+/// As many a second, and at once.
+fn flood_limit(frames_per_second: u32, burst: Option<u32>) -> FloodLimit {
+    let limit = FloodLimit::new(frames_per_second);
+    FloodLimit { burst_frames: burst.unwrap_or(limit.burst_frames), ..limit }
+}
+
 /// What is not part of a port's name, but says what is opened of it.
 const NOT_IN_NAMES: [char; 5] = ['/', ':', '@', '{', '}'];
 
@@ -474,6 +492,18 @@ impl Port {
                 Some(RateLimit { bits_per_second, burst_bytes })
             }
         };
+        let kinds = [
+            ("storm_broadcast", self.storm_broadcast, self.storm_broadcast_burst),
+            ("storm_multicast", self.storm_multicast, self.storm_multicast_burst),
+            ("storm_unknown", self.storm_unknown, self.storm_unknown_burst),
+        ];
+        for (key, limit, burst) in kinds {
+            if limit.is_none() && burst.is_some() {
+                return wrong(&format!("`{key}_burst` goes with `{key}`"));
+            }
+        }
+        let [storm_broadcast, storm_multicast, storm_unknown] =
+            kinds.map(|(_, limit, burst)| limit.map(|frames| flood_limit(frames, burst)));
         let filter = |filter: &Option<FilterText>| {
             filter.as_ref().map(|FilterText { expression, bytecode: Text(Bytecode(insns)) }| {
                 Filter { text: expression.clone(), insns: insns.clone(), one_in: 1 }
@@ -495,6 +525,9 @@ impl Port {
             max_addresses: self.max_addresses,
             rate,
             storm: self.storm,
+            storm_broadcast,
+            storm_multicast,
+            storm_unknown,
             vlan,
             sources: match &self.sources {
                 None if switch.one_address && !is_interface && !is_stack => SourceAddresses::One,
@@ -578,6 +611,13 @@ mod tests {
         assert_eq!(switch.forwarding, Forwarding::Static { addresses, flood_unknown: false });
         assert!(switch.addresses.is_empty());
         assert_eq!(switch.ports[0].settings.rate, Some(RateLimit::new(1_000_000)));
+
+        let text = "[[switch]]\nname = 'vale0'\n[[switch.port]]\nname = 'a'\n\
+                    storm_broadcast = 5\nstorm_broadcast_burst = 6\nstorm_unknown = 7\n";
+        let settings = &declared(text).unwrap()[0].ports[0].settings;
+        let broadcast = FloodLimit { frames_per_second: 5, burst_frames: 6 };
+        let limits = [settings.storm_broadcast, settings.storm_multicast, settings.storm_unknown];
+        assert_eq!(limits, [Some(broadcast), None, Some(FloodLimit::new(7))]);
     }
 
     /// Each error has the place, and names what to do or what is possible.
@@ -606,6 +646,8 @@ mod tests {
             (switch("forward = 'hash'\nover = ['a', 'b']\nback = 'b'"), 4, "what comes back"),
             (many(130), 2, "260 ports; 252 is the most"),
             (port("access = 10"), 3, "either `interface` or `name`"),
+            (port("name = 'a'\nstorm_unknown_burst = 9"), 3, "goes with `storm_unknown`"),
+            (port("name = 'a'\nstorm_multicast = 0"), 3, "0 flooded frames a second"),
             (port("interface = 'e'\nname = 'e'"), 3, "either `interface` or `name`"),
             (port("name = 'a'\nhost = true"), 3, "for an `interface`"),
             (port("interface = 'e'\nuser = 'root'"), 3, "a program's port"),

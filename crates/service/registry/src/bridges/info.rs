@@ -176,6 +176,9 @@ impl BridgeEntry {
             max_addresses: settings.max_addresses,
             rate: settings.rate,
             storm: settings.storm,
+            storm_broadcast: settings.storm_broadcast,
+            storm_multicast: settings.storm_multicast,
+            storm_unknown: settings.storm_unknown,
             waits_for: None,
             loops_with: None,
             mode: about.mode.or_else(|| Some("no program has it open".into())),
@@ -192,6 +195,7 @@ impl PortEntry {
     fn info(&self, bridge: &BridgeEntry, about: AboutPort) -> BridgePortInfo {
         let PortState { waits_for, loops_with, by_worker } = self.counters.state();
         let name_of = |index: PortIndex| bridge.port(index).map(|port| port.name.clone());
+        let [storm_broadcast, storm_multicast, storm_unknown] = self.storm_kinds();
         BridgePortInfo {
             name: self.name.clone(),
             index: self.index.into(),
@@ -207,6 +211,9 @@ impl PortEntry {
             max_addresses: self.config.max_addresses,
             rate: self.config.rate.map(shown_rate),
             storm: self.config.storm,
+            storm_broadcast,
+            storm_multicast,
+            storm_unknown,
             waits_for: waits_for.and_then(name_of),
             loops_with: loops_with.and_then(name_of),
             mode: about.mode.map(|mode| with_path(&mode, by_worker)),

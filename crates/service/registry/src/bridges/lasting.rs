@@ -1,16 +1,24 @@
 //! What of a bridge is to outlive the daemon, and how it comes back.
 
-use ringway_proto::{Error, Result};
+use ringway_proto::{Error, FloodLimit, Result};
 use ringway_vale::{PortConfig, SourceAddresses};
 
 use super::{BridgeEntry, Bridges, HIDDEN_PREFIX, MAX_ACTIVE, PortEntry};
 use crate::{
     lasting::{LastingSettings, LastingSwitch},
-    switch_config::{apply, shown_filter, shown_lossless, shown_rate, shown_sources, shown_vlan},
+    switch_config::{
+        apply, shown_filter, shown_flood_limit, shown_lossless, shown_rate, shown_sources, shown_vlan,
+    },
 };
 
 impl PortEntry {
+    /// The limits of broadcasts, of frames to other groups, and of those to addresses that are not known.
+    pub(super) fn storm_kinds(&self) -> [Option<FloodLimit>; 3] {
+        self.config.storm_kinds.map(|limit| limit.map(shown_flood_limit))
+    }
+
     pub(super) fn settings(&self) -> LastingSettings {
+        let [storm_broadcast, storm_multicast, storm_unknown] = self.storm_kinds();
         LastingSettings {
             name: self.name.clone(),
             uid: self.uid,
@@ -25,6 +33,9 @@ impl PortEntry {
             max_addresses: self.config.max_addresses,
             rate: self.config.rate.map(shown_rate),
             storm: self.config.storm,
+            storm_broadcast,
+            storm_multicast,
+            storm_unknown,
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use ringway_abi::Dir;
 use ringway_proto::{
-    Action, Ebpf, Filter, Forwarding, Lossless, Monitor, Multicast, NicMode, Options, Polling,
-    PortSettings, PortShape, RateLimit, Registration, Request, RingSelection, RxSelector,
+    Action, Ebpf, Filter, FloodLimit, Forwarding, Lossless, Monitor, Multicast, NicMode, Options,
+    Polling, PortSettings, PortShape, RateLimit, Registration, Request, RingSelection, RxSelector,
     SwitchPosition, Vlan,
 };
 
@@ -182,6 +182,8 @@ pub fn request(random: &mut Random) -> Request {
             let rate = random.of(&[[None, Some(None)].as_slice(), &rates].concat());
             let storm = random.of(&[None, Some(None), Some(Some(0)), Some(Some(100))]);
             let lossless = random.of(&[None, Some(None), Some(Some(Lossless::default()))]);
+            let kinds = [None, Some(None), Some(Some(FloodLimit::new(0))), Some(Some(FloodLimit::new(9)))];
+            let (storm_broadcast, storm_unknown) = (random.of(&kinds), random.of(&kinds));
             let filters = [None, Some(None), Some(filter(random))];
             let (filter_in, filter_out) = (random.of(&filters), random.of(&filters));
             let max_addresses = random.of(&[None, Some(None), Some(Some(0)), Some(Some(3))]);
@@ -194,6 +196,8 @@ pub fn request(random: &mut Random) -> Request {
                 max_addresses,
                 rate,
                 storm,
+                storm_broadcast,
+                storm_unknown,
                 lossless,
                 ..PortSettings::default()
             };

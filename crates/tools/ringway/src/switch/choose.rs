@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::output::note;
 use crate::units::{Rate, human, parse_bytes, parse_whole};
 use ringway::{
-    BridgePortInfo, Control, Filter, Forwarding, Lossless, Multicast, PortInfo, PortKind,
+    BridgePortInfo, Control, Filter, FloodLimit, Forwarding, Lossless, Multicast, PortInfo, PortKind,
     PortSettings, RateLimit, SourceAddresses, Vlan,
 };
 use std::collections::BTreeSet;
@@ -114,6 +114,7 @@ Examples:
   ringway switch port vale0:a --swap-buffers
   ringway switch port vale0:a --rate 100Mbit/s --burst 256kB
   ringway switch port vale0:a --storm 1000pps
+  ringway switch port vale0:a --storm-broadcast 100pps --storm-broadcast-burst 500
   ringway switch port vale0:eth1 --group-forward 0x4000
   ringway switch port vale0:eth1 --unblock")]
 #[command(group = clap::ArgGroup::new("choice").multiple(true))]
@@ -206,9 +207,45 @@ pub struct Port {
     /// frames a second, 1000 or 1000pps; as many may come at once
     #[arg(long, value_name = "RATE", value_parser = frames, group = "choice", conflicts_with = "no_storm")]
     storm: Option<u32>,
-    /// Let it flood as much as it likes again
+    /// Take that limit off
     #[arg(long, group = "choice")]
     no_storm: bool,
+    /// Drop what the port sends to all over so many frames a second, beside --storm
+    #[arg(
+        long, value_name = "RATE", value_parser = frames, group = "choice",
+        conflicts_with = "no_storm_broadcast"
+    )]
+    storm_broadcast: Option<u32>,
+    /// How many of these may come at once, after there were none for a while [default: those of a second]
+    #[arg(long, value_name = "FRAMES", requires = "storm_broadcast")]
+    storm_broadcast_burst: Option<u32>,
+    /// Take that limit off
+    #[arg(long, group = "choice")]
+    no_storm_broadcast: bool,
+    /// Drop what the port sends to other groups, and the switch floods, over so many frames a second, beside --storm
+    #[arg(
+        long, value_name = "RATE", value_parser = frames, group = "choice",
+        conflicts_with = "no_storm_multicast"
+    )]
+    storm_multicast: Option<u32>,
+    /// How many of these may come at once, after there were none for a while [default: those of a second]
+    #[arg(long, value_name = "FRAMES", requires = "storm_multicast")]
+    storm_multicast_burst: Option<u32>,
+    /// Take that limit off
+    #[arg(long, group = "choice")]
+    no_storm_multicast: bool,
+    /// Drop what the port sends to addresses that the switch does not know over so many frames a second, beside --storm
+    #[arg(
+        long, value_name = "RATE", value_parser = frames, group = "choice",
+        conflicts_with = "no_storm_unknown"
+    )]
+    storm_unknown: Option<u32>,
+    /// How many of these may come at once, after there were none for a while [default: those of a second]
+    #[arg(long, value_name = "FRAMES", requires = "storm_unknown")]
+    storm_unknown_burst: Option<u32>,
+    /// Take that limit off
+    #[arg(long, group = "choice")]
+    no_storm_unknown: bool,
     /// Let a port take part again that was blocked because frames went round
     #[arg(long, group = "choice")]
     unblock: bool,
@@ -354,6 +391,13 @@ pub fn port(control: &Control, args: &Port) -> Result<bool> {
         let rate = RateLimit::new(bits_per_second);
         RateLimit { burst_bytes: args.burst.unwrap_or(rate.burst_bytes), ..rate }
     });
+    let limit = |frames: Option<u32>, burst: Option<u32>| {
+        let limit = frames.map(FloodLimit::new)?;
+        Some(FloodLimit { burst_frames: burst.unwrap_or(limit.burst_frames), ..limit })
+    };
+    let broadcast = limit(args.storm_broadcast, args.storm_broadcast_burst);
+    let multicast = limit(args.storm_multicast, args.storm_multicast_burst);
+    let unknown = limit(args.storm_unknown, args.storm_unknown_burst);
     let compile = |text: &Option<String>| text.as_deref().map(Filter::new).transpose();
     let [filter_in, filter_out] = [compile(&args.filter_in)?, compile(&args.filter_out)?];
     let settings = PortSettings {
@@ -368,6 +412,9 @@ pub fn port(control: &Control, args: &Port) -> Result<bool> {
         max_addresses: choice(args.max_addresses, args.no_max_addresses),
         rate: choice(rate, args.no_rate),
         storm: choice(args.storm, args.no_storm),
+        storm_broadcast: choice(broadcast, args.no_storm_broadcast),
+        storm_multicast: choice(multicast, args.no_storm_multicast),
+        storm_unknown: choice(unknown, args.no_storm_unknown),
         unblock,
     };
     if settings == PortSettings::default() {
@@ -463,6 +510,15 @@ pub fn part(port: &BridgePortInfo) -> String {
     }
     if let Some(frames) = port.storm {
         words.push(format!("floods {frames} pps"));
+    }
+    for (limit, what) in [
+        (port.storm_broadcast, "broadcasts"),
+        (port.storm_multicast, "multicasts"),
+        (port.storm_unknown, "to unknown addresses"),
+    ] {
+        if let Some(FloodLimit { frames_per_second, burst_frames }) = limit {
+            words.push(format!("{what} {frames_per_second} pps, burst {burst_frames} frames"));
+        }
     }
     if port.group_forward != 0 {
         words.push(format!("link-local groups {:#06x}", port.group_forward));

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use ringway::{
-    AddressInfo, AttachmentInfo, BridgeInfo, BridgePortInfo, Control, Filter, Forwarding, Lossless,
-    Multicast, NicMode, RateLimit, SourceAddresses, Vlan,
+    AddressInfo, AttachmentInfo, BridgeInfo, BridgePortInfo, Control, Filter, FloodLimit,
+    Forwarding, Lossless, Multicast, NicMode, RateLimit, SourceAddresses, Vlan,
 };
 use serde::Serialize;
 
@@ -99,6 +99,18 @@ struct Port {
     burst: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     storm: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    storm_broadcast: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    storm_broadcast_burst: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    storm_multicast: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    storm_multicast_burst: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    storm_unknown: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    storm_unknown_burst: Option<u32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     addresses: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -229,6 +241,10 @@ fn saved_port(
             Sources::Only(macs.iter().map(|mac| Mac(*mac).to_string()).collect())
         }
     };
+    let [broadcast, multicast, unknown] =
+        [port.storm_broadcast, port.storm_multicast, port.storm_unknown].map(|limit| {
+            (limit.map(|limit| limit.frames_per_second), limit.and_then(unusual_burst))
+        });
     let said = Port {
         access,
         trunk,
@@ -242,6 +258,12 @@ fn saved_port(
         rate: port.rate.map(|RateLimit { bits_per_second, .. }| bits_per_second),
         burst: port.rate.map(|RateLimit { burst_bytes, .. }| burst_bytes),
         storm: port.storm,
+        storm_broadcast: broadcast.0,
+        storm_broadcast_burst: broadcast.1,
+        storm_multicast: multicast.0,
+        storm_multicast_burst: multicast.1,
+        storm_unknown: unknown.0,
+        storm_unknown_burst: unknown.1,
         addresses,
         filter_in: port.filter_in.as_deref().map(compiled).transpose()?,
         filter_out: port.filter_out.as_deref().map(compiled).transpose()?,
@@ -259,6 +281,12 @@ fn saved_port(
             Some(Port { name: Some(name), user, ..said })
         }
     })
+}
+
+/// The burst of a limit, if it is not a second of the limit.
+fn unusual_burst(limit: FloodLimit) -> Option<u32> {
+    let usual = FloodLimit::new(limit.frames_per_second);
+    (limit != usual).then_some(limit.burst_frames)
 }
 
 fn compiled(expression: &str) -> Result<FilterText> {

@@ -36,6 +36,13 @@ struct Settings<'a> {
     burst_bytes: Option<u64>,
     /// How much of that may be flooded.
     storm_frames_per_second: Option<u32>,
+    /// The same of each kind.
+    storm_broadcast_frames_per_second: Option<u32>,
+    storm_broadcast_burst_frames: Option<u32>,
+    storm_multicast_frames_per_second: Option<u32>,
+    storm_multicast_burst_frames: Option<u32>,
+    storm_unknown_frames_per_second: Option<u32>,
+    storm_unknown_burst_frames: Option<u32>,
     lossless_ms: Option<u32>,
     group_forward: u16,
     waits_for: Option<&'a str>,
@@ -76,6 +83,10 @@ fn settings(port: &BridgePortInfo) -> Settings<'_> {
     };
     let part = choose::part(port);
     let part = if part.is_empty() { "as all ports are at first".into() } else { part };
+    let [broadcast, multicast, unknown] =
+        [port.storm_broadcast, port.storm_multicast, port.storm_unknown].map(|limit| {
+            (limit.map(|it| it.frames_per_second), limit.map(|it| it.burst_frames))
+        });
     let mode = port.mode.as_ref().map(|mode| format!("; {mode}")).unwrap_or_default();
     Settings {
         port: &port.name,
@@ -94,6 +105,12 @@ fn settings(port: &BridgePortInfo) -> Settings<'_> {
         rate_bits_per_second: port.rate.map(|RateLimit { bits_per_second, .. }| bits_per_second),
         burst_bytes: port.rate.map(|RateLimit { burst_bytes, .. }| burst_bytes),
         storm_frames_per_second: port.storm,
+        storm_broadcast_frames_per_second: broadcast.0,
+        storm_broadcast_burst_frames: broadcast.1,
+        storm_multicast_frames_per_second: multicast.0,
+        storm_multicast_burst_frames: multicast.1,
+        storm_unknown_frames_per_second: unknown.0,
+        storm_unknown_burst_frames: unknown.1,
         lossless_ms: port.lossless.map(|Lossless { patience_ms }| patience_ms),
         group_forward: port.group_forward,
         waits_for: port.waits_for.as_deref(),

@@ -65,6 +65,23 @@ fn stats_tell_what_each_port_has_sent_and_received() {
     let limits = "rate 1.000 Mbit/s, burst 9000 bytes; floods 1000 pps";
     assert_eq!(*part, *format!("trunk 10,20-22, native 1; {limits}"));
     choose(&["switch", "port", "vale0:b", "--no-rate", "--no-storm"]);
+    let kinds = ["--storm-broadcast", "100pps", "--storm-broadcast-burst", "500"];
+    let more = ["--storm-multicast", "200", "--storm-unknown", "300"];
+    choose(&[&["switch", "port", "vale0:b"][..], &kinds, &more].concat());
+    let shown = home.json(&["switch", "port", "vale0:b"]);
+    let shown = find(&shown, "switch_port_settings");
+    let limits = ["broadcast", "multicast", "unknown"].map(|kind| {
+        ["frames_per_second", "burst_frames"].map(|name| &shown[format!("storm_{kind}_{name}")])
+    });
+    assert_eq!(limits, [[100, 500], [200, 200], [300, 300]]);
+    let listed = home.json(&["switch", "list"]);
+    let part = find(&listed, "switch")["ports"][0]["part"].as_str().unwrap().to_owned();
+    assert!(part.contains("broadcasts 100 pps, burst 500 frames; multicasts 200 pps"), "{part}");
+    assert!(part.contains("to unknown addresses 300 pps"), "{part}");
+    choose(&["switch", "port", "vale0:b", "--no-storm-broadcast", "--no-storm-multicast"]);
+    choose(&["switch", "port", "vale0:b", "--no-storm-unknown"]);
+    let zero = home.failure(&["switch", "port", "vale0:b", "--storm-unknown=9", "--storm-unknown-burst=0"]);
+    assert!(zero.contains("0 flooded frames at once") && zero.contains("from 1 to"), "{zero}");
     for (wrong, remedy) in [("--rate=100", "100Mbit/s"), ("--storm=5Mbps", "1000pps")] {
         let output = home.run(&["switch", "port", "vale0:b", wrong]);
         let said = String::from_utf8_lossy(&output.stderr);
