@@ -38,12 +38,14 @@ enum Trouble {
     Storm,
     /// The same, by the limit of such frames.
     StormUnknown,
+    /// The sources are a group's, and zero.
+    BadSource,
     /// The receiver's MTU is less than what is sent; that of its far end is.
     Mtu,
     FarMtu,
 }
 
-const ALL: [Trouble; 11] = [
+const ALL: [Trouble; 12] = [
     Trouble::Nothing,
     Trouble::FarDown,
     Trouble::NearDown,
@@ -53,6 +55,7 @@ const ALL: [Trouble; 11] = [
     Trouble::Rate,
     Trouble::Storm,
     Trouble::StormUnknown,
+    Trouble::BadSource,
     Trouble::Mtu,
     Trouble::FarMtu,
 ];
@@ -64,6 +67,8 @@ struct World {
     control: Control,
     ends: [PacketSocket; 2],
     number: u32,
+    /// Numbered frames have sources that no machine has.
+    without_source: bool,
     /// Frames that were sent by both ends, and those of a port that is gone which were received or dropped.
     sent: u64,
     gone: u64,
@@ -100,6 +105,7 @@ impl World {
             control,
             ends,
             number: 0,
+            without_source: false,
             sent: 0,
             gone: 0,
             begun: Instant::now(),
@@ -149,6 +155,11 @@ impl World {
             self.number += 1;
             let mut bytes = frame(self.number, LENGTH);
             bytes[..6].copy_from_slice(&to);
+            if self.without_source {
+                let source =
+                    if self.number.is_multiple_of(2) { [0; 6] } else { [3, 0, 0, 0, 0, 1] };
+                bytes[6..12].copy_from_slice(&source);
+            }
             self.ends[0].send(&bytes);
         }
         self.sent += u64::from(AT_ONCE);
@@ -216,6 +227,9 @@ impl World {
         let is_program = trouble == Trouble::SmallRing;
         let program = is_program.then(|| Port::open("vale0:p@conf:slots=64").unwrap());
         self.isolate(is_program);
+        self.without_source = trouble == Trouble::BadSource;
+        let before = self.totals("c0").drops.bad_source;
+        let received = self.totals("c1").received_packets;
         let is_storm = matches!(trouble, Trouble::Storm | Trouble::StormUnknown);
         let is_unknown = is_program || is_storm;
         let to = if is_unknown { mac(77) } else { mac(2) };
@@ -226,6 +240,13 @@ impl World {
         change(self, off);
         self.send(to);
         self.assert_conserved(&format!("{what}, {trouble:?}"));
+        let bad = self.totals("c0").drops.bad_source - before;
+        assert_eq!(bad > 0, self.without_source, "{what}, {trouble:?}: {bad}");
+        if self.without_source {
+            assert_eq!(self.totals("c1").received_packets, received, "{what}: they are for none");
+            assert_eq!(self.totals("c0").known, 1, "{what}: no such address is learned");
+            self.without_source = false;
+        }
         if program.is_some() {
             let (received, lost) = counted(&self.totals("p"));
             self.gone += received + lost.iter().map(|(_, count)| count).sum::<u64>();

@@ -7,6 +7,9 @@
  * frame's VLAN, and the source is the one by which the frame came. All else goes to the worker, by a pair of
  * interfaces: of tags, those that are in the frame's bytes, that name no VLAN, or that have another behind them.
  *
+ * What no machine has as its address is no source: what an interface has received with a group's, or with zero, goes
+ * nowhere.
+ *
  * An interface and its stack are on one wire: what is for all, or perhaps for the other of the two, goes
  * on as it would without a switch, and the worker, which has a copy, gives it to the others alone. So a
  * capture of the interface sees each frame once.
@@ -139,8 +142,12 @@ struct policing {
 	/* Frames that the port's filters do not match, of what it has sent and of what is for it. */
 	__u64 denied_sent;
 	__u64 denied_received;
-	/* Bytes of the frames that were too many, and of those that the filter of what it has sent does not match. */
+	/* Bytes of the frames that were too many, of those that the filter of what it has sent does not match, and of
+	 * the following. */
 	__u64 refused_bytes;
+	/* Frames with a source that no machine has. */
+	__u64 bad_source;
+	__u64 unused[7];
 };
 
 struct pair {
@@ -285,6 +292,12 @@ static inline __attribute__((always_inline)) int is_over_rate(struct __sk_buff *
 	return 0;
 }
 
+/* Whether the source of a frame, behind the destination, is a group's address or zero. */
+static inline int has_no_source(const __u8 *data)
+{
+	return data[6] & 1 || !(data[6] | data[7] | data[8] | data[9] | data[10] | data[11]);
+}
+
 /* The type of a tagged frame, in the order of the wire. */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define TAG 0x0081
@@ -363,6 +376,14 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 	key = place->port;
 	from = bpf_map_lookup_elem(&ports, &key);
 	cpus = settings_ ? settings_->cpus : 0;
+	if (!is_stack && data + 14 <= end && has_no_source(data)) {
+		policing_ = bpf_map_lookup_elem(&policing, &key);
+		if (policing_) {
+			__sync_fetch_and_add(&policing_->bad_source, 1);
+			__sync_fetch_and_add(&policing_->refused_bytes, skb->len + tag);
+		}
+		return TC_ACT_SHOT;
+	}
 	if (from && from->flags & FILTERS_SENT &&
 	    !passes(skb, 4 * key + !!(from->flags & SECOND_SENT), tag, skb->vlan_tci)) {
 		policing_ = bpf_map_lookup_elem(&policing, &key);

@@ -247,7 +247,7 @@ impl FloodLimit {
 }
 
 /// Packets dropped, by reason, since the port was attached. The place is the port itself:
-/// the sender for the first six, `spoofed`, `over_rate` and the four of storms, the receiver for the last two but for
+/// the sender for the first six, `spoofed`, `bad_source`, `over_rate` and the four of storms, the receiver for the last two but for
 /// what an interface could not take in, and either for `vlan` and `denied`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortDrops {
@@ -270,6 +270,10 @@ pub struct PortDrops {
     pub vlan: u64,
     /// Its source address is none that the port may send with.
     pub spoofed: u64,
+    /// A network interface has received it with a source address that is a group's, or zero. In messages of version 6 it
+    /// is among `filtered`.
+    #[serde(with = "Shown::<7>", default)]
+    pub bad_source: u64,
     /// More than the port may send.
     pub over_rate: u64,
     /// The filter of the port that sent it, or of the port that it was for, does not match it.
@@ -296,7 +300,7 @@ pub struct PortDrops {
 
 impl PortDrops {
     /// All of them, by the names of the fields: a new one does not compile without its place here.
-    pub fn reasons(&self) -> [(&'static str, u64); 16] {
+    pub fn reasons(&self) -> [(&'static str, u64); 17] {
         let &PortDrops {
             no_destination,
             bad_slot,
@@ -306,6 +310,7 @@ impl PortDrops {
             bad_offload,
             vlan,
             spoofed,
+            bad_source,
             over_rate,
             denied,
             storm,
@@ -324,6 +329,7 @@ impl PortDrops {
             ("bad_offload", bad_offload),
             ("vlan", vlan),
             ("spoofed", spoofed),
+            ("bad_source", bad_source),
             ("over_rate", over_rate),
             ("denied", denied),
             ("storm", storm),
@@ -339,6 +345,7 @@ impl PortDrops {
     fn told<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut drops = *self;
         if version::spoken() < 7 {
+            drops.filtered = drops.filtered.saturating_add(drops.bad_source);
             for kind in [drops.storm_broadcast, drops.storm_multicast, drops.storm_unknown] {
                 drops.storm = drops.storm.saturating_add(kind);
             }

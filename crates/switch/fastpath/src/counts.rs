@@ -23,19 +23,21 @@ pub struct FastCounts {
     /// From the port, and for it: what its filters do not match.
     pub denied_sent: u64,
     pub denied_received: u64,
-    /// Bytes of `over_rate` and `denied_sent`.
+    /// Bytes of `over_rate`, `denied_sent` and `bad_source`.
     pub refused_bytes: u64,
+    /// From the port: frames with a source address that no machine has.
+    pub bad_source: u64,
 }
 
 impl FastCounts {
-    pub(crate) const FIELDS: usize = 12;
-    /// Those that each processor counts by itself: all but the last four.
+    pub(crate) const FIELDS: usize = 13;
+    /// Those that each processor counts by itself: all but the last five.
     pub(crate) const OF_PROCESSORS: usize = 8;
 
     pub(crate) fn of(values: [u64; Self::FIELDS]) -> FastCounts {
         let [sent_packets, sent_bytes, received_packets, received_bytes, rest @ ..] = values;
         let [too_long, reordered, not_copied, isolated, rest @ ..] = rest;
-        let [over_rate, denied_sent, denied_received, refused_bytes] = rest;
+        let [over_rate, denied_sent, denied_received, refused_bytes, bad_source] = rest;
         FastCounts {
             sent_packets,
             sent_bytes,
@@ -49,18 +51,20 @@ impl FastCounts {
             denied_sent,
             denied_received,
             refused_bytes,
+            bad_source,
         }
     }
 
     fn values(self) -> [u64; Self::FIELDS] {
         let FastCounts { sent_packets, sent_bytes, received_packets, received_bytes, .. } = self;
         let FastCounts { too_long, reordered, not_copied, isolated, .. } = self;
-        let FastCounts { over_rate, denied_sent, denied_received, refused_bytes, .. } = self;
+        let FastCounts { over_rate, denied_sent, denied_received, .. } = self;
+        let FastCounts { refused_bytes, bad_source, .. } = self;
         #[rustfmt::skip]
         let values = [
             sent_packets, sent_bytes, received_packets, received_bytes,
             too_long, reordered, not_copied, isolated,
-            over_rate, denied_sent, denied_received, refused_bytes,
+            over_rate, denied_sent, denied_received, refused_bytes, bad_source,
         ];
         values
     }

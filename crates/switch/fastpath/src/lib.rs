@@ -71,7 +71,7 @@ const SETTINGS_CPUS: usize = 24;
 const VLANS: usize = 8 * VLAN_WORDS;
 const BEGUN: usize = 64;
 const COUNTS: usize = 64;
-const POLICING: usize = 64;
+const POLICING: usize = 128;
 const POLICING_WHOLE: usize = 0;
 const POLICING_FRACTION: usize = 8;
 const POLICING_BURST: usize = 16;
@@ -80,6 +80,7 @@ const POLICING_OVER: usize = 32;
 const POLICING_DENIED_SENT: usize = 40;
 const POLICING_DENIED_RECEIVED: usize = 48;
 const POLICING_REFUSED_BYTES: usize = 56;
+const POLICING_BAD_SOURCE: usize = 64;
 
 const TAKES_PART: u32 = 1;
 const IS_STACK: u32 = 2;
@@ -373,6 +374,7 @@ impl FastPath {
             denied_sent: of_port(POLICING_DENIED_SENT),
             denied_received: of_port(POLICING_DENIED_RECEIVED),
             refused_bytes: of_port(POLICING_REFUSED_BYTES),
+            bad_source: of_port(POLICING_BAD_SOURCE),
             ..FastCounts::of(sum)
         }
     }
@@ -427,6 +429,8 @@ mod tests {
         assert_eq!((counts.sent_packets, counts.reordered), (30, 45));
         fast.policing_word(5, POLICING_OVER).store(7, Relaxed);
         assert_eq!(fast.counts(5), FastCounts { over_rate: 7, ..counts });
+        fast.policing_word(5, POLICING_BAD_SOURCE).store(9, Relaxed);
+        assert_eq!(fast.counts(5), FastCounts { over_rate: 7, bad_source: 9, ..counts });
         let counts = fast.counts(5);
         assert_eq!([fast.counts(4), fast.counts(6)], [FastCounts::default(); 2]);
         assert_eq!(fast.counts(5).since(counts), FastCounts::default());

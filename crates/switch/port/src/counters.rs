@@ -38,7 +38,7 @@ pub struct Unsent {
 }
 
 /// Packets dropped, by reason, since the port was attached. The place is the port itself:
-/// the sender for the first six, `spoofed`, `over_rate` and the four of storms, the receiver for the last two but for
+/// the sender for the first six, `spoofed`, `bad_source`, `over_rate` and the four of storms, the receiver for the last two but for
 /// what an interface could not take in, and either for `vlan` and `denied`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drops {
@@ -61,6 +61,8 @@ pub struct Drops {
     pub vlan: u64,
     /// Its source address is none that the port may send with.
     pub spoofed: u64,
+    /// A network interface has received it with a source address that is a group's, or zero.
+    pub bad_source: u64,
     /// More than the port may send.
     pub over_rate: u64,
     /// The filter of the port that sent it, or of the port that it was for, does not match it.

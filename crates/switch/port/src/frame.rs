@@ -61,6 +61,7 @@ pub enum FrameStatus {
     Spoofed,
     OverRate,
     Denied,
+    BadSource,
 }
 
 impl Frame {
@@ -187,6 +188,12 @@ impl Frame {
 #[inline]
 pub fn is_group(mac: u64) -> bool {
     mac & 1 != 0
+}
+
+/// Whether no machine sends with such an address: it is a group's, or zero.
+#[inline]
+pub fn is_no_source(mac: u64) -> bool {
+    is_group(mac) || mac == 0
 }
 
 /// The last four bits of an address that a bridge keeps to the link on which it came: those of

@@ -50,7 +50,8 @@ mod wake_source;
 pub use copies::CopyMirrors;
 pub use counters::{Delivered, Drops, Unsent};
 pub use frame::{
-    Burst, Frame, FrameStatus, HEADER, Piece, SHORTEST, Source, TxSlots, is_group, link_local,
+    Burst, Frame, FrameStatus, HEADER, Piece, SHORTEST, Source, TxSlots, is_group, is_no_source,
+    link_local,
 };
 pub use port::{
     Backpressure, Configure, KernelWay, Mirrored, PacketIo, Port, PortIndex, PortMirrors, Room,

@@ -279,9 +279,10 @@ impl BridgePort {
             denied_sent,
             denied_received,
             refused_bytes,
+            bad_source,
         } = fast.counts(index).since(self.counted_before);
         let mut all = self.worker_totals();
-        all.sent_packets += sent_packets + over_rate + denied_sent;
+        all.sent_packets += sent_packets + over_rate + denied_sent + bad_source;
         all.sent_bytes += sent_bytes + refused_bytes;
         all.received_packets += received_packets;
         all.received_bytes += received_bytes;
@@ -290,6 +291,7 @@ impl BridgePort {
         all.drops.ring_full += not_copied;
         all.drops.filtered += isolated;
         all.drops.over_rate += over_rate;
+        all.drops.bad_source += bad_source;
         all.drops.denied += denied_sent + denied_received;
         all
     }
@@ -702,7 +704,8 @@ impl ForwardCtx<'_> {
             }
             let end = begin + allowance.take(&run[begin..]);
             if begin < end {
-                self.flood_and_pay(&run[begin..end]).map_err(|(done, held)| (begin + done, held))?;
+                self.flood_and_pay(&run[begin..end])
+                    .map_err(|(done, held)| (begin + done, held))?;
             }
             begin = end + allowance.refuse(&run[end..], self.rewrite.drops);
         }
@@ -937,6 +940,7 @@ pub(crate) fn account(frames: &[Frame], totals: &mut Totals) {
                 FrameStatus::Vlan => totals.drops.vlan += 1,
                 FrameStatus::Spoofed => totals.drops.spoofed += 1,
                 FrameStatus::Denied => totals.drops.denied += 1,
+                FrameStatus::BadSource => totals.drops.bad_source += 1,
                 FrameStatus::OverRate => totals.drops.over_rate += 1,
                 FrameStatus::BadSlot => {
                     totals.drops.bad_slot += 1;
@@ -1005,6 +1009,7 @@ mod tests {
             (frame(FrameStatus::Vlan, 60, 0), 1, 60, Drops { vlan: 1, ..drops }),
             (frame(FrameStatus::Spoofed, 60, 0), 1, 60, Drops { spoofed: 1, ..drops }),
             (frame(FrameStatus::Denied, 60, 0), 1, 60, Drops { denied: 1, ..drops }),
+            (frame(FrameStatus::BadSource, 60, 0), 1, 60, Drops { bad_source: 1, ..drops }),
             (frame(FrameStatus::OverRate, 60, 0), 1, 60, Drops { over_rate: 1, ..drops }),
             (frame(FrameStatus::BadSlot, 0, 0), 0, 0, Drops { bad_slot: 1, ..drops }),
             (frame(FrameStatus::TooLong, 0, 0), 0, 0, Drops { too_long: 1, ..drops }),
@@ -1023,6 +1028,7 @@ mod tests {
                 spoofed: twice(drops.spoofed),
                 over_rate: twice(drops.over_rate),
                 denied: twice(drops.denied),
+                bad_source: twice(drops.bad_source),
                 ..drops
             };
             assert_eq!(totals.drops, expected, "{:?}", frame.status);

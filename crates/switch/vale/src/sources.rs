@@ -1,6 +1,6 @@
-//! Which source addresses a port may send with.
+//! Which source addresses a port may send with, and which no machine has.
 
-use ringway_switch_port::{Burst, FrameStatus, is_group};
+use ringway_switch_port::{Burst, FrameStatus, is_group, is_no_source};
 use serde::{Deserialize, Serialize};
 
 use crate::function::{Mac, number_of};
@@ -16,6 +16,17 @@ pub enum SourceAddresses {
     One,
     /// These.
     Only(Vec<Mac>),
+}
+
+/// Marks the frames of a network interface with sources that no machine has, as bridges drop them: what is behind it
+/// is not known by such an address, and others are deceived. What programs send is theirs (S-VALE-7).
+#[inline(never)]
+pub(crate) fn check_interface(burst: &mut Burst<'_>) {
+    for frame in &mut burst.frames {
+        if is_no_source(frame.src()) && frame.status == FrameStatus::Fine {
+            frame.status = FrameStatus::BadSource;
+        }
+    }
 }
 
 /// [`SourceAddresses`], ready for use; there is none for a port that may send with any.

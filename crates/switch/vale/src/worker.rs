@@ -30,6 +30,7 @@ use crate::{
     mailbox::Mailbox,
     multicast::{Multicast, Outgoing, Snooping},
     rounds::SharedRounds,
+    sources::check_interface,
     vnet::Converter,
 };
 use ringway_fastpath::FastPath;
@@ -424,6 +425,9 @@ impl Worker {
             burst = burst.private(&mut copy);
         }
         burst.read_headers();
+        if config.is_interface {
+            check_interface(&mut burst);
+        }
         if *is_guarded {
             if let Some(filter) = filter_in {
                 filter.check(&mut burst, budget);

@@ -126,7 +126,7 @@ impl World {
         let [table, seen, begun] = [SETS * 64, SETS * 16, PORTS * 64].map(map);
         let [ports, settings, counts] = [PORTS * 64, 64, PORTS * CPUS * 64].map(map);
         let filters = map(PORTS * 4 * 512);
-        let [policing, vlans] = [64, 8 * VLAN_WORDS].map(|bytes| map(PORTS * bytes));
+        let [policing, vlans] = [128, 8 * VLAN_WORDS].map(|bytes| map(PORTS * bytes));
         let maps = Maps {
             table: table.as_fd(),
             seen: seen.as_fd(),
@@ -212,7 +212,7 @@ impl World {
     fn policing(&self, port: u64) -> [u64; 5] {
         barrier(&self.bridge);
         let mut words = [0; 40];
-        assert_eq!(pread(&self.policing, &mut words, 64 * port), Ok(40));
+        assert_eq!(pread(&self.policing, &mut words, 128 * port), Ok(40));
         std::array::from_fn(|i| u64::from_ne_bytes(words[8 * i..][..8].try_into().unwrap()))
     }
 
@@ -430,10 +430,13 @@ fn the_program_polices_its_ports() {
     let bytes_before = world.counters[0].totals().sent_bytes;
     let over = [0u64, 7].map(u64::to_ne_bytes).concat();
     assert_eq!(pwrite(&world.policing, &over, 24), Ok(16));
-    assert_eq!(pwrite(&world.policing, &700u64.to_ne_bytes(), 56), Ok(8));
+    // Behind the bytes of both: frames whose source is none.
+    let refused = [700u64, 3].map(u64::to_ne_bytes).concat();
+    assert_eq!(pwrite(&world.policing, &refused, 56), Ok(16));
     world.bridge.count();
     let totals = world.counters[0].totals();
-    assert_eq!((totals.drops.over_rate, totals.sent_packets), (7, 27));
+    assert_eq!((totals.drops.over_rate, totals.sent_packets), (7, 30));
+    assert_eq!(totals.drops.bad_source, 3);
     assert_eq!(totals.sent_bytes - bytes_before, 700, "bytes of what is dropped are sent, too");
     assert!(world.bridge.configure(0, config(NIC)));
     assert_eq!(world.policing(0)[..3], [0; 3]);

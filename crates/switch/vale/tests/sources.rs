@@ -5,6 +5,7 @@ mod common;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use common::{BROADCAST, Client, barrier, bytes, header, mac};
+use ringway_switch_port::Drops;
 use ringway_vale::{Bridge, Clock, Forwarding, PortConfig, SourceAddresses, SteppedBridge};
 
 fn world(
@@ -110,6 +111,46 @@ fn a_port_has_so_many_addresses() {
     let totals = bridge.totals(0).unwrap();
     assert_eq!((totals.drops.spoofed, totals.sent_packets), (6, 15));
     assert_eq!(totals.known, 2);
+}
+
+/// What an interface has received with a source that is a group's, or zero, goes nowhere, with any settings of the port.
+/// What a program sends is forwarded, as in netmap.
+#[test]
+fn no_machine_sends_with_such_an_address() {
+    const GROUP: [u8; 6] = [1, 0, 0x5e, 0, 0, 1];
+    let mut bridge = SteppedBridge::new(&Forwarding::default(), Clock::new(|| 0)).unwrap();
+    let clients: Vec<_> = (0..3).map(|_| Client::new([1, 1], [1024, 1024], 0)).collect();
+    let interface = PortConfig { is_interface: true, ..PortConfig::default() };
+    for (client, config) in clients.iter().zip([&interface, &interface, &PortConfig::default()]) {
+        bridge.attach(Box::new(client.port()), config.clone()).unwrap();
+    }
+    let send = |bridge: &mut SteppedBridge, from: usize, to: [u8; 6]| -> [usize; 3] {
+        for source in [[0; 6], [0xff; 6], GROUP, mac(1), [0, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 0]] {
+            clients[from].fill(0, &header(to, source), 14, 0, None);
+        }
+        clients[from].tx_sync(0);
+        while bridge.round() {}
+        let got = [0, 1, 2].map(|at| bytes(clients[at].receive(0, usize::MAX)).len());
+        while bridge.round() {}
+        got
+    };
+    assert_eq!(send(&mut bridge, 0, BROADCAST), [0, 3, 3]);
+    assert_eq!(send(&mut bridge, 0, mac(9)), [0, 3, 3]);
+    bridge.flush_idle();
+    let totals = bridge.totals(0).unwrap();
+    assert_eq!((totals.sent_packets, totals.drops.bad_source, totals.known), (12, 6, 3));
+    // It is no address too many, none that the port may not have, and not in the wrong VLAN.
+    let strict = PortConfig {
+        max_addresses: Some(3),
+        sources: SourceAddresses::Only(vec![mac(1)]),
+        ..interface.clone()
+    };
+    assert!(bridge.configure(0, strict));
+    assert_eq!(send(&mut bridge, 0, BROADCAST), [0, 1, 1]);
+    let drops = bridge.totals(0).unwrap().drops;
+    assert_eq!((drops.bad_source, drops.spoofed), (9, 2));
+    assert_eq!(send(&mut bridge, 2, BROADCAST), [6, 6, 0]);
+    assert_eq!(bridge.totals(2).unwrap().drops, Drops::default());
 }
 
 /// A port that makes up addresses without end: those of its neighbours stay known.

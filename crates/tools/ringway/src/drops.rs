@@ -24,6 +24,8 @@ pub struct Drops {
     pub vlan: u64,
     /// Sent, but with a source address that the port may not send with.
     pub spoofed: u64,
+    /// Received by an interface with a source address that no machine has: a group's, or zero.
+    pub bad_source: u64,
     /// Sent or not received: the port's filter does not match it.
     pub denied: u64,
     /// Sent, but more than the port may send.
@@ -61,6 +63,7 @@ impl Drops {
             bad_offload: drops.bad_offload,
             vlan: drops.vlan,
             spoofed: drops.spoofed,
+            bad_source: drops.bad_source,
             denied: drops.denied,
             over_rate: drops.over_rate,
             storm: drops.storm,
@@ -87,10 +90,9 @@ impl Drops {
 
     /// Of what a switch counts for a port: what was lost on its way out of the port's program.
     fn sending(&self) -> u64 {
-        let wrong =
-            self.bad_slot + self.too_short + self.bad_index + self.bad_offload + self.spoofed;
-        let storms =
-            self.storm + self.storm_broadcast + self.storm_multicast + self.storm_unknown;
+        let wrong = self.bad_slot + self.too_short + self.bad_index + self.bad_offload;
+        let wrong = wrong + self.spoofed + self.bad_source;
+        let storms = self.storm + self.storm_broadcast + self.storm_multicast + self.storm_unknown;
         let unsent = self.over_rate + storms + self.daemon_ended;
         self.no_destination + self.filtered + unsent + wrong
     }
@@ -104,7 +106,7 @@ impl Drops {
         self.sending() + self.receiving() + self.vlan + self.denied
     }
 
-    fn reasons(&self) -> [(&'static str, u64); 17] {
+    fn reasons(&self) -> [(&'static str, u64); 18] {
         [
             ("no destination", self.no_destination),
             ("bad slot", self.bad_slot),
@@ -114,6 +116,7 @@ impl Drops {
             ("bad offload", self.bad_offload),
             ("vlan", self.vlan),
             ("spoofed", self.spoofed),
+            ("bad source", self.bad_source),
             ("denied", self.denied),
             ("over rate", self.over_rate),
             ("storm", self.storm),
@@ -137,6 +140,7 @@ impl Drops {
             bad_offload: with(self.bad_offload, other.bad_offload),
             vlan: with(self.vlan, other.vlan),
             spoofed: with(self.spoofed, other.spoofed),
+            bad_source: with(self.bad_source, other.bad_source),
             denied: with(self.denied, other.denied),
             over_rate: with(self.over_rate, other.over_rate),
             storm: with(self.storm, other.storm),
@@ -333,6 +337,7 @@ mod tests {
             filtered: 64,
             vlan: 128,
             spoofed: 512,
+            bad_source: 131072,
             denied: 4096,
             over_rate: 1024,
             storm: 2048,
@@ -344,8 +349,8 @@ mod tests {
             too_long: 32,
             bad_offload: 256,
         };
-        assert_eq!(drops.reasons().iter().map(|(_, n)| n).sum::<u64>(), 131071);
-        assert_eq!(drops.total(), 131071);
+        assert_eq!(drops.reasons().iter().map(|(_, n)| n).sum::<u64>(), 262143);
+        assert_eq!(drops.total(), 262143);
         let twice = drops.merge(drops, |a, b| a + b);
         assert_eq!(twice.merge(drops, u64::saturating_sub), drops);
     }
