@@ -6,7 +6,7 @@ use crate::output::Output;
 use crate::printable::printable;
 use ringway::{Control, GroupInfo};
 use serde::Serialize;
-use std::fmt;
+use std::{collections::HashSet, fmt};
 
 #[derive(clap::Args)]
 #[command(
@@ -17,6 +17,9 @@ group unless its hosts say so again. Queriers come first: without one in a VLAN,
 there. While hosts have yet to answer (`learning`), their ports get all groups. A port by which queries come is a
 router's: it gets all groups, and what hosts say of theirs. So does, without the latter, a port that has joined
 more than 256 groups (`all groups`). Groups that are not in the list are flooded.
+
+The daemon tells a list of more than 512 lines in parts. Where groups come and go meanwhile, each line is told once,
+but some may be missing that were there all the time: show the list again to see them.
 
 Root sees them, and so do the maker of the switch and users with a port on it.
 
@@ -62,13 +65,31 @@ pub fn check(args: &Args) -> Result<()> {
 pub fn run(control: &Control, args: &Args) -> Result<()> {
     let switch = args.switch();
     let only = args.action.as_ref().and_then(|Action::Show { vlan, .. }| *vlan);
-    let groups = control.switch_groups(switch)?;
+    let mut groups = control.switch_groups(switch)?;
+    drop_doubles(&mut groups);
     let mut lines: Vec<_> = groups.iter().map(|group| Line::of(switch, group)).collect();
     lines.retain(|line| only.is_none() || line.vlan == only);
     Output::chosen().write_all(&lines, || match lines.is_empty() {
         true => "no groups".into(),
         false => lines.iter().map(Line::to_string).collect::<Vec<_>>().join("\n"),
     })
+}
+
+/// What has moved from one page to another is told twice.
+fn drop_doubles(groups: &mut Vec<GroupInfo>) {
+    let mut told = HashSet::new();
+    groups.retain(|info| {
+        told.insert(match info {
+            GroupInfo::Querier { ipv6, vlan, .. } => (0, Some(*ipv6), *vlan, None, None),
+            GroupInfo::Router { ipv6, vlan, port, .. } => {
+                (1, Some(*ipv6), *vlan, Some(port.clone()), None)
+            }
+            GroupInfo::Full { port, .. } => (2, None, 0, Some(port.clone()), None),
+            GroupInfo::Member { group, vlan, port, .. } => {
+                (3, None, *vlan, Some(port.clone()), Some(*group))
+            }
+        })
+    });
 }
 
 #[derive(Serialize)]
@@ -150,6 +171,38 @@ impl fmt::Display for Line<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// With other seconds, too: it was told twice at different times.
+    #[test]
+    fn each_is_told_once() {
+        let port = |name: &str| format!("vale0:{name}");
+        let member = |name: &str, group: &str, vlan, seconds| GroupInfo::Member {
+            group: group.parse().unwrap(),
+            vlan,
+            port: port(name),
+            seconds,
+        };
+        let once = [
+            GroupInfo::Querier { ipv6: false, vlan: 0, seconds: 9, learning: 2 },
+            GroupInfo::Querier { ipv6: true, vlan: 0, seconds: 9, learning: 2 },
+            GroupInfo::Router { ipv6: false, vlan: 0, port: port("a"), seconds: 5 },
+            GroupInfo::Router { ipv6: false, vlan: 7, port: port("a"), seconds: 5 },
+            GroupInfo::Full { port: port("a"), seconds: 5 },
+            member("a", "239.1.1.1", 0, 7),
+            member("b", "239.1.1.1", 0, 7),
+            member("a", "239.1.1.1", 7, 7),
+            member("a", "ff05::1", 7, 7),
+        ];
+        let again = [
+            GroupInfo::Querier { ipv6: false, vlan: 0, seconds: 8, learning: 1 },
+            GroupInfo::Router { ipv6: false, vlan: 7, port: port("a"), seconds: 4 },
+            GroupInfo::Full { port: port("a"), seconds: 4 },
+            member("b", "239.1.1.1", 0, 6),
+        ];
+        let mut groups = [once.as_slice(), &again].concat();
+        drop_doubles(&mut groups);
+        assert_eq!(groups, once);
+    }
 
     #[test]
     fn lines_are_like_those_of_bridge() {
