@@ -76,6 +76,7 @@ fn a_name_is_free_again() {
         return;
     }
     isolated("a_name_is_free_again", |home| {
+        home.install(&[("ringway", "ringway-cli")]);
         let (a, b) = (Netns::quiet("rwr"), Netns::quiet("rwr"));
         let _pairs = [a.veth(&b, "n0", "m0")];
         let control = Control::connect().unwrap();
@@ -86,7 +87,43 @@ fn a_name_is_free_again() {
         let _second = a.veth(&b, "n0", "m1");
         let mut port = open(&a, "netmap:n0").unwrap();
         assert_joined(&mut port, &mut open(&b, "netmap:m1").unwrap(), 1);
-        // It is on its switch by the name that it had.
+        // It is on its switch by the name that it had, and its present one is told.
+        let on_switch = |name: &str| {
+            let switches = control.switches().unwrap();
+            let mut ports = switches.into_iter().flat_map(|switch| switch.ports);
+            ports.find(|port| port.name == name).expect("it is there").interface
+        };
+        until("its new name is told", || match on_switch("vale0:n0") {
+            Some(name) if name == "old" => Ok(()),
+            name => Err(format!("{name:?}")),
+        });
+        let tells = |args: &[&str]| {
+            let output = home.command(home.bin().join("ringway")).args(args).output().unwrap();
+            format!(
+                "{}{}",
+                String::from_utf8_lossy(&output.stdout),
+                String::from_utf8_lossy(&output.stderr)
+            )
+        };
+        let now = "its interface is called old now";
+        for args in [
+            &["switch", "list"][..],
+            &["switch", "port", "vale0:n0"],
+            &["switch", "stats"],
+            &["switch", "save"],
+            &["ports"],
+        ] {
+            let told = tells(args);
+            assert!(told.contains("n0") && told.contains(now), "{args:?}: {told}");
+        }
+        let told = tells(&["ports", "--json"]);
+        assert!(told.contains(r#""interface":"old""#), "{told}");
+        a.run("ip link set old down && ip link set old name older && ip link set older up");
+        until("so is the next", || match on_switch("vale0:n0") {
+            Some(name) if name == "older" => Ok(()),
+            name => Err(format!("{name:?}")),
+        });
+        a.run("ip link set older down && ip link set older name old && ip link set old up");
         let mut member = Port::open("vale0:x").unwrap();
         assert_joined(&mut open(&b, "netmap:m0").unwrap(), &mut member, 2);
         assert_eq!(ringway_errno::errno(open(&a, "netmap:old").unwrap_err().cause()), 16);

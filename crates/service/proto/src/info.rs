@@ -126,6 +126,10 @@ pub struct BridgePortInfo {
     pub attachment: Option<AttachmentInfo>,
     /// What the daemon's configuration has to do with it.
     pub declared: Declared,
+    /// For interfaces, and the stacks behind them: what the interface is called now. The port keeps the name by which
+    /// the interface was attached.
+    #[serde(with = "Shown::<7>", default)]
+    pub interface: Option<String>,
 }
 
 /// A port, for display.

@@ -29,6 +29,16 @@ impl DeviceLosses {
         DeviceLosses { netns, interface, before }
     }
 
+    /// What the interface is called.
+    pub fn interface_name(&self) -> &str {
+        &self.interface.name
+    }
+
+    /// It has another name now, by which its driver is asked.
+    pub fn rename(&mut self, name: &str) {
+        self.interface.name = name.into();
+    }
+
     /// Descriptors that it takes up.
     pub fn descriptors(&self) -> usize {
         self.netns.descriptors()

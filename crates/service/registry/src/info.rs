@@ -142,9 +142,15 @@ pub(crate) fn switches(
             there.or_else(|| expected.attachment(name).cloned())?;
         Some(AttachmentInfo { stack, mode })
     };
+    // A host's stack is behind its interface.
+    let interface = |name: &str| {
+        let port = ports.port(ports.find::<Attached>(name.trim_end_matches('^'))?);
+        Some(port.get::<Attached>()?.losses.interface_name().to_owned())
+    };
     bridges.info(from, |name| AboutPort {
         mode: mode(name).or_else(|| expected.absence(name)),
         attachment: attachment(name),
+        interface: interface(name),
     })
 }
 

@@ -20,7 +20,7 @@ use rustix::{
 
 use crate::{
     clock,
-    kinds::{monitor::Monitor, nic::Nic},
+    kinds::{attached::Attached, monitor::Monitor, nic::Nic},
     lost_ports,
     notices::{Notice, Notices},
     port::PortId,
@@ -201,7 +201,7 @@ impl Notices {
 }
 
 /// Ports of interfaces, and the pipes that these are parents of, are found by the names that the
-/// interfaces have now. What is on a bridge keeps the name that it has there.
+/// interfaces have now. What is on a bridge keeps the name that it has there, and its interface is told beside it.
 fn rename(ports: &mut Ports, news: &[LinkEvent]) {
     let mut keys = Vec::new();
     for LinkEvent { id, names, .. } in news {
@@ -216,7 +216,10 @@ fn rename(ports: &mut Ports, news: &[LinkEvent]) {
         let mut ids = Vec::new();
         for (&at, port) in its {
             if let Some(nic) = port.get_mut::<Nic>() {
-                nic.interface.name = new.clone();
+                nic.rename(new);
+            }
+            if let Some(nic) = port.get_mut::<Attached>() {
+                nic.losses.rename(new);
             }
             if let Some(name) = renamed(&port.name) {
                 port.name = name;

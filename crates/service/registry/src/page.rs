@@ -61,8 +61,10 @@ pub(crate) fn switch_port_bytes(port: &BridgePortInfo) -> usize {
         SourceAddresses::Only(macs) => macs.len() * 6,
         SourceAddresses::Any | SourceAddresses::One => 0,
     };
-    let texts = [&port.mode, &port.waits_for, &port.loops_with, &port.filter_in, &port.filter_out];
-    let texts = texts.into_iter().flatten().map(String::len).sum::<usize>();
+    let texts = [&port.mode, &port.waits_for, &port.loops_with, &port.interface];
+    let filters = [&port.filter_in, &port.filter_out];
+    let texts = texts.into_iter().chain(filters);
+    let texts = texts.flatten().map(String::len).sum::<usize>();
     400 + port.name.len() + texts + vlans + sources
 }
 

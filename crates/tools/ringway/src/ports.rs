@@ -10,7 +10,7 @@ use crate::port_notes::is_another_user;
 use crate::rings;
 use crate::switch;
 use crate::table::Table;
-use ringway::{ActionInfo, BridgeInfo, Control, FilterInfo, PortInfo};
+use ringway::{ActionInfo, BridgeInfo, BridgePortInfo, Control, FilterInfo, PortInfo};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -21,7 +21,8 @@ file:NAME@PID.NUMBER; PID is the program that has it open.
 
 `switch of` is the owner of the switch, if that is neither you nor root: the user that made it with
 `ringway switch new`, or that opened the first of its ports. The owner decides where the switch
-sends frames. `mtu` is the present MTU of the interface. `mode` is the mode of a network interface,
+sends frames. A port of a switch keeps its name when its interface is renamed (`ip link set NAME name`): `state` tells
+what the interface is called now. `mtu` is the present MTU of the interface. `mode` is the mode of a network interface,
 and why a better one was not possible: zerocopy, copy or generic (AF_XDP), or packet (AF_PACKET); it
 also names frames that are too long since the MTU was changed. Without an option each interface gets
 the best mode that works. With a filter for all its queues a veth pair is in packet mode, in which
@@ -88,13 +89,20 @@ struct Line<'a> {
     /// Of an interface: what is lost, by each of those that count.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     losses: Option<&'a Losses>,
-    /// On a switch: what keeps it from sending at the moment.
+    /// For an interface on a switch: what it is called now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interface: Option<&'a str>,
+    /// On a switch: what keeps it from sending at the moment, and that its interface was renamed.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<String>,
 }
 
 impl Line<'_> {
-    fn of<'a>(port: &'a PortInfo, switches: &[BridgeInfo], losses: Option<&'a Losses>) -> Line<'a> {
+    fn of<'a>(
+        port: &'a PortInfo,
+        switches: &'a [BridgeInfo],
+        losses: Option<&'a Losses>,
+    ) -> Line<'a> {
         let &PortInfo { id, mem_id, buf_size, uid, rings, slots, users, mtu, switch_owner, .. } =
             port;
         let PortInfo { name, kind, mode, queues, filters, actions, .. } = port;
@@ -116,6 +124,7 @@ impl Line<'_> {
             actions,
             switch_owner,
             losses,
+            interface: on_switch(port, switches).and_then(|it| it.interface.as_deref()),
             state: state(port, switches),
         }
     }
@@ -146,10 +155,15 @@ pub fn run(args: &Args) -> Result<()> {
     output.write_all(&lines, || table(&ports, &switches, &losses))
 }
 
-/// What keeps a port of a switch from sending at the moment.
-fn state(port: &PortInfo, switches: &[BridgeInfo]) -> Option<String> {
+/// The port as its switch has it.
+fn on_switch<'a>(port: &PortInfo, switches: &'a [BridgeInfo]) -> Option<&'a BridgePortInfo> {
     let mut ports = switches.iter().flat_map(|switch| &switch.ports);
-    ports.find(|it| it.name == port.name).and_then(switch::state)
+    ports.find(|it| it.name == port.name)
+}
+
+/// What keeps a port of a switch from sending at the moment, and that its interface was renamed.
+fn state(port: &PortInfo, switches: &[BridgeInfo]) -> Option<String> {
+    on_switch(port, switches).and_then(switch::state)
 }
 
 /// A port as `ringway ports --json` has it.

@@ -246,6 +246,9 @@ struct SwitchPort<'a> {
     /// How an interface is driven, and why not better.
     #[serde(skip_serializing_if = "Option::is_none")]
     mode: Option<&'a str>,
+    /// What an interface is called now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interface: Option<&'a str>,
     /// VLANs, source addresses, limits and losslessness, where there is something to tell.
     #[serde(skip_serializing_if = "String::is_empty")]
     part: String,
@@ -290,6 +293,7 @@ impl SwitchPort<'_> {
         SwitchPort {
             name: &port.name,
             mode: port.mode.as_deref(),
+            interface: port.interface.as_deref(),
             part: choose::part(port),
             declared: port.declared,
             by_hand,

@@ -186,6 +186,7 @@ impl BridgeEntry {
             uid,
             attachment: about.attachment,
             declared: if declared.is_some() { Declared::Yes } else { Declared::No },
+            interface: None,
         }
     }
 }
@@ -221,6 +222,7 @@ impl PortEntry {
             uid: self.uid,
             attachment: about.attachment,
             declared: self.is_declared(bridge),
+            interface: about.interface,
         }
     }
 }
@@ -244,6 +246,8 @@ pub(crate) struct AboutPort {
     /// How the interface is driven, or why it is not there.
     pub mode: Option<String>,
     pub attachment: Option<AttachmentInfo>,
+    /// What the interface is called now.
+    pub interface: Option<String>,
 }
 
 /// What pages are made of.

@@ -47,6 +47,12 @@ pub(crate) struct Nic {
 }
 
 impl Nic {
+    /// The interface has another name now.
+    pub fn rename(&mut self, name: &str) {
+        self.interface.name = name.into();
+        self.losses.rename(name);
+    }
+
     /// An interface that programs have, or could have.
     pub fn open(registry: &mut Registry, request: &OpenRequest<'_>) -> Result<Option<PortId>> {
         match request.port_name()? {

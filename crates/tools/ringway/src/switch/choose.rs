@@ -527,8 +527,20 @@ pub fn part(port: &BridgePortInfo) -> String {
     words.join("; ")
 }
 
-/// What keeps a port from sending at the moment.
+/// What keeps a port from sending at the moment, and what its interface is called now, if otherwise than the port.
 pub fn state(port: &BridgePortInfo) -> Option<String> {
+    let words: Vec<_> = kept_from_sending(port).into_iter().chain(renamed(port)).collect();
+    (!words.is_empty()).then(|| words.join("; "))
+}
+
+/// See [`state`].
+pub fn renamed(port: &BridgePortInfo) -> Option<String> {
+    let interface = port.interface.as_deref()?;
+    let name = port.name.rsplit(':').next().unwrap_or_default().trim_end_matches('^');
+    (interface != name).then(|| format!("its interface is called {interface} now"))
+}
+
+fn kept_from_sending(port: &BridgePortInfo) -> Option<String> {
     let blocked =
         port.loops_with.as_ref().map(|other| format!("blocked: frames go round by {other}"));
     blocked.or_else(|| port.waits_for.as_ref().map(|other| format!("waits for {other}")))

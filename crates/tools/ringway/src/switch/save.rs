@@ -8,10 +8,10 @@ use ringway::{
 };
 use serde::Serialize;
 
-use super::choose::ranges;
+use super::choose::{ranges, renamed};
 use crate::endpoint::Mac;
 use crate::error::{Error, Result};
-use crate::output::Output;
+use crate::output::{Output, note};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -154,6 +154,15 @@ pub fn run(control: &Control, args: &Args) -> Result<()> {
             Forwarding::Learning { .. } => control.switch_addresses(&switch.name)?,
             _ => Vec::new(),
         };
+        for port in switch.ports.iter().filter(|port| port.attachment.is_some()) {
+            if let Some(renamed) = renamed(port) {
+                note(format_args!(
+                    "{}: {renamed}; what is declared is found by its name, so rename it back, or change the name in what \
+                     is saved",
+                    port.name
+                ));
+            }
+        }
         switches.push(saved(&switch, &addresses)?);
     }
     let lines: Vec<_> = switches.iter().map(|switch| Declaration { switch }).collect();

@@ -16,6 +16,8 @@ struct Settings<'a> {
     index: u32,
     /// For an interface: how it is driven, and why not better.
     mode: Option<&'a str>,
+    /// For an interface, or the stack behind one: what the interface is called now.
+    interface: Option<&'a str>,
     /// For an access port.
     access: Option<u16>,
     /// For a trunk.
@@ -92,6 +94,7 @@ fn settings(port: &BridgePortInfo) -> Settings<'_> {
         port: &port.name,
         index: port.index,
         mode: port.mode.as_deref(),
+        interface: port.interface.as_deref(),
         access,
         trunk,
         native,

@@ -62,6 +62,9 @@ struct PortLine<'a> {
     /// It is blocked: frames went round between it and this port.
     #[serde(skip_serializing_if = "Option::is_none")]
     loops_with: Option<&'a str>,
+    /// What an interface is called now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interface: Option<&'a str>,
     #[serde(skip)]
     state: Option<String>,
 }
@@ -219,6 +222,7 @@ fn port_lines<'a>(
             reordered: totals.reordered,
             waits_for: port.waits_for.as_deref(),
             loops_with: port.loops_with.as_deref(),
+            interface: port.interface.as_deref(),
             state: choose::state(port),
         }
     })
@@ -338,6 +342,7 @@ mod tests {
             reordered: 5,
             waits_for: None,
             loops_with: None,
+            interface: None,
             state: None,
         };
         let json = serde_json::to_value(&line).unwrap();
