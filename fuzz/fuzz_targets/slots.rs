@@ -90,6 +90,7 @@ impl Record {
             is_interface: self.ring & 8 != 0,
             leads_on: self.ring & 16 != 0,
             group_forward: self.number as u16,
+            multicast_router: self.at & 2 != 0,
             unblocked: (self.word >> 56) as u32,
             is_down: self.ring & 32 != 0,
             isolated: self.ring & 64 != 0,

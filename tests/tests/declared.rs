@@ -537,6 +537,7 @@ fn what_is_saved_declares_the_same() {
         run(&["switch", "port", "vale0:c2", "--access", "20", "--max-addresses", "5"]);
         run(&["switch", "port", "vale0:c2", "--rate", "10Mbit/s", "--filter-in", "arp or ip"]);
         run(&["switch", "port", "vale0:c2", "--storm-broadcast", "9", "--storm-multicast", "8"]);
+        run(&["switch", "port", "vale0:c1", "--multicast-router", "always"]);
         run(&["switch", "port", "vale0:c1", "--storm-unknown=7", "--storm-unknown-burst=70"]);
         run(&["switch", "port", "vale0:c3", "--mac", "02:00:00:00:00:01,02:00:00:00:00:02"]);
         run(&["switch", "port", "vale0:c3", "--isolated", "--group-forward", "0x4000"]);

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use ringway::{Control, GroupInfo, Multicast, Port, PortSettings, Vlan};
+use ringway::{Control, GroupInfo, Multicast, MulticastRouter, Port, PortSettings, Vlan};
 use ringway_testkit::{Netns, PacketSocket, VethPair, frame, skip_without_root};
 use ringway_tests::{
     Home, isolated_for,
@@ -257,6 +257,38 @@ fn the_switch_asks() {
             world.until_reached("a member gets it", &[1]);
             drop(member);
             world.until_reached("without members it is flooded", &[1, 2]);
+            world.control.switch_delete("vale0").unwrap();
+            drop(world);
+        }
+        home.assert_left();
+    });
+}
+
+/// A router that does not ask: its port gets all groups as long as it is said to have one.
+#[test]
+fn a_router_that_does_not_ask() {
+    run("a_router_that_does_not_ask", |home| {
+        home.install(&[("ringway", "ringway-cli")]);
+        for mode in ["", "@mode=generic"] {
+            let mut world = World::new(4, mode, false);
+            let set = |world: &World, router| {
+                let multicast_router = Some(router);
+                let settings = PortSettings { multicast_router, ..PortSettings::default() };
+                world.control.switch_port("vale0:c2", settings).unwrap();
+            };
+            set(&world, MulticastRouter::Always);
+            let _member = world.join(1);
+            world.control.switch_multicast("vale0", Multicast::Snooping).unwrap();
+            world.ask(3);
+            world.until_reached("members and both routers get it", &[1, 2, 3]);
+            set(&world, MulticastRouter::Auto);
+            world.until_reached("it has no router any more", &[1, 3]);
+            set(&world, MulticastRouter::Always);
+            assert_eq!(world.reached(), [1, 2, 3]);
+            let mut command = home.command(home.bin().join("ringway"));
+            let told = command.args(["switch", "mdb", "vale0"]).output().unwrap().stdout;
+            let told = String::from_utf8(told).unwrap();
+            assert!(told.contains("dev vale0 port c2 router permanent\n"), "{told}");
             world.control.switch_delete("vale0").unwrap();
             drop(world);
         }

@@ -13,8 +13,8 @@ use std::{
 };
 
 use ringway::{
-    BridgePortInfo, Cause, Control, Filter, FloodLimit, Forwarding, Lossless, Multicast, Port,
-    PortSettings, RateLimit, SourceAddresses, Vlan,
+    BridgePortInfo, Cause, Control, Filter, FloodLimit, Forwarding, Lossless, Multicast,
+    MulticastRouter, Port, PortSettings, RateLimit, SourceAddresses, Vlan,
 };
 use ringway_testkit::{Netns, Proc, VethPair, install, skip_without_root};
 use ringway_tests::{GROUP, Home, NOBODY, as_nobody, ends, inside, isolated_with_system, until};
@@ -113,8 +113,9 @@ fn shown(control: &Control) -> Vec<(String, (Forwarding, Multicast), Vec<BridgeP
 fn settings(control: &Control) -> Vec<String> {
     let port = |port: BridgePortInfo| {
         let BridgePortInfo { name, vlan, sources, lossless, max_addresses, mode, .. } = port;
+        let router = port.multicast_router;
         let storms = (port.storm, port.storm_broadcast, port.storm_multicast, port.storm_unknown);
-        let limits = (port.filter_in, port.filter_out, max_addresses, port.rate, storms);
+        let limits = (port.filter_in, port.filter_out, max_addresses, port.rate, storms, router);
         format!("{name} {vlan:?} {sources:?} {lossless:?} {limits:?} {mode:?}")
     };
     let lines = shown(control).into_iter().flat_map(|(name, forwarding, ports)| {
@@ -180,7 +181,10 @@ fn what_was_set_up_is_there_again() {
                 filter_out,
                 rate,
                 storm,
-                storm_broadcast: Some(Some(FloodLimit { burst_frames: 50_000, ..FloodLimit::new(40_000) })),
+                storm_broadcast: Some(Some(FloodLimit {
+                    burst_frames: 50_000,
+                    ..FloodLimit::new(40_000)
+                })),
                 storm_multicast: Some(Some(FloodLimit::new(60_000))),
                 storm_unknown: Some(Some(FloodLimit::new(70_000))),
                 max_addresses,
@@ -190,7 +194,11 @@ fn what_was_set_up_is_there_again() {
         }
         let only = Some(SourceAddresses::Only(vec![MAC]));
         let lossless = Some(Some(Lossless { patience_ms: 77 }));
-        change("vale0:p0", PortSettings { sources: only, lossless, ..PortSettings::default() });
+        let multicast_router = Some(MulticastRouter::Always);
+        change(
+            "vale0:p0",
+            PortSettings { sources: only, lossless, multicast_router, ..PortSettings::default() },
+        );
         let program = Port::open("vale1:a").unwrap();
         let vlan = Some(Vlan::Trunk { allowed: [3, 4].into(), native: Some(4) });
         change("vale1:a", PortSettings { vlan, ..PortSettings::default() });

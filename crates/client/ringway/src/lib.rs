@@ -112,9 +112,9 @@ pub use reports::{
 };
 pub use rx::{Forwarded, RxBatch, RxFrame, RxRing};
 pub use settings::{
-    Cause, Ebpf, FloodLimit, Forwarding, Insn, Lossless, Monitor, Multicast, NicMode, Polling,
-    PortSettings, PortShape, RateLimit, Registration, RingSelection, SourceAddresses, Timestamps,
-    Vlan, mac_text, parse_mac, parse_vids,
+    Cause, Ebpf, FloodLimit, Forwarding, Insn, Lossless, Monitor, Multicast, MulticastRouter,
+    NicMode, Polling, PortSettings, PortShape, RateLimit, Registration, RingSelection,
+    SourceAddresses, Timestamps, Vlan, mac_text, parse_mac, parse_vids,
 };
 pub use slot::{NS_BUF_CHANGED, NS_INDIRECT, NS_MOREFRAG, NS_REPORT, Recorded, Slot};
 pub use slots::Slots;

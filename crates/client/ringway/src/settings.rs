@@ -142,6 +142,23 @@ pub use ringway_proto::Lossless;
 #[doc(inline)]
 pub use ringway_proto::FloodLimit;
 
+/// Whether a router for groups is behind a port, in its [settings](crate::PortSettings).
+///
+/// ```
+/// # use ringway_doc as Port; use ringway_doc as Control;
+/// use ringway::{MulticastRouter, PortSettings};
+///
+/// let _port = Port::open("vale0:a")?;
+/// let multicast_router = Some(MulticastRouter::Always);
+/// let settings = PortSettings { multicast_router, ..PortSettings::default() };
+/// Control::connect()?.switch_port("vale0:a", settings)?;
+/// assert_eq!(MulticastRouter::Always.name(), "always");
+/// assert!(MulticastRouter::default().is_auto());
+/// # Ok::<(), ringway::Error>(())
+/// ```
+#[doc(inline)]
+pub use ringway_proto::MulticastRouter;
+
 /// A rate, in the [settings](crate::PortSettings) of a port.
 ///
 /// ```

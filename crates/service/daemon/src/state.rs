@@ -231,8 +231,8 @@ mod tests {
 
     use ringway_filter::Insn;
     use ringway_proto::{
-        Filter, FloodLimit, Forwarding, Lossless, Multicast, NicMode, PortShape, RateLimit,
-        SourceAddresses, Vlan,
+        Filter, FloodLimit, Forwarding, Lossless, Multicast, MulticastRouter, NicMode, PortShape,
+        RateLimit, SourceAddresses, Vlan,
     };
     use ringway_registry::{
         LastingAddress, LastingAttachment, LastingDevice, LastingNetns, LastingPort,
@@ -266,6 +266,7 @@ mod tests {
             storm_broadcast: Some(FloodLimit { frames_per_second: 5, burst_frames: 6 }),
             storm_multicast: Some(FloodLimit::new(7)),
             storm_unknown: Some(FloodLimit::new(8)),
+            multicast_router: MulticastRouter::Always,
         };
         let trunk = Vlan::Trunk { allowed: [1, 4094].into(), native: Some(1) };
         let no_native = Vlan::Trunk { allowed: [5].into(), native: None };
@@ -407,7 +408,7 @@ mod tests {
             settings.swap_buffers = false;
             (settings.rate, settings.storm, settings.max_addresses) = (None, None, None);
             (settings.storm_broadcast, settings.storm_multicast) = (None, None);
-            settings.storm_unknown = None;
+            (settings.storm_unknown, settings.multicast_router) = (None, MulticastRouter::Auto);
             (settings.filter_in, settings.filter_out) = (None, None);
         });
         let mut first = second.clone();

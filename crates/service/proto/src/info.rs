@@ -7,7 +7,8 @@ use crate::{
     grant::PortKind,
     nic_mode::NicMode,
     switch::{
-        Declared, FloodLimit, Forwarding, Lossless, Multicast, PortTotals, RateLimit, SourceAddresses, Vlan,
+        Declared, FloodLimit, Forwarding, Lossless, Multicast, MulticastRouter, PortTotals,
+        RateLimit, SourceAddresses, Vlan,
     },
     version::Shown,
 };
@@ -112,6 +113,9 @@ pub struct BridgePortInfo {
     /// For frames to addresses that the switch does not know.
     #[serde(with = "Shown::<7>", default)]
     pub storm_unknown: Option<FloodLimit>,
+    /// Whether a router for groups is behind it, as far as it was chosen.
+    #[serde(with = "Shown::<7>", default)]
+    pub multicast_router: MulticastRouter,
     /// The lossless port that what it has sent waits for.
     pub waits_for: Option<String>,
     /// It is blocked: what had left the switch by this port came back by it.

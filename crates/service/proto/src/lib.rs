@@ -47,9 +47,9 @@ pub use ringway_flow::Flow;
 pub use ringway_region::{Layout, PoolShape, Sizes, Span, Timestamps};
 pub use steering::Steered;
 pub use switch::{
-    AddressInfo, Declared, FloodLimit, Forwarding, GroupInfo, Lossless, Mac, Multicast, Polling,
-    PortDrops, PortSettings, PortTotals, RateLimit, SourceAddresses, SwitchPosition, Vlan,
-    mac_text, parse_mac, parse_vids,
+    AddressInfo, Declared, FloodLimit, Forwarding, GroupInfo, Lossless, Mac, Multicast,
+    MulticastRouter, Polling, PortDrops, PortSettings, PortTotals, RateLimit, SourceAddresses,
+    SwitchPosition, Vlan, mac_text, parse_mac, parse_vids,
 };
 pub use transport::{Connector, Transport};
 pub use version::{NO_VERSION, Needed, OLDEST, Shown, VERSION, Versions, in_version};

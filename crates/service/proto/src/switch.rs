@@ -112,6 +112,32 @@ impl Multicast {
     }
 }
 
+/// Whether a router for groups of IP is behind a port of a switch that snoops.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MulticastRouter {
+    /// If queries come by the port, as long as they do.
+    #[default]
+    Auto,
+    /// Always: the port gets all groups, and what hosts say of theirs.
+    Always,
+}
+
+impl MulticastRouter {
+    /// As users write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            MulticastRouter::Auto => "auto",
+            MulticastRouter::Always => "always",
+        }
+    }
+
+    /// Whether it is the default.
+    pub fn is_auto(&self) -> bool {
+        *self == MulticastRouter::Auto
+    }
+}
+
 /// What is to change about a port of a bridge; `None` stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortSettings {
@@ -153,6 +179,9 @@ pub struct PortSettings {
     /// For frames to addresses that the switch does not know.
     #[serde(with = "Needed::<7>", default)]
     pub storm_unknown: Option<Option<FloodLimit>>,
+    /// Whether a router for groups is behind it.
+    #[serde(with = "Needed::<7>", default)]
+    pub multicast_router: Option<MulticastRouter>,
     /// The port takes part again, if it was blocked because it is one end of a loop.
     pub unblock: bool,
 }

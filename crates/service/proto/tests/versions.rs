@@ -74,6 +74,11 @@ fn messages_of_version_6_are_what_they_were() {
     assert_messages(6);
 }
 
+#[test]
+fn messages_of_version_7_are_what_they_were() {
+    assert_messages(7);
+}
+
 fn assert_messages(version: u8) {
     let file = format!("tests/version-{version}.txt");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);

@@ -5,8 +5,8 @@
 
 use ringway_nic_setup::DeviceSettings;
 use ringway_proto::{
-    Filter, FloodLimit, Forwarding, Lossless, Multicast, NicMode, PortSettings, PortShape, RateLimit,
-    SourceAddresses, Vlan,
+    Filter, FloodLimit, Forwarding, Lossless, Multicast, MulticastRouter, NicMode, PortSettings,
+    PortShape, RateLimit, SourceAddresses, Vlan,
 };
 use serde::{Deserialize, Serialize};
 
@@ -129,6 +129,8 @@ pub struct LastingSettings {
     pub storm_multicast: Option<FloodLimit>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storm_unknown: Option<FloodLimit>,
+    #[serde(default, skip_serializing_if = "MulticastRouter::is_auto")]
+    pub multicast_router: MulticastRouter,
     #[serde(default)]
     pub vlan: Vlan,
     #[serde(default)]
@@ -154,6 +156,7 @@ impl LastingSettings {
             storm_broadcast: None,
             storm_multicast: None,
             storm_unknown: None,
+            multicast_router: MulticastRouter::Auto,
             vlan: Vlan::default(),
             sources: if one_address { SourceAddresses::One } else { SourceAddresses::Any },
             lossless: None,
@@ -184,6 +187,7 @@ impl LastingSettings {
             storm_broadcast: Some(self.storm_broadcast),
             storm_multicast: Some(self.storm_multicast),
             storm_unknown: Some(self.storm_unknown),
+            multicast_router: Some(self.multicast_router),
             unblock: false,
         }
     }
@@ -210,9 +214,22 @@ impl LastingSettings {
             max_addresses: reset(now.max_addresses, then.max_addresses, unset.max_addresses),
             rate: reset(now.rate, then.rate, unset.rate),
             storm: reset(now.storm, then.storm, unset.storm),
-            storm_broadcast: reset(now.storm_broadcast, then.storm_broadcast, unset.storm_broadcast),
-            storm_multicast: reset(now.storm_multicast, then.storm_multicast, unset.storm_multicast),
+            storm_broadcast: reset(
+                now.storm_broadcast,
+                then.storm_broadcast,
+                unset.storm_broadcast,
+            ),
+            storm_multicast: reset(
+                now.storm_multicast,
+                then.storm_multicast,
+                unset.storm_multicast,
+            ),
             storm_unknown: reset(now.storm_unknown, then.storm_unknown, unset.storm_unknown),
+            multicast_router: reset(
+                now.multicast_router,
+                then.multicast_router,
+                unset.multicast_router,
+            ),
             unblock: false,
         }
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ringway_filter::Program;
 use ringway_proto::{
-    Durations, Error, Filter, FloodLimit, Lossless, PortDrops, PortSettings, PortTotals, RateLimit, Result,
-    SourceAddresses, Vlan,
+    Durations, Error, Filter, FloodLimit, Lossless, MulticastRouter, PortDrops, PortSettings,
+    PortTotals, RateLimit, Result, SourceAddresses, Vlan,
 };
 use ringway_vale::{PortConfig, PortFilter};
 
@@ -34,6 +34,9 @@ pub(crate) fn apply(settings: PortSettings, config: &mut PortConfig) -> Result<(
         config.lossless = lossless.map(lossless_of);
     }
     config.group_forward = settings.group_forward.unwrap_or(config.group_forward);
+    if let Some(router) = settings.multicast_router {
+        config.multicast_router = !router.is_auto();
+    }
     config.isolated = settings.isolated.unwrap_or(config.isolated);
     config.swap_buffers = settings.swap_buffers.unwrap_or(config.swap_buffers);
     config.max_addresses = settings.max_addresses.unwrap_or(config.max_addresses);
@@ -123,6 +126,11 @@ pub(crate) fn flood_limit_of(limit: FloodLimit) -> ringway_vale::FloodLimit {
 pub(crate) fn shown_flood_limit(limit: ringway_vale::FloodLimit) -> FloodLimit {
     let ringway_vale::FloodLimit { frames_per_second, burst_frames } = limit;
     FloodLimit { frames_per_second, burst_frames }
+}
+
+/// As users see it.
+pub(crate) fn shown_multicast_router(config: &PortConfig) -> MulticastRouter {
+    if config.multicast_router { MulticastRouter::Always } else { MulticastRouter::Auto }
 }
 
 /// As users see them; what has not happened yet takes no room.

@@ -50,6 +50,9 @@ pub struct PortConfig {
     /// for each. A bridge keeps them to the link on which they came (IEEE 802.1D, 7.12.6); `1 << 1`
     /// and the like are as in Linux's `group_fwd_mask`.
     pub group_forward: u16,
+    /// Whether a router for groups is behind it, whether it asks or not: the port gets all groups, and what hosts say of
+    /// theirs, where the switch snoops.
+    pub multicast_router: bool,
     /// Whether nothing passes between it and other ports of which this is true.
     pub isolated: bool,
     /// Whether buffers change hands between it and other such ports whose rings are in the same region: a long packet of
@@ -79,6 +82,7 @@ impl Default for PortConfig {
             is_interface: false,
             leads_on: false,
             group_forward: 0,
+            multicast_router: false,
             isolated: false,
             swap_buffers: false,
             unblocked: 0,

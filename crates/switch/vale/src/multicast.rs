@@ -12,6 +12,8 @@
 //! | a query | all |
 //! | a report, if there is a querier | routers: hosts that hear another's say nothing themselves |
 //!
+//! Routers are ports by which queries come, and those that are [said to be](Snooping::set_routers).
+//!
 //! Ports do not trust each other. What a port says of its groups is about that port alone; hosts answer each
 //! query that is believed; no query makes anything known for a shorter time. A port that is in more groups than
 //! [are noted](PER_PORT) gets all of them.
@@ -169,6 +171,8 @@ pub(crate) struct Snooping {
     counts: Box<[u16; 256]>,
     /// Ports with more groups than are noted.
     full: Timed,
+    /// Ports with routers, whether these ask or not.
+    routers: PortSet,
     /// Ports that have left a group; others may be behind them.
     leaving: BTreeSet<(GroupKey, PortIndex)>,
     /// Nothing ends before.
@@ -188,6 +192,7 @@ impl Snooping {
             groups: BTreeMap::new(),
             counts: Box::new([0; 256]),
             full: Timed::default(),
+            routers: PortSet::default(),
             leaving: BTreeSet::new(),
             first_end: Millis::MAX,
             own: BTreeMap::new(),
@@ -243,7 +248,7 @@ impl Snooping {
                     Some(Message::Report(report)) => {
                         self.note_report((vlan, is_v6), port, &report, now, budget);
                         let domain = self.domain((vlan, is_v6), now);
-                        Some(domain.map(|domain| domain.routers.set))
+                        Some(domain.map(|domain| domain.routers.set.or(self.routers)))
                     }
                     None => None,
                 };
@@ -264,7 +269,8 @@ impl Snooping {
         let domain = self.domain((group.0, group.1.is_ipv6()), now)?;
         let members = self.groups.get(&group)?.set;
         let asked = if now < domain.answered { domain.asked } else { PortSet::default() };
-        let sets = [members, domain.routers.set, domain.unasked, asked, self.full.set];
+        let routers = domain.routers.set.or(self.routers);
+        let sets = [members, routers, domain.unasked, asked, self.full.set];
         Some(sets.into_iter().fold(PortSet::default(), PortSet::or))
     }
 
@@ -379,6 +385,11 @@ impl Snooping {
         self.leaving.retain(|(group, port)| {
             groups.get(group).is_some_and(|members| members.set.contains(*port))
         });
+    }
+
+    /// These ports have routers, whether these ask or not.
+    pub fn set_routers(&mut self, routers: PortSet) {
+        self.routers = routers;
     }
 
     /// The VLANs in which the switch asks from now on.

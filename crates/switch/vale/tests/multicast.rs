@@ -230,6 +230,33 @@ fn groups_go_to_their_members_and_to_routers() {
     }
 }
 
+/// A port with a router gets all groups and reports, also if no query comes by it; and not any more when it has none.
+#[test]
+fn a_router_need_not_ask() {
+    for group in groups() {
+        let mut world = four(SNOOPING);
+        let router = PortConfig { multicast_router: true, ..plain() };
+        world.bridge.configure(2, router);
+        world.send(3, &query(3, group.is_ipv6(), 100));
+        world.pass(1000);
+        assert_eq!(world.get(1, &report(1, group, true)), [2, 3]);
+        assert_eq!(world.get(0, &data(0, group)), [1, 2, 3]);
+        assert_eq!(world.get(2, &data(2, group)), [1, 3], "not back");
+        let routers = |world: &World| {
+            let groups = world.bridge.groups();
+            groups.iter().filter(|it| matches!(it, GroupEntry::Router { .. })).count()
+        };
+        assert_eq!(routers(&world), 1, "the port of the router that asks");
+        // It stays so when other ports change.
+        world.bridge.configure(1, PortConfig { isolated: true, ..plain() });
+        assert_eq!(world.get(0, &data(0, group)), [1, 2, 3]);
+        world.bridge.configure(2, plain());
+        assert_eq!(world.get(0, &data(0, group)), [1, 3]);
+        assert_eq!(world.get(1, &report(1, group, true)), [3]);
+        world.is_nothing_lost();
+    }
+}
+
 /// Also where all members are behind the port that sends.
 #[test]
 fn what_nobody_else_wants_is_not_lost() {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ringway_ipc::{USERS, id_of};
 use ringway_proto::{
-    Filter, FloodLimit, Forwarding, Insn, Lossless, Mac, Multicast, NicMode, RateLimit, SourceAddresses, Vlan,
-    parse_mac, parse_vids,
+    Filter, FloodLimit, Forwarding, Insn, Lossless, Mac, Multicast, MulticastRouter, NicMode,
+    RateLimit, SourceAddresses, Vlan, parse_mac, parse_vids,
 };
 use ringway_registry::{
     DeclaredInterface, DeclaredPort, DeclaredSwitch, IFNAMSIZ, LastingAddress, LastingSettings,
@@ -123,6 +123,9 @@ struct Port {
     lossless: Option<Wait>,
     /// Of the groups 01:80:c2:00:00:00 to 0f those that it passes on, a bit for each.
     group_forward: Option<u16>,
+    /// Whether it gets all groups of IP, as one with a router does; `auto`: if queries come by it.
+    #[serde(default)]
+    multicast_router: Router,
     /// Nothing passes between it and other isolated ports.
     #[serde(default)]
     isolated: bool,
@@ -157,6 +160,26 @@ struct Port {
     #[serde(default)]
     #[cfg_attr(test, schemars(with = "Vec<String>"))]
     addresses: Vec<Text<Address>>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+enum Router {
+    /// If queries come by it.
+    #[default]
+    Auto,
+    /// It gets all groups.
+    Always,
+}
+
+impl Router {
+    fn multicast_router(self) -> MulticastRouter {
+        match self {
+            Router::Auto => MulticastRouter::Auto,
+            Router::Always => MulticastRouter::Always,
+        }
+    }
 }
 
 /// What is written as text.
@@ -528,6 +551,7 @@ impl Port {
             storm_broadcast,
             storm_multicast,
             storm_unknown,
+            multicast_router: self.multicast_router.multicast_router(),
             vlan,
             sources: match &self.sources {
                 None if switch.one_address && !is_interface && !is_stack => SourceAddresses::One,
@@ -618,6 +642,11 @@ mod tests {
         let broadcast = FloodLimit { frames_per_second: 5, burst_frames: 6 };
         let limits = [settings.storm_broadcast, settings.storm_multicast, settings.storm_unknown];
         assert_eq!(limits, [Some(broadcast), None, Some(FloodLimit::new(7))]);
+        assert_eq!(settings.multicast_router, MulticastRouter::Auto);
+
+        let text = "[[switch]]\nname = 'vale0'\n[[switch.port]]\nname = 'a'\nmulticast_router = 'always'\n";
+        let settings = &declared(text).unwrap()[0].ports[0].settings;
+        assert_eq!(settings.multicast_router, MulticastRouter::Always);
     }
 
     /// Each error has the place, and names what to do or what is possible.
@@ -645,6 +674,7 @@ mod tests {
             (switch("forward = 'hash'\nover = ['a', 'vale0:b']\nback = ''"), 4, "no port of it"),
             (switch("forward = 'hash'\nover = ['a', 'b']\nback = 'b'"), 4, "what comes back"),
             (many(130), 2, "260 ports; 252 is the most"),
+            (port("name = 'a'\nmulticast_router = 'never'"), 6, "expected `auto` or `always`"),
             (port("access = 10"), 3, "either `interface` or `name`"),
             (port("name = 'a'\nstorm_unknown_burst = 9"), 3, "goes with `storm_unknown`"),
             (port("name = 'a'\nstorm_multicast = 0"), 3, "0 flooded frames a second"),

@@ -14,7 +14,8 @@ use crate::{
     lasting::LastingSettings,
     page::{page, switch_bytes, switch_port_bytes},
     switch_config::{
-        shown_lossless, shown_rate, shown_rounds, shown_sources, shown_totals, shown_vlan,
+        shown_lossless, shown_multicast_router, shown_rate, shown_rounds, shown_sources,
+        shown_totals, shown_vlan,
     },
 };
 
@@ -179,6 +180,7 @@ impl BridgeEntry {
             storm_broadcast: settings.storm_broadcast,
             storm_multicast: settings.storm_multicast,
             storm_unknown: settings.storm_unknown,
+            multicast_router: settings.multicast_router,
             waits_for: None,
             loops_with: None,
             mode: about.mode.or_else(|| Some("no program has it open".into())),
@@ -215,6 +217,7 @@ impl PortEntry {
             storm_broadcast,
             storm_multicast,
             storm_unknown,
+            multicast_router: shown_multicast_router(&self.config),
             waits_for: waits_for.and_then(name_of),
             loops_with: loops_with.and_then(name_of),
             mode: about.mode.map(|mode| with_path(&mode, by_worker)),

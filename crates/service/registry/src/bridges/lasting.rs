@@ -7,7 +7,8 @@ use super::{BridgeEntry, Bridges, HIDDEN_PREFIX, MAX_ACTIVE, PortEntry};
 use crate::{
     lasting::{LastingSettings, LastingSwitch},
     switch_config::{
-        apply, shown_filter, shown_flood_limit, shown_lossless, shown_rate, shown_sources, shown_vlan,
+        apply, shown_filter, shown_flood_limit, shown_lossless, shown_multicast_router, shown_rate,
+        shown_sources, shown_vlan,
     },
 };
 
@@ -36,6 +37,7 @@ impl PortEntry {
             storm_broadcast,
             storm_multicast,
             storm_unknown,
+            multicast_router: shown_multicast_router(&self.config),
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use ringway_abi::Dir;
 use ringway_proto::{
-    Action, Ebpf, Filter, FloodLimit, Forwarding, Lossless, Monitor, Multicast, NicMode, Options,
-    Polling, PortSettings, PortShape, RateLimit, Registration, Request, RingSelection, RxSelector,
-    SwitchPosition, Vlan,
+    Action, Ebpf, Filter, FloodLimit, Forwarding, Lossless, Monitor, Multicast, MulticastRouter,
+    NicMode, Options, Polling, PortSettings, PortShape, RateLimit, Registration, Request,
+    RingSelection, RxSelector, SwitchPosition, Vlan,
 };
 
 use crate::random::Random;
@@ -182,9 +182,11 @@ pub fn request(random: &mut Random) -> Request {
             let rate = random.of(&[[None, Some(None)].as_slice(), &rates].concat());
             let storm = random.of(&[None, Some(None), Some(Some(0)), Some(Some(100))]);
             let lossless = random.of(&[None, Some(None), Some(Some(Lossless::default()))]);
-            let kinds = [None, Some(None), Some(Some(FloodLimit::new(0))), Some(Some(FloodLimit::new(9)))];
+            let kinds =
+                [None, Some(None), Some(Some(FloodLimit::new(0))), Some(Some(FloodLimit::new(9)))];
             let (storm_broadcast, storm_unknown) = (random.of(&kinds), random.of(&kinds));
             let filters = [None, Some(None), Some(filter(random))];
+            let routers = [None, Some(MulticastRouter::Auto), Some(MulticastRouter::Always)];
             let (filter_in, filter_out) = (random.of(&filters), random.of(&filters));
             let max_addresses = random.of(&[None, Some(None), Some(Some(0)), Some(Some(3))]);
             let settings = PortSettings {
@@ -198,6 +200,7 @@ pub fn request(random: &mut Random) -> Request {
                 storm,
                 storm_broadcast,
                 storm_unknown,
+                multicast_router: random.of(&routers),
                 lossless,
                 ..PortSettings::default()
             };

@@ -18,6 +18,7 @@ use crate::{
     forward::BridgePort,
     forwarding::Function,
     in_order::InOrder,
+    lossless_queue::PortSet,
     mailbox::Command,
     multicast::{Multicast, Snooping},
     table::{AddressFilter, StaticAddress},
@@ -134,6 +135,14 @@ impl Worker {
             return;
         }
         let snooping = self.snooping.get_or_insert_with(|| Box::new(Snooping::new()));
+        let is_router = |member: &BridgePort| member.config.multicast_router;
+        let mut routers = PortSet::default();
+        for (index, member) in (0..).zip(&self.members) {
+            if member.as_deref().is_some_and(is_router) {
+                routers.insert(index);
+            }
+        }
+        snooping.set_routers(routers);
         // Those that a port is in without a tag: how many there are, its operator has chosen.
         let asks = self.multicast == Multicast::Querier;
         let members = self.members.iter().flatten().filter(|_| asks);

@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 use crate::output::note;
 use crate::units::{Rate, human, parse_bytes, parse_whole};
 use ringway::{
-    BridgePortInfo, Control, Filter, FloodLimit, Forwarding, Lossless, Multicast, PortInfo, PortKind,
-    PortSettings, RateLimit, SourceAddresses, Vlan,
+    BridgeInfo, BridgePortInfo, Control, Filter, FloodLimit, Forwarding, Lossless, Multicast,
+    MulticastRouter, PortInfo, PortKind, PortSettings, RateLimit, SourceAddresses, Vlan,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -116,6 +116,7 @@ Examples:
   ringway switch port vale0:a --storm 1000pps
   ringway switch port vale0:a --storm-broadcast 100pps --storm-broadcast-burst 500
   ringway switch port vale0:eth1 --group-forward 0x4000
+  ringway switch port vale0:eth1 --multicast-router always
   ringway switch port vale0:eth1 --unblock")]
 #[command(group = clap::ArgGroup::new("choice").multiple(true))]
 pub struct Port {
@@ -161,6 +162,10 @@ pub struct Port {
     /// for all
     #[arg(long, value_name = "MASK", group = "choice", value_parser = mask)]
     group_forward: Option<u16>,
+    /// Where the switch snoops (`ringway switch multicast`): have the port get all groups, and what hosts say of theirs,
+    /// as a router's does; `auto`: if queries come by it
+    #[arg(long, value_enum, value_name = "WHEN", group = "choice")]
+    multicast_router: Option<Router>,
     /// Let nothing pass between the port and other isolated ports: they reach all ports that are not
     #[arg(long, group = "choice", conflicts_with = "no_isolated")]
     isolated: bool,
@@ -249,6 +254,14 @@ pub struct Port {
     /// Let a port take part again that was blocked because frames went round
     #[arg(long, group = "choice")]
     unblock: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Router {
+    /// If queries come by the port
+    Auto,
+    /// Whether queries come or not
+    Always,
 }
 
 /// A number, in hexadecimal with 0x before it.
@@ -400,6 +413,10 @@ pub fn port(control: &Control, args: &Port) -> Result<bool> {
     let unknown = limit(args.storm_unknown, args.storm_unknown_burst);
     let compile = |text: &Option<String>| text.as_deref().map(Filter::new).transpose();
     let [filter_in, filter_out] = [compile(&args.filter_in)?, compile(&args.filter_out)?];
+    let multicast_router = args.multicast_router.map(|router| match router {
+        Router::Auto => MulticastRouter::Auto,
+        Router::Always => MulticastRouter::Always,
+    });
     let settings = PortSettings {
         vlan,
         sources,
@@ -415,6 +432,7 @@ pub fn port(control: &Control, args: &Port) -> Result<bool> {
         storm_broadcast: choice(broadcast, args.no_storm_broadcast),
         storm_multicast: choice(multicast, args.no_storm_multicast),
         storm_unknown: choice(unknown, args.no_storm_unknown),
+        multicast_router,
         unblock,
     };
     if settings == PortSettings::default() {
@@ -423,6 +441,9 @@ pub fn port(control: &Control, args: &Port) -> Result<bool> {
     control.switch_port(&args.port, settings)?;
     if args.swap_buffers {
         note_lonely(control, &args.port)?;
+    }
+    if args.multicast_router == Some(Router::Always) {
+        note_flooding(control, &args.port)?;
     }
     Ok(true)
 }
@@ -437,6 +458,19 @@ fn note_lonely(control: &Control, name: &str) -> Result<()> {
     if ports.iter().filter(is_neighbour).count() < 2 {
         note(format_args!(
             "{name} has a region for itself, so it copies; open both ports in one: {name}@1"
+        ));
+    }
+    Ok(())
+}
+
+/// Says so if the switch of a port does not snoop: the port gets all groups anyway.
+fn note_flooding(control: &Control, name: &str) -> Result<()> {
+    let switches = control.switches()?;
+    let is_its = |switch: &&BridgeInfo| switch.ports.iter().any(|port| port.name == name);
+    let floods = switches.iter().find(is_its).filter(|switch| switch.multicast.is_flood());
+    if let Some(BridgeInfo { name: switch, .. }) = floods {
+        note(format_args!(
+            "{switch} floods all groups; the setting is for when it snoops: `ringway switch multicast {switch} snooping`"
         ));
     }
     Ok(())
@@ -519,6 +553,9 @@ pub fn part(port: &BridgePortInfo) -> String {
         if let Some(FloodLimit { frames_per_second, burst_frames }) = limit {
             words.push(format!("{what} {frames_per_second} pps, burst {burst_frames} frames"));
         }
+    }
+    if port.multicast_router == MulticastRouter::Always {
+        words.push("multicast router".into());
     }
     if port.group_forward != 0 {
         words.push(format!("link-local groups {:#06x}", port.group_forward));

@@ -4,7 +4,7 @@ use super::choose::{action_first, switch_name, vid};
 use crate::error::Result;
 use crate::output::Output;
 use crate::printable::printable;
-use ringway::{Control, GroupInfo};
+use ringway::{BridgeInfo, BridgePortInfo, Control, GroupInfo};
 use serde::Serialize;
 use std::{collections::HashSet, fmt};
 
@@ -16,7 +16,8 @@ A line for each port that is in a group, as `bridge mdb show` writes it, with th
 group unless its hosts say so again. Queriers come first: without one in a VLAN, frames for groups are flooded
 there. While hosts have yet to answer (`learning`), their ports get all groups. A port by which queries come is a
 router's: it gets all groups, and what hosts say of theirs. So does, without the latter, a port that has joined
-more than 256 groups (`all groups`). Groups that are not in the list are flooded.
+more than 256 groups (`all groups`). A port that was configured as a router's is `router permanent`
+(`ringway switch port --multicast-router`). Groups that are not in the list are flooded.
 
 The daemon tells a list of more than 512 lines in parts. Where groups come and go meanwhile, each line is told once,
 but some may be missing that were there all the time: show the list again to see them.
@@ -67,12 +68,33 @@ pub fn run(control: &Control, args: &Args) -> Result<()> {
     let only = args.action.as_ref().and_then(|Action::Show { vlan, .. }| *vlan);
     let mut groups = control.switch_groups(switch)?;
     drop_doubles(&mut groups);
-    let mut lines: Vec<_> = groups.iter().map(|group| Line::of(switch, group)).collect();
-    lines.retain(|line| only.is_none() || line.vlan == only);
+    let switches = control.switches()?;
+    let mut lines = routers(&switches, switch);
+    lines.extend(groups.iter().map(|group| Line::of(switch, group)));
+    // A router of all VLANs is one of each.
+    lines.retain(|line| only.is_none() || line.vlan == only || line.remaining_s.is_none());
     Output::chosen().write_all(&lines, || match lines.is_empty() {
         true => "no groups".into(),
         false => lines.iter().map(Line::to_string).collect::<Vec<_>>().join("\n"),
     })
+}
+
+/// The ports of a switch that are said to have routers.
+fn routers<'a>(switches: &'a [BridgeInfo], switch: &'a str) -> Vec<Line<'a>> {
+    let snooping = switches.iter().filter(|it| it.name == switch && !it.multicast.is_flood());
+    let ports = snooping.flat_map(|it| &it.ports);
+    let routers = ports.filter(|port| !port.absent && !port.multicast_router.is_auto());
+    let line = |port: &'a BridgePortInfo| Line {
+        switch,
+        kind: "router",
+        family: None,
+        vlan: None,
+        port: Some(&port.name),
+        group: None,
+        remaining_s: None,
+        learning_s: None,
+    };
+    routers.map(line).collect()
 }
 
 /// What has moved from one page to another is told twice.
@@ -104,8 +126,8 @@ struct Line<'a> {
     vlan: Option<u16>,
     port: Option<&'a str>,
     group: Option<String>,
-    /// Seconds until it is not known any more.
-    remaining_s: u32,
+    /// Seconds until it is not known any more; none: it was configured.
+    remaining_s: Option<u32>,
     /// Seconds that some hosts may take to answer the querier; they get all groups meanwhile.
     #[serde(skip_serializing_if = "Option::is_none")]
     learning_s: Option<u32>,
@@ -122,7 +144,7 @@ impl<'a> Line<'a> {
             vlan,
             port,
             group: None,
-            remaining_s,
+            remaining_s: Some(remaining_s),
             learning_s: None,
         };
         match info {
@@ -155,12 +177,16 @@ impl fmt::Display for Line<'_> {
         match (group, family) {
             (Some(group), _) => write!(f, " grp {group} temp")?,
             (None, Some(family)) => write!(f, " {kind} {family}")?,
+            (None, None) if remaining_s.is_none() => write!(f, " {kind}")?,
             (None, None) => f.write_str(" all groups")?,
         }
         if let Some(vlan) = vlan {
             write!(f, " vid {vlan}")?;
         }
-        write!(f, " {remaining_s} s")?;
+        match remaining_s {
+            Some(seconds) => write!(f, " {seconds} s")?,
+            None => f.write_str(" permanent")?,
+        }
         match learning_s {
             Some(seconds @ 1..) => write!(f, ", learning {seconds} s"),
             _ => Ok(()),
@@ -229,5 +255,8 @@ mod tests {
         ] {
             assert_eq!(Line::of("vale0", &info).to_string(), expected);
         }
+        let heard = GroupInfo::Router { ipv6: true, vlan: 0, port: port(), seconds: 7 };
+        let router = Line { remaining_s: None, family: None, ..Line::of("vale0", &heard) };
+        assert_eq!(router.to_string(), "dev vale0 port veth-a router permanent");
     }
 }

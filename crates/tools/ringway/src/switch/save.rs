@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ringway::{
     AddressInfo, AttachmentInfo, BridgeInfo, BridgePortInfo, Control, Filter, FloodLimit,
-    Forwarding, Lossless, Multicast, NicMode, RateLimit, SourceAddresses, Vlan,
+    Forwarding, Lossless, Multicast, MulticastRouter, NicMode, RateLimit, SourceAddresses, Vlan,
 };
 use serde::Serialize;
 
@@ -87,6 +87,8 @@ struct Port {
     lossless: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     group_forward: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    multicast_router: Option<&'static str>,
     #[serde(skip_serializing_if = "is_false")]
     isolated: bool,
     #[serde(skip_serializing_if = "is_false")]
@@ -261,6 +263,9 @@ fn saved_port(
         sources: Some(sources).filter(|sources| *sources != Sources::Kind(usual)),
         lossless: port.lossless.map(|Lossless { patience_ms }| patience_ms),
         group_forward: Some(port.group_forward).filter(|mask| *mask != 0),
+        multicast_router: Some(port.multicast_router)
+            .filter(|router| !router.is_auto())
+            .map(MulticastRouter::name),
         isolated: port.isolated,
         swap_buffers: port.swap_buffers,
         max_addresses: port.max_addresses,

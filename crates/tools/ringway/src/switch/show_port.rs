@@ -47,6 +47,8 @@ struct Settings<'a> {
     storm_unknown_burst_frames: Option<u32>,
     lossless_ms: Option<u32>,
     group_forward: u16,
+    /// Whether it gets all groups where the switch snoops: `always`, or `auto`.
+    multicast_router: &'static str,
     waits_for: Option<&'a str>,
     loops_with: Option<&'a str>,
     #[serde(skip)]
@@ -86,9 +88,8 @@ fn settings(port: &BridgePortInfo) -> Settings<'_> {
     let part = choose::part(port);
     let part = if part.is_empty() { "as all ports are at first".into() } else { part };
     let [broadcast, multicast, unknown] =
-        [port.storm_broadcast, port.storm_multicast, port.storm_unknown].map(|limit| {
-            (limit.map(|it| it.frames_per_second), limit.map(|it| it.burst_frames))
-        });
+        [port.storm_broadcast, port.storm_multicast, port.storm_unknown]
+            .map(|limit| (limit.map(|it| it.frames_per_second), limit.map(|it| it.burst_frames)));
     let mode = port.mode.as_ref().map(|mode| format!("; {mode}")).unwrap_or_default();
     Settings {
         port: &port.name,
@@ -116,6 +117,7 @@ fn settings(port: &BridgePortInfo) -> Settings<'_> {
         storm_unknown_burst_frames: unknown.1,
         lossless_ms: port.lossless.map(|Lossless { patience_ms }| patience_ms),
         group_forward: port.group_forward,
+        multicast_router: port.multicast_router.name(),
         waits_for: port.waits_for.as_deref(),
         loops_with: port.loops_with.as_deref(),
         text: format!("{}: {part}{mode}", port.name),

@@ -80,7 +80,20 @@ fn stats_tell_what_each_port_has_sent_and_received() {
     assert!(part.contains("to unknown addresses 300 pps"), "{part}");
     choose(&["switch", "port", "vale0:b", "--no-storm-broadcast", "--no-storm-multicast"]);
     choose(&["switch", "port", "vale0:b", "--no-storm-unknown"]);
-    let zero = home.failure(&["switch", "port", "vale0:b", "--storm-unknown=9", "--storm-unknown-burst=0"]);
+    let alone = home.run(&["switch", "port", "vale0:b", "--multicast-router", "always"]);
+    assert!(alone.status.success());
+    let said = String::from_utf8(alone.stderr).unwrap();
+    assert!(said.contains("ringway switch multicast vale0 snooping"), "{said}");
+    let shown = home.json(&["switch", "port", "vale0:b"]);
+    assert_eq!(find(&shown, "switch_port_settings")["multicast_router"], "always");
+    choose(&["switch", "port", "vale0:b", "--multicast-router", "auto"]);
+    let zero = home.failure(&[
+        "switch",
+        "port",
+        "vale0:b",
+        "--storm-unknown=9",
+        "--storm-unknown-burst=0",
+    ]);
     assert!(zero.contains("0 flooded frames at once") && zero.contains("from 1 to"), "{zero}");
     for (wrong, remedy) in [("--rate=100", "100Mbit/s"), ("--storm=5Mbps", "1000pps")] {
         let output = home.run(&["switch", "port", "vale0:b", wrong]);

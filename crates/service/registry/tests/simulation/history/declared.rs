@@ -1,6 +1,8 @@
 //! The operator declares switches, each time other ones.
 
-use ringway_proto::{FloodLimit, Forwarding, Multicast, RateLimit, SourceAddresses, Vlan};
+use ringway_proto::{
+    FloodLimit, Forwarding, Multicast, MulticastRouter, RateLimit, SourceAddresses, Vlan,
+};
 use ringway_registry::{
     DeclaredInterface, DeclaredPort, DeclaredSwitch, LastingAddress, LastingSettings,
 };
@@ -93,6 +95,11 @@ fn settings(random: &mut Random, name: String, uid: u32) -> LastingSettings {
         isolated: random.one_in(4),
         swap_buffers: random.one_in(4),
         rate: random.one_in(4).then(|| RateLimit::new(1_000_000)),
+        multicast_router: if random.one_in(4) {
+            MulticastRouter::Always
+        } else {
+            MulticastRouter::Auto
+        },
         storm_multicast: random.one_in(4).then(|| FloodLimit::new(100)),
         vlan: if random.one_in(3) { Vlan::Access(7) } else { Vlan::Unaware },
         sources: if random.one_in(4) { SourceAddresses::One } else { SourceAddresses::Any },
