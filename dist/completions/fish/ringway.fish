@@ -201,12 +201,20 @@ complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l mac -d 'The source addresses that it may send with, with commas between them; what it sends with others is dropped' -r
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l lossless -d 'Let senders wait when the port is full; for a port that frees nothing, so many milliseconds (or 2s) at most' -r
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l group-forward -d 'Of the link-local groups 01:80:c2:00:00:00 to 0f (spanning tree, LACP, LLDP), which go from an interface to no other, those that this one passes on: a bit for each, as in Linux\'s group_fwd_mask; 0xffff for all' -r
+complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l multicast-router -d 'Where the switch snoops (`ringway switch multicast`): have the port get all groups, and what hosts say of theirs, as a router\'s does; `auto`: if queries come by it' -r -f -a "auto\t'If queries come by the port'
+always\t'Whether queries come or not'"
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l filter-in -d 'Drop what the port sends and this filter expression does not match (pcap-filter(7)); it sees frames as the port sends them, with their tags' -r
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l filter-out -d 'Drop what is for the port and this filter expression does not match; it sees frames as the port is to get them' -r
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l max-addresses -d 'Drop what the port sends with further addresses than so many; an address that was not seen for the ageing time makes room' -r
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l rate -d 'Drop what the port sends over so many bits a second, 100Mbit/s or 100Mbps; without CRC' -r
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l burst -d 'Bytes that it may send at once after it was silent, 64kB; a longer frame passes when it was silent long enough [default: a quarter of a second of the rate, and 65536 at least]' -r
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l storm -d 'Drop what the port sends and the switch would flood (broadcast, multicast, unknown addresses) over so many frames a second, 1000 or 1000pps; as many may come at once' -r
+complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l storm-broadcast -d 'Drop what the port sends to all over so many frames a second, beside --storm' -r
+complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l storm-broadcast-burst -d 'How many of these may come at once, after there were none for a while [default: those of a second]' -r
+complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l storm-multicast -d 'Drop what the port sends to other groups, and the switch floods, over so many frames a second, beside --storm' -r
+complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l storm-multicast-burst -d 'How many of these may come at once, after there were none for a while [default: those of a second]' -r
+complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l storm-unknown -d 'Drop what the port sends to addresses that the switch does not know over so many frames a second, beside --storm' -r
+complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l storm-unknown-burst -d 'How many of these may come at once, after there were none for a while [default: those of a second]' -r
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l no-vlan -d 'Take no part in VLANs'
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l one-address -d 'Only one source address: the first that it sends with'
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l any-address -d 'Any source address'
@@ -219,10 +227,13 @@ complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l no-filter-out -d 'Let it get all frames again'
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l no-max-addresses -d 'Let it send with as many addresses as the switch can learn of a port again'
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l no-rate -d 'Let it send as much as it likes again'
-complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l no-storm -d 'Let it flood as much as it likes again'
+complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l no-storm -d 'Take that limit off'
+complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l no-storm-broadcast -d 'Take that limit off'
+complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l no-storm-multicast -d 'Take that limit off'
+complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l no-storm-unknown -d 'Take that limit off'
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l unblock -d 'Let a port take part again that was blocked because frames went round'
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l json -d 'Print JSON, one object a line: results, and, on standard error, notes and errors'
-complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -s h -l help -d 'Print help'
+complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from mirror" -l to -d 'The port that sends the copies: of another switch, a pipe\'s end, an interface, or a capture file' -r
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from mirror" -l direction -d 'What the ports send into the switch, what they receive from it, or both' -r -f -a "sent\t''
 received\t''

@@ -29,6 +29,7 @@ use std::{
     net::IpAddr,
 };
 
+use ringway_fastpath::VLAN_WORDS;
 use ringway_switch_port::{Burst, Frame, HEADER, PortIndex};
 
 use crate::{
@@ -45,6 +46,10 @@ const MEMBER: Millis = 260_000;
 
 /// Hosts behind a port that has left a group say within this that they are in it: they are asked every second.
 const LAST_MEMBER: Millis = 3000;
+
+/// Queries of the switch's own in a second, but for those for one group: a trunk may be in all VLANs, and a receive
+/// ring has room for so many and more. The others come a second later: a round of all VLANs takes half a minute.
+const AT_ONCE: usize = 256;
 
 /// How long hosts have to answer at least, however fast a querier wants them to be.
 const LEAST_RESPONSE: Millis = 1000;
@@ -84,6 +89,14 @@ pub enum GroupEntry {
 
 /// Some of what a switch knows, and where the rest is.
 pub type GroupPage = (Vec<GroupEntry>, Option<usize>);
+
+/// A bit for each VLAN; the first is for frames in none.
+pub(crate) type VlanSet = [u64; VLAN_WORDS];
+
+fn is_in(vlans: &VlanSet, vlan: u16) -> bool {
+    let word = vlans.get(usize::from(vlan >> 6)).copied().unwrap_or_default();
+    word >> (vlan & 63) & 1 != 0
+}
 
 /// A VLAN, and whether it is about IPv6.
 type DomainKey = (u16, bool);
@@ -179,6 +192,10 @@ pub(crate) struct Snooping {
     first_end: Millis,
     /// Where the switch asks, if it does.
     own: BTreeMap<DomainKey, OwnQuerier>,
+    /// The same VLANs.
+    own_vlans: VlanSet,
+    /// There is nothing to ask before.
+    asks_at: Millis,
     asker: Asker,
     /// A message that is looked at, kept for the allocation.
     message: Vec<u8>,
@@ -196,6 +213,8 @@ impl Snooping {
             leaving: BTreeSet::new(),
             first_end: Millis::MAX,
             own: BTreeMap::new(),
+            own_vlans: [0; VLAN_WORDS],
+            asks_at: 0,
             // An address of one machine, given by no maker of machines.
             asker: Asker([0x02, b, c, d, e, f]),
             message: Vec::new(),
@@ -354,6 +373,7 @@ impl Snooping {
             members.shorten(port, until);
             self.first_end = self.first_end.min(until);
             self.leaving.insert((group, port));
+            self.asks_at = 0;
         }
     }
 
@@ -366,6 +386,7 @@ impl Snooping {
             domain.asked.remove(port);
             domain.unasked.insert(port);
         }
+        self.asks_at = 0;
     }
 
     /// Keeps some ports in groups.
@@ -393,19 +414,22 @@ impl Snooping {
     }
 
     /// The VLANs in which the switch asks from now on.
-    pub fn ask_in(&mut self, vlans: BTreeSet<u16>, now: Millis) {
-        self.own.retain(|(vlan, _), _| vlans.contains(vlan));
-        for key in vlans.into_iter().flat_map(|vlan| [(vlan, false), (vlan, true)]) {
+    pub fn ask_in(&mut self, vlans: &VlanSet, now: Millis) {
+        if self.own_vlans == *vlans {
+            return;
+        }
+        self.own_vlans = *vlans;
+        self.own.retain(|(vlan, _), _| is_in(vlans, *vlan));
+        let all = (0..=u16::MAX).take(64 * VLAN_WORDS).filter(|vlan| is_in(vlans, *vlan));
+        for key in all.flat_map(|vlan| [(vlan, false), (vlan, true)]) {
             self.own.entry(key).or_insert(OwnQuerier { next: now, has_begun: false });
         }
+        self.asks_at = 0;
     }
 
-    /// When the switch asks next, if it does.
+    /// When the switch asks next, at the earliest, if it does.
     pub fn deadline(&self, now: Millis) -> Option<Millis> {
-        let next = self.own.values().map(|own| own.next).min()?;
-        let is_unasked = |key| self.domains.get(key).is_some_and(|it| !it.unasked.is_empty());
-        let asks_soon = !self.leaving.is_empty() || self.own.keys().any(is_unasked);
-        Some(if asks_soon { next.min(now + 1000) } else { next })
+        (!self.own.is_empty()).then(|| self.asks_at.max(now + 1))
     }
 
     /// It is so late, another second than before. Returns what the switch asks.
@@ -413,7 +437,21 @@ impl Snooping {
         if self.first_end <= now {
             self.expire(now);
         }
-        if self.own.is_empty() { Vec::new() } else { self.ask(now) }
+        if self.own.is_empty() || now < self.asks_at {
+            return Vec::new();
+        }
+        let outgoing = self.ask(now);
+        self.asks_at = self.next_to_ask();
+        outgoing
+    }
+
+    /// 0: in the next second.
+    fn next_to_ask(&self) -> Millis {
+        let is_unasked = |key| self.domains.get(key).is_some_and(|it| !it.unasked.is_empty());
+        if !self.leaving.is_empty() || self.own.keys().any(is_unasked) {
+            return 0;
+        }
+        self.own.values().map(|own| own.next).min().unwrap_or(Millis::MAX)
     }
 
     fn expire(&mut self, now: Millis) {
@@ -433,8 +471,10 @@ impl Snooping {
     fn ask(&mut self, now: Millis) -> Vec<Outgoing> {
         let mut outgoing = Vec::new();
         let own = Query { response: RESPONSE, present: INTERVAL * 2 + RESPONSE / 2 };
-        let due: Vec<DomainKey> =
-            self.own.iter().filter(|(_, own)| own.next <= now).map(|(key, _)| *key).collect();
+        // Those that have waited longest, if there are many.
+        let mut due: Vec<_> = self.own.iter().filter(|(_, own)| own.next <= now).collect();
+        due.sort_by_key(|(_, own)| own.next);
+        let due: Vec<DomainKey> = due.into_iter().take(AT_ONCE).map(|(key, _)| *key).collect();
         for key in due {
             let (vlan, is_v6) = key;
             outgoing.push(Outgoing { to: PortSet::all(), vlan, frame: self.asker.general(is_v6) });
@@ -448,6 +488,9 @@ impl Snooping {
         for (&(vlan, is_v6), domain) in &mut self.domains {
             if domain.unasked.is_empty() || !self.own.contains_key(&(vlan, is_v6)) {
                 continue;
+            }
+            if outgoing.len() >= AT_ONCE {
+                break;
             }
             let to = domain.unasked;
             outgoing.push(Outgoing { to, vlan, frame: self.asker.general(is_v6) });

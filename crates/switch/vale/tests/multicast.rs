@@ -3,6 +3,7 @@
 mod common;
 
 use std::{
+    collections::BTreeMap,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
     sync::{
         Arc,
@@ -35,7 +36,7 @@ impl World {
     }
 
     fn attach(&mut self, config: &PortConfig) {
-        let client = Client::new([1, 1], [64, 64], 0);
+        let client = Client::new([1, 1], [64, 512], 0);
         let index = self.bridge.attach(Box::new(client.port()), config.clone()).unwrap();
         self.ports.push((index, client));
     }
@@ -388,18 +389,19 @@ fn a_switch_asks_by_itself() {
         world.pass(millis);
         world.received().iter().map(Vec::len).collect::<Vec<_>>()
     };
-    assert_eq!(asked(&mut world, 1000), [2, 2, 2]);
+    // In one of its two VLANs the trunk is alone.
+    assert_eq!(asked(&mut world, 1000), [2, 2, 4]);
     assert_eq!(asked(&mut world, 30_000), [0, 0, 0]);
-    assert_eq!(asked(&mut world, 2000), [2, 2, 2], "again soon");
+    assert_eq!(asked(&mut world, 2000), [2, 2, 4], "again soon");
     assert_eq!(asked(&mut world, 123_000), [0, 0, 0]);
     world.received();
     world.pass(2000);
     let queries = world.received();
-    let [igmp, mld] = &queries[2][..] else { panic!("{queries:?}") };
-    let kind = |frame: &[u8]| (frame[12..14].to_vec(), u16::from_be_bytes([frame[14], frame[15]]));
-    for frame in [igmp, mld] {
-        assert_eq!(kind(frame), (vec![0x81, 0], 10), "a trunk's are tagged");
-    }
+    let kind =
+        |frame: &Vec<u8>| (frame[12..14].to_vec(), u16::from_be_bytes([frame[14], frame[15]]));
+    let tags: Vec<_> = queries[2].iter().map(kind).collect();
+    let in_vlan = |vid| (vec![0x81, 0], vid);
+    assert_eq!(tags, [10, 10, 30, 30].map(in_vlan), "a trunk's are tagged");
     // What etherparse makes of them.
     let [igmp, mld] = &queries[0][..] else { panic!("{queries:?}") };
     let igmp = etherparse::SlicedPacket::from_ethernet(igmp).unwrap();
@@ -420,12 +422,39 @@ fn a_switch_asks_by_itself() {
     // A router asks IPv4's hosts of one VLAN.
     world.pass(124_000);
     world.send(0, &query(0, false, 200));
-    assert_eq!(asked(&mut world, 2000), [1, 2, 1], "not those");
+    assert_eq!(asked(&mut world, 2000), [1, 2, 3], "not those");
     // A router that is gone soon is not waited for.
     world.send(0, &query(0, false, 1));
     world.send(0, &query(0, true, 1));
     world.pass(131_000);
     assert_eq!(asked(&mut world, 3000), [1, 0, 1], "the router has not asked for long");
+}
+
+/// A trunk may be in all VLANs: the switch asks in some each second, in each as often as in others, and in none that
+/// only ports are in which are not told about VLANs.
+#[test]
+fn a_trunk_in_all_vlans_is_asked_bit_by_bit() {
+    let vlan = Vlan::Trunk { allowed: (1..=4094).collect(), native: None };
+    let mut world = World::new(&[PortConfig { vlan, ..plain() }], QUERIER);
+    let mut asked = BTreeMap::new();
+    for second in 0..130 {
+        world.pass(1000);
+        let mut of_this = 0;
+        for frame in world.received().remove(0) {
+            let vid = u16::from_be_bytes([frame[14], frame[15]]);
+            *asked.entry((vid, frame[16])).or_insert(0) += 1;
+            of_this += 1;
+        }
+        assert!(of_this <= 256, "{second}: {of_this}");
+    }
+    assert_eq!(asked.len(), 2 * 4094);
+    // At once, soon, and after two minutes.
+    assert!(asked.values().all(|times| [2, 3].contains(times)), "{asked:?}");
+    let mut world = World::new(&[plain(), plain()], QUERIER);
+    world.pass(1000);
+    let queries = world.received();
+    assert!(queries[0].iter().all(|frame| frame[12..14] != [0x81, 0]), "{queries:?}");
+    assert_eq!(queries[0].len(), 2);
 }
 
 /// A switch that asks learns: from when on hosts have had their time, and of a port that has come since.

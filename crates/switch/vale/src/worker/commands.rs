@@ -1,13 +1,13 @@
 //! What the worker does when the registry asks.
 #![expect(
     clippy::indexing_slicing,
-    reason = "`members` and `counters` have as many entries, never shrink, and the index is that of an entry"
+    reason = "`members` and `counters` have as many entries, never shrink, and the index is that of an entry; of VLANs, a remainder"
 )]
 
 use std::sync::Arc;
 
 use ringway_abi::Dir;
-use ringway_fastpath::{FastPath, FastPort};
+use ringway_fastpath::{FastPath, FastPort, VLAN_WORDS};
 use rustix::{event::epoll, thread::sched_setaffinity};
 
 use super::{MAX_PORTS, Worker};
@@ -143,11 +143,18 @@ impl Worker {
             }
         }
         snooping.set_routers(routers);
-        // Those that a port is in without a tag: how many there are, its operator has chosen.
+        // Those that an operator has chosen: what is not told about VLANs is in all with a tag.
         let asks = self.multicast == Multicast::Querier;
-        let members = self.members.iter().flatten().filter(|_| asks);
-        let vlans = members.filter_map(|member| member.vlans.untagged()).collect();
-        snooping.ask_in(vlans, self.now);
+        let mut vlans = [0; VLAN_WORDS];
+        for member in self.members.iter().flatten().filter(|_| asks) {
+            if let Some(vlan) = member.vlans.untagged() {
+                vlans[usize::from(vlan >> 6) % VLAN_WORDS] |= 1 << (vlan & 63);
+            }
+            if member.config.vlan != Vlan::Unaware {
+                vlans.iter_mut().zip(member.vlans.tagged()).for_each(|(all, its)| *all |= its);
+            }
+        }
+        snooping.ask_in(&vlans, self.now);
     }
 
     /// Other machines are behind a port than before, or none.

@@ -59,7 +59,8 @@ A switch that snoops listens to what hosts and routers say of groups (IGMP, MLD)
 to the ports behind which it has members, and to those of routers. It does so in each VLAN, and for IPv4 and IPv6
 apart, where hosts are asked for their groups: by a router, by another switch, or, with `querier`, by the switch
 itself. Elsewhere it floods, as it does before hosts have answered, for groups without members, for
-224.0.0.0/24 and for ff02::1. The switch asks in the VLANs of its ports' untagged frames, where no other asks.
+224.0.0.0/24 and for ff02::1. The switch asks in all VLANs that access ports and
+trunks are in, where no other asks.
 
 `ringway switch mdb SWITCH` shows what it knows. It is for a switch that learns.
 

@@ -123,7 +123,7 @@ fn values_are_those_that_other_commands_show() {
         assert!(values(&text, &series) >= 1000.0);
     }
     let drops = port["drops"].as_object().unwrap();
-    assert_eq!((drops["denied"].as_u64(), drops.len()), (Some(300), 13));
+    assert_eq!((drops["denied"].as_u64(), drops.len()), (Some(300), 17));
     for (reason, count) in drops {
         let series = format!("{},reason=\"{reason}\"}}", of("ringway_switch_port_drops_total"));
         assert_eq!(values(&text, &series), number(count), "{series}");
