@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use ringway_kring::Doorbell;
 use ringway_switch_port::Port;
 
+use crate::clock::Millis;
+
 /// What happens to what a port has sent, if it is more than can be forwarded at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remainder {
@@ -40,6 +42,16 @@ impl Draining {
     pub fn into_port(self) -> Option<Box<dyn Port>> {
         self.port.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
+}
+
+/// What is known of a port that goes.
+pub(crate) struct Leaving {
+    /// When patience ends.
+    pub until: Millis,
+    /// What has its place then.
+    pub successor: Option<Box<dyn Port>>,
+    /// Dropped when the worker does not touch the port any more.
+    pub left: Vec<Left>,
 }
 
 /// The worker's end, dropped with the port.

@@ -16,6 +16,7 @@
 //! | `multicast.rs` | which ports are in which group of IP |
 //! | `fixed.rs` | the one that is told |
 //! | `spread.rs` | the one that hashes flows |
+//! | `bridge_port.rs` | a port, with what the bridge knows of it |
 //! | `forward.rs` | the way of a burst from its source to the others |
 //! | `in_order.rs` | flows that leave the worker's path for that of a program in the kernel |
 //! | `counters.rs` | what the bridge counts for a port |
@@ -56,6 +57,7 @@
 mod access;
 mod beside;
 mod bridge;
+mod bridge_port;
 mod bucket;
 mod budget;
 mod casualties;

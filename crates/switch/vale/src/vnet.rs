@@ -13,7 +13,7 @@ use ringway_vnet::{
     most_frames,
 };
 
-use crate::{budget::Budget, config::PortConfig, forward::BridgePort};
+use crate::{bridge_port::BridgePort, budget::Budget, config::PortConfig};
 use ringway_switch_port::{Burst, Delivered, Drops, Frame, Room, Source};
 
 /// Bytes of a buffer, as most regions have them.

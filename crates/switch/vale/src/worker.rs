@@ -19,11 +19,12 @@ use rustix::{
 };
 
 use crate::{
+    bridge_port::BridgePort,
     budget::{Budget, Turn},
     casualties::Casualties,
     clock::{Clock, Millis},
     counters::PortCounters,
-    forward::{BridgePort, ForwardCtx, FromInterface, TxRewrite, account, deliver, forward},
+    forward::{ForwardCtx, FromInterface, TxRewrite, account, deliver, forward},
     forwarding::{Forwarding, Function},
     loop_probe::LoopProbe,
     lossless_queue::{Held, LosslessQueue, Sender, Stall},

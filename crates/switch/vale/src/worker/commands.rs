@@ -12,10 +12,10 @@ use rustix::{event::epoll, thread::sched_setaffinity};
 
 use super::{MAX_PORTS, Worker};
 use crate::{
+    bridge_port::BridgePort,
     budget::Turn,
     config::PortConfig,
     counters::{ByWorker, PortCounters},
-    forward::BridgePort,
     forwarding::Function,
     in_order::InOrder,
     lossless_queue::PortSet,

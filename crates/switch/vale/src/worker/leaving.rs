@@ -14,24 +14,15 @@ use rustix::{event::epoll, fd::AsFd};
 
 use super::Worker;
 use crate::{
+    bridge_port::BridgePort,
     budget::{Budget, Turn},
     clock::Millis,
-    draining::{Left, Remainder},
-    forward::{BridgePort, account},
+    draining::{Leaving, Left, Remainder},
+    forward::account,
 };
 
 /// A port that takes longer than this loses what is left: its packets are old by now.
 const PATIENCE: Millis = 2000;
-
-/// What is known of a port that goes.
-pub(crate) struct Leaving {
-    /// When patience ends.
-    until: Millis,
-    /// What has its place then.
-    pub successor: Option<Box<dyn Port>>,
-    /// Dropped when the worker does not touch the port any more.
-    left: Vec<Left>,
-}
 
 impl Worker {
     /// Begins to take a port out; `successor` is to have its place. False if there is no such port.

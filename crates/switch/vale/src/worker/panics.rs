@@ -15,7 +15,7 @@ use ringway_switch_port::{Burst, PortIndex};
 use rustix::{event::epoll, fd::AsFd};
 
 use super::Worker;
-use crate::{budget::Budget, forward::BridgePort, vnet::Converter};
+use crate::{bridge_port::BridgePort, budget::Budget, vnet::Converter};
 
 impl Worker {
     /// Until it is told to stop, or a panic leaves it without a port to blame.
