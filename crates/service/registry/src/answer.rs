@@ -45,8 +45,10 @@ impl Registry {
         let asker = caller;
         let caller = granted.as_ref().unwrap_or(caller);
         if takes_some(&request) {
-            // So no user is above the limit by more than a single port.
-            self.check_descriptors(caller.uid, 1)?;
+            // So no user is above the limit by more than a single port. One that stays for the request counts
+            // already.
+            let more = usize::from(self.deferred.kept_for_request().is_none());
+            self.check_descriptors(caller.uid, more)?;
         }
         match request {
             Request::Register { name, registration, mut options } => {
@@ -87,7 +89,7 @@ impl Registry {
             #[cfg(feature = "next")]
             Request::Next(number) => plain(Reply::Index(number)),
             Request::Mirrors { dir, index } => Monitor::grant(self, handle, dir, index),
-            Request::Stack => Ok((Reply::Done, vec![host::stack_socket(self, handle)?])),
+            Request::Stack => host::open_way(self, handle),
             Request::PortGeometry { name, mem_id } => {
                 plain(Reply::PortGeometry(info::port_geometry(self, caller, &name, mem_id)?))
             }
@@ -131,12 +133,12 @@ impl Registry {
             }
             Request::SetFilter { name, rings, filter } => {
                 let receiving = Receiving { handle, name, which: rings };
-                plain(Asked::Filter(filter).answer(self, caller, receiving)?)
+                Asked::Filter(filter).answer(self, caller, receiving)
             }
             Request::SetAction { name, rings, action } => {
                 let action = action.map(|action| WantedAction::new(asker, &name, action));
                 let receiving = Receiving { handle, name, which: rings };
-                plain(Asked::Action(action.transpose()?).answer(self, caller, receiving)?)
+                Asked::Action(action.transpose()?).answer(self, caller, receiving)
             }
             Request::RedirectQueues { name, queues, to_program } => {
                 Nic::redirect_queues(self, caller, &name, &queues, to_program)?;
@@ -145,7 +147,7 @@ impl Registry {
             Request::Steer { interface, queue, flows } => {
                 let wanted = (queue, flows);
                 let steer = Steer::plan(&self.steerings, handle, caller, &interface, wanted)?;
-                plain(self.carry_out(steer)?)
+                Err(steer.carry_out(self))
             }
             Request::NameConflicts => plain(Reply::NameConflicts(self.conflicts.info(caller.uid))),
             Request::Parameters => plain(Reply::Parameters(self.settings.parameters())),

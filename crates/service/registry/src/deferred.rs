@@ -18,7 +18,7 @@
 
 use std::{any::Any, collections::HashMap};
 
-use ringway_proto::{Cause, Error, Reply, Result};
+use ringway_proto::{Cause, Error, OptionStatus, Reply, Result, Statuses};
 use rustix::fd::OwnedFd;
 
 use crate::{
@@ -151,6 +151,15 @@ impl Progress {
     /// Gives the request the result of what it waited for.
     pub fn put(&mut self, done: Done) {
         self.done = Some(done);
+    }
+
+    /// What a step has failed with, and what had become of the options before.
+    fn tell_options(&self, error: Error) -> Error {
+        let extmem = match self.region {
+            Some(_) => OptionStatus::Accepted,
+            None => error.options.extmem,
+        };
+        Error { options: Statuses { extmem, ..error.options }, ..error }
     }
 
     /// Whether the request is to be begun again.

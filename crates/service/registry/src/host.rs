@@ -3,25 +3,28 @@
 //! They are the last of a port's rings in each direction. They come into being with the first
 //! binding that has one of them, and go with the last.
 
+use std::sync::Arc;
+
 use ringway_abi::Dir;
-use ringway_nic_setup::{Interface, TxSocket};
-use ringway_proto::{Error, Result};
-use rustix::fd::OwnedFd;
+use ringway_nic_setup::{Interface, PrivatePair, TxSocket};
+use ringway_proto::{Error, Reply, Result};
 
 use crate::{
+    charge::Charge,
     handles::Handle,
     kinds::{nic::Nic, persistent::Persistent},
-    made::Made,
     port::{Port, PortId, Shape, free_ring, make_ring},
     ports::Ports,
     regions::{RegionBook, Regions},
     registry::Registry,
     setup_error::nic_error,
     subject::Subject,
+    transaction::{Answer, Failed, Needs, Plan},
 };
 
 impl Port {
-    fn make_host_rings(&mut self, slots: [u32; 2], book: &mut RegionBook) -> Result<()> {
+    /// Makes the host rings, all or none.
+    pub(crate) fn make_host_rings(&mut self, slots: [u32; 2], book: &mut RegionBook) -> Result<()> {
         self.host.open = true;
         let nic = [self.tx.len(), self.rx.len()];
         for (dir, slots) in [Dir::Tx, Dir::Rx].into_iter().zip(slots) {
@@ -39,7 +42,7 @@ impl Port {
         Ok(())
     }
 
-    fn free_host_rings(&mut self, book: &mut RegionBook) {
+    pub(crate) fn free_host_rings(&mut self, book: &mut RegionBook) {
         let Shape { rings, .. } = self.made_shape();
         self.truncate_rings(rings.map(|n| n as usize), book);
     }
@@ -57,6 +60,8 @@ impl Port {
 }
 
 /// Makes the host rings of a port, and connects them with the stack, for a binding that has some of them.
+/// Where that takes long it is a part of the request: it fails, and the rings are made once more with
+/// what connects them.
 pub(crate) fn open(registry: &mut Registry, id: PortId) -> Result<()> {
     let Registry { settings, ports, regions, .. } = registry;
     let port = ports.port_mut(id);
@@ -87,38 +92,90 @@ fn free(ports: &mut Ports, regions: &mut Regions, id: PortId) {
     port.free_host_rings(regions.get(port.region));
 }
 
-/// The way to the stack for a binding that forwards received packets (S-FWD-2): a socket that
-/// takes frames.
-pub(crate) fn stack_socket(registry: &mut Registry, handle: Handle) -> Result<OwnedFd> {
-    let id = registry.handles.binding(handle)?.port;
-    registry.port(id).check_there()?;
-    let opened = open_socket(registry, id);
-    if opened.is_err() {
-        registry.keep_if_begun_again(id);
-    }
-    let socket = opened?;
-    let first = !std::mem::replace(&mut registry.handles.binding_mut(handle)?.forwards, true);
-    registry.port_mut(id).host.forwarders += u32::from(first);
-    registry.users_changed(id);
-    Ok(socket.fd)
+/// The way to the stack for a binding that forwards received packets (S-FWD-2) is going to be opened: a socket
+/// that takes frames.
+struct OpenWay {
+    handle: Handle,
+    id: PortId,
+    subject: Subject,
 }
 
-/// A socket that sends to the stack behind a port.
-fn open_socket(registry: &mut Registry, id: PortId) -> Result<TxSocket> {
-    if registry.port(id).is::<Nic>() {
-        open(registry, id)?;
-    }
-    let port = registry.port(id);
-    let (subject, pair) = match (port.get::<Nic>(), port.get::<Persistent>()) {
-        (Some(Nic { stack: Some(stack), key, .. }), _) => (Subject::from(*key), stack.end.pair()),
-        (_, Some(Persistent { device, key, .. })) => (Subject::Device(key.clone()), &device.pair),
-        _ => {
-            let name = &port.name;
-            return Err(Error::invalid("there is no host stack behind it").at(name));
+/// Opens it. A NIC's host rings come first.
+pub(crate) fn open_way(registry: &mut Registry, handle: Handle) -> Result<Answer> {
+    let id = registry.handles.binding(handle)?.port;
+    registry.port(id).check_there()?;
+    let opening = OpenWay::plan(registry, handle, id);
+    let error = opening.map_or_else(
+        |error| error,
+        |(plan, pair)| {
+            let open = |inner: &Interface| TxSocket::open(&inner.name, inner.index);
+            registry.carry_out(plan, move || pair.inside(open).map_err(nic_error))
+        },
+    );
+    registry.keep_if_begun_again(id);
+    Err(error)
+}
+
+impl OpenWay {
+    /// With the pair that is in between.
+    fn plan(
+        registry: &mut Registry,
+        handle: Handle,
+        id: PortId,
+    ) -> Result<(OpenWay, Arc<PrivatePair>)> {
+        if registry.port(id).is::<Nic>() {
+            open(registry, id)?;
         }
-    };
-    let pair = pair.clone();
-    let open = |inner: &Interface| TxSocket::open(&inner.name, inner.index);
-    let socket = registry.deferred.make_off_loop(subject, move || pair.inside(open))?;
-    socket.map_err(nic_error).map(Made::take)
+        let port = registry.port(id);
+        let (subject, pair) = match (port.get::<Nic>(), port.get::<Persistent>()) {
+            (Some(Nic { stack: Some(stack), key, .. }), _) => {
+                (Subject::from(*key), stack.end.pair())
+            }
+            (_, Some(Persistent { device, key, .. })) => {
+                (Subject::Device(key.clone()), &device.pair)
+            }
+            _ => {
+                let name = &port.name;
+                return Err(Error::invalid("there is no host stack behind it").at(name));
+            }
+        };
+        Ok((OpenWay { handle, id, subject }, pair.clone()))
+    }
+
+    /// Fails if the descriptor is bound to it no more.
+    fn forwards<'a>(&self, registry: &'a mut Registry) -> Result<&'a mut bool> {
+        registry.port(self.id).check_there()?;
+        let binding = registry.handles.binding_mut(self.handle)?;
+        match binding.port == self.id {
+            true => Ok(&mut binding.forwards),
+            false => Err(Error::absent("this descriptor is bound to another port now")),
+        }
+    }
+}
+
+impl Plan for OpenWay {
+    type Made = TxSocket;
+
+    fn subject(&self) -> Subject {
+        self.subject.clone()
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::nothing(0)
+    }
+
+    fn commit(
+        self,
+        registry: &mut Registry,
+        socket: TxSocket,
+        _memory: Charge,
+    ) -> Result<Answer, Failed> {
+        let first = match self.forwards(registry) {
+            Ok(forwards) => !std::mem::replace(forwards, true),
+            Err(error) => return Err(Failed::new(error, socket)),
+        };
+        registry.port_mut(self.id).host.forwarders += u32::from(first);
+        registry.users_changed(self.id);
+        Ok((Reply::Done, vec![socket.fd]))
+    }
 }

@@ -9,7 +9,6 @@ use ringway_nic_setup::steer;
 use ringway_proto::{Cause, Error, Flow, Reply, Result, Steered};
 
 use crate::{
-    bridges::Bridges,
     caller::Caller,
     charge::Charge,
     handles::Handle,
@@ -18,7 +17,7 @@ use crate::{
     registry::Registry,
     steering::{Janitor, Steering, Steerings},
     subject::{NicKey, Subject},
-    transaction::{Failed, Needs, Plan},
+    transaction::{Answer, Failed, Makes, Needs, Plan, plain},
 };
 
 /// Everything but `flows` is going to be kept off a queue of an interface, as long as the handle is open.
@@ -61,20 +60,13 @@ impl Steer {
         let (uid, name) = (caller.uid, interface.to_string());
         Ok(Steer { handle, uid, name, interface: key, netns, queue, flows, last, janitor })
     }
-}
 
-impl Plan for Steer {
-    type Made = (Steering, Steered);
-
-    fn subject(&self) -> Subject {
-        self.interface.into()
+    pub fn carry_out(self, registry: &mut Registry) -> Error {
+        let step = self.step();
+        registry.carry_out(self, step)
     }
 
-    fn needs(&self) -> Needs {
-        Needs::nothing(self.uid)
-    }
-
-    fn step(&self, _bridges: &mut Bridges) -> impl FnOnce() -> Result<Self::Made> + Send + use<> {
+    fn step(&self) -> impl Makes<(Steering, Steered)> + use<> {
         let &Steer { handle, uid, interface, queue, .. } = self;
         let (name, flows) = (self.name.clone(), self.flows.clone());
         let (netns, last, janitor) = (self.netns.clone(), self.last.clone(), self.janitor.clone());
@@ -98,13 +90,25 @@ impl Plan for Steer {
             Ok((steering, Steered { moved, table, rules_turned_on, rules }))
         }
     }
+}
+
+impl Plan for Steer {
+    type Made = (Steering, Steered);
+
+    fn subject(&self) -> Subject {
+        self.interface.into()
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::nothing(self.uid)
+    }
 
     fn commit(
         self,
         registry: &mut Registry,
         made: Self::Made,
         _memory: Charge,
-    ) -> Result<Reply, Failed> {
+    ) -> Result<Answer, Failed> {
         // The user may have taken up what was free when the plan was made.
         if let Err(error) = registry.check_descriptors(self.uid, 1) {
             return Err(Failed::new(error, made));
@@ -112,6 +116,6 @@ impl Plan for Steer {
         crate::fault::step();
         let (steering, steered) = made;
         registry.steerings.add(steering);
-        Ok(Reply::Steered(steered))
+        Ok(plain(Reply::Steered(steered)))
     }
 }

@@ -56,7 +56,7 @@ pub(crate) fn attach(
         None => {
             let facts = Facts::of(caller, port)?;
             let plan = AttachNic::plan(registry, caller, (bridge, port, name), how, facts)?;
-            registry.carry_out(plan)
+            Err(plan.carry_out(registry))
         }
     }
 }

@@ -26,10 +26,14 @@ impl Registry {
         caller.lookups.begin(std::mem::take(&mut progress.found));
         self.deferred.progress = std::mem::take(progress);
         let was_freeing = self.leftovers.is_freeing(account, &self.regions);
-        let is_acting = self.deferred.progress.acting.is_some();
-        let result = match is_acting {
+        let committed = match self.deferred.progress.acting.is_some() {
             true => self.commit(),
-            false => self.answer(handle, caller, request.clone()),
+            false => Ok(None),
+        };
+        let result = match committed {
+            Ok(None) => self.answer(handle, caller, request.clone()),
+            Ok(Some(answer)) => Ok(answer),
+            Err(error) => Err(self.deferred.progress.tell_options(error)),
         };
         self.deferred.close_untaken();
         let (found, wanted) = caller.lookups.end();
@@ -47,8 +51,7 @@ impl Registry {
             (Some(Wanted::Others(subject)), Err(_)) => self.deferred.wait(progress, subject),
             // There may be enough when all has been freed that was closed before: by now, perhaps.
             (None, Err(Error { cause: Cause::NoRoom, .. }))
-                if !is_acting
-                    && progress.waits < MOST_WAITS
+                if progress.waits < MOST_WAITS
                     && (was_freeing || self.leftovers.is_freeing(account, &self.regions)) =>
             {
                 progress.waits += 1;

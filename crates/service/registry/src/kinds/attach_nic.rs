@@ -32,7 +32,7 @@ use crate::{
     registry::Registry,
     setup_error::nic_error,
     subject::{NicKey, Subject},
-    transaction::{Failed, Needs, Plan},
+    transaction::{Answer, Failed, Makes, Needs, Plan, plain},
 };
 
 /// What is known of the interface.
@@ -123,6 +123,21 @@ impl AttachNic {
         registry.bridges.check_room(bridge, plan.uid, plan.ports())?;
         registry.regions.check_asked(plan.uid, memory).map_err(|e| e.at(full))?;
         Ok(plan)
+    }
+
+    pub fn carry_out(self, registry: &mut Registry) -> Error {
+        let step = self.step(&mut registry.bridges);
+        registry.carry_out(self, step)
+    }
+
+    fn step(&self, bridges: &mut Bridges) -> impl Makes<Opened> + use<> {
+        let (netns, interface) = (self.netns.clone(), self.interface.clone());
+        let (request, stack) = (self.request(), self.stack);
+        let fast = bridges.fast_switch(&self.bridge, self.nic.0);
+        move || {
+            let fast = fast.as_ref().map_err(|why| *why);
+            netns.inside(|| open(&interface, request, stack, fast)).flatten()
+        }
     }
 
     fn check_names(&self, registry: &Registry) -> Result<()> {
@@ -266,24 +281,14 @@ impl Plan for AttachNic {
         }
     }
 
-    fn step(&self, bridges: &mut Bridges) -> impl FnOnce() -> Result<Opened> + Send + use<> {
-        let (netns, interface) = (self.netns.clone(), self.interface.clone());
-        let (request, stack) = (self.request(), self.stack);
-        let fast = bridges.fast_switch(&self.bridge, self.nic.0);
-        move || {
-            let fast = fast.as_ref().map_err(|why| *why);
-            netns.inside(|| open(&interface, request, stack, fast)).flatten()
-        }
-    }
-
     fn commit(
         self,
         registry: &mut Registry,
         opened: Opened,
         memory: Charge,
-    ) -> Result<Reply, Failed> {
+    ) -> Result<Answer, Failed> {
         let joined = self.join(registry, opened, memory)?;
-        Ok(self.enter(registry, joined))
+        Ok(plain(self.enter(registry, joined)))
     }
 }
 

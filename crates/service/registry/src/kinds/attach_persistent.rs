@@ -1,22 +1,20 @@
 //! A persistent port joins a bridge (S-VALE-13, S-VALE-14): at once, or, with the stack behind its device, as a
 //! [transaction](crate::transaction).
 
-use std::sync::Arc;
-
-use ringway_nic_setup::{PortAttachment, PrivatePair, STACK_PORT_MEMORY, open_nic_port};
+use ringway_nic_setup::{PortAttachment, STACK_PORT_MEMORY, open_nic_port};
 use ringway_proto::{Error, Reply, Result};
 use ringway_vale::PortConfig;
 use ringway_xdp::NicPort;
 
 use crate::{
-    bridges::{BridgePortRef, Bridges, HeldPlaces},
+    bridges::{BridgePortRef, HeldPlaces},
     charge::Charge,
     kinds::persistent::{Persistent, Stack, stack_name},
     port::PortId,
     registry::Registry,
     setup_error::nic_error,
     subject::Subject,
-    transaction::{Failed, Needs, Plan},
+    transaction::{Answer, Failed, Needs, Plan, plain},
 };
 
 /// Which port joins which bridge, and by what name.
@@ -31,7 +29,6 @@ pub(crate) struct AttachPersistent {
     /// Whether the stack behind the device comes along, as a second port.
     stack: bool,
     uid: u32,
-    pair: Arc<PrivatePair>,
 }
 
 type StackPort = NicPort<PortAttachment>;
@@ -45,20 +42,23 @@ impl AttachPersistent {
         stack: bool,
     ) -> Result<AttachPersistent> {
         let (port, _) = joinable(registry, id, stack)?;
-        let (uid, device, pair) =
-            (registry.port(id).uid, port.key.clone(), port.device.pair.clone());
+        let (uid, device) = (registry.port(id).uid, port.key.clone());
         registry.bridges.check_room(bridge, uid, 1 + usize::from(stack))?;
         if stack {
             registry.regions.check_asked(uid, STACK_PORT_MEMORY)?;
         }
         let (bridge, full) = (bridge.into(), full.into());
-        Ok(AttachPersistent { id, key, device, bridge, full, stack, uid, pair })
+        Ok(AttachPersistent { id, key, device, bridge, full, stack, uid })
     }
 
     /// Joins it.
     pub fn carry_out(self, registry: &mut Registry) -> Result<Reply> {
         match self.stack {
-            true => registry.carry_out(self),
+            true => {
+                let pair = Persistent::device_mut(registry, self.id)?.pair.clone();
+                let step = move || pair.inside(open_nic_port).map_err(nic_error);
+                Err(registry.carry_out(self, step))
+            }
             false => self.join(registry).map(|place| self.enter(registry, &place)),
         }
     }
@@ -135,17 +135,12 @@ impl Plan for AttachPersistent {
         }
     }
 
-    fn step(&self, _bridges: &mut Bridges) -> impl FnOnce() -> Result<StackPort> + Send + use<> {
-        let pair = self.pair.clone();
-        move || pair.inside(open_nic_port).map_err(nic_error)
-    }
-
     fn commit(
         self,
         registry: &mut Registry,
         port: StackPort,
         memory: Charge,
-    ) -> Result<Reply, Failed> {
+    ) -> Result<Answer, Failed> {
         let place = match self.join(registry) {
             Ok(place) => place,
             Err(error) => return Err(Failed::new(error, (port, memory))),
@@ -155,7 +150,7 @@ impl Plan for AttachPersistent {
                 if let Ok(device) = Persistent::device_mut(registry, self.id) {
                     device.stack = Stack::Bridge { at, _charge: memory };
                 }
-                Ok(self.enter(registry, &place))
+                Ok(plain(self.enter(registry, &place)))
             }
             Err((error, port)) => Err(Failed::new(error, (port, memory))),
         }

@@ -16,7 +16,9 @@ use crate::{
     interfaces::{allowed, look_up, nic_key, not_private},
     keys::plain_key,
     kinds::{
-        KindInfo, OpenRequest, PortBackend, RingAt, nic_sockets::Sockets, nic_stack::NicStack,
+        KindInfo, OpenRequest, PortBackend, RingAt,
+        nic_sockets::Sockets,
+        nic_stack::{ConnectStack, NicStack},
     },
     link_events::watch,
     name::PortName,
@@ -156,7 +158,7 @@ impl PortBackend for Nic {
         let or = |asked: u16, now| if asked == 0 { now } else { asked.min(MAX_HOST_RINGS) };
         let [tx, rx] = port.host.counts;
         match port.bindings {
-            0 => [or(reg.host_tx_rings, tx), or(reg.host_rx_rings, rx)],
+            0 if !port.host.open => [or(reg.host_tx_rings, tx), or(reg.host_rx_rings, rx)],
             _ => port.host.counts,
         }
     }
@@ -231,7 +233,7 @@ impl PortBackend for Nic {
     }
 
     fn connect_host(registry: &mut Registry, id: PortId) -> Result<()> {
-        NicStack::connect(registry, id)
+        ConnectStack::carry_out(registry, id)
     }
 
     fn disconnect_host(registry: &mut Registry, id: PortId) -> bool {

@@ -15,7 +15,6 @@ use ringway_proto::{Cause, Error, Filter, Reply, Result};
 
 use crate::{
     actions::{InstalledAction, WantedAction},
-    bridges::Bridges,
     caller::Caller,
     charge::Charge,
     deferred::{Deferred, Progress},
@@ -32,7 +31,7 @@ use crate::{
     setup_error::nic_error,
     shared_nic::SharedNic,
     subject::{NicKey, Subject},
-    transaction::{Failed, Needs, Plan},
+    transaction::{Answer, Failed, Makes, Needs, Plan, plain},
 };
 
 /// What the filters and action programs of one user may cost on one interface: those of all users are
@@ -103,12 +102,15 @@ impl Asked {
         registry: &mut Registry,
         caller: &Caller,
         receiving: Receiving,
-    ) -> Result<Reply> {
+    ) -> Result<Answer> {
         let (id, rings) = receiving.find(registry, caller)?;
         let mut change = RuleChange::plan(registry, id, &rings, self)?;
         change.asked = Some((caller.uid, receiving));
         match change.takes_time() {
-            true => registry.carry_out(change),
+            true => {
+                let step = change.step();
+                Err(registry.carry_out(change, step))
+            }
             false => registry.enter(change, Loaded::default(), Charge::default()),
         }
     }
@@ -266,7 +268,7 @@ impl RuleChange {
         rings: &[u16],
         asked: Asked,
     ) -> Result<()> {
-        RuleChange::plan(registry, id, rings, asked)?.within_request(registry)
+        RuleChange::plan(registry, id, rings, asked)?.within_registration(registry)
     }
 
     /// Gives receive rings that no program had all frames again, if the interface's program still asks a
@@ -285,16 +287,26 @@ impl RuleChange {
         let (rules, fit, host) =
             (to_install(attachment, chosen), Fit::Filter(None), HostChange::None);
         let of_nic = Vec::new();
-        RuleChange { asked: None, id, key, of_nic, fit, rules, host }.within_request(registry)
+        RuleChange { asked: None, id, key, of_nic, fit, rules, host }.within_registration(registry)
+    }
+
+    fn step(&self) -> impl Makes<Loaded> + use<> {
+        let rules = self.rules.clone();
+        let host = match &self.host {
+            HostChange::Load(load) => Some(load.clone()),
+            _ => None,
+        };
+        move || {
+            let host = host.map(HostFilterLoad::load).transpose()?;
+            let rules = rules.map(|(installer, rules)| installer.install(rules)).transpose();
+            Ok(Loaded { host, rules: rules.map_err(nic_error)? })
+        }
     }
 
     /// Within a registration, which is begun again with what the step has made.
-    fn within_request(self, registry: &mut Registry) -> Result<()> {
+    fn within_registration(self, registry: &mut Registry) -> Result<()> {
         let loaded = match self.takes_time() {
-            true => {
-                let step = self.step(&mut registry.bridges);
-                registry.deferred.make_off_loop(self.key, step)??.take()
-            }
+            true => registry.deferred.make_off_loop(self.key, self.step())??.take(),
             false => Loaded::default(),
         };
         registry.enter(self, loaded, Charge::default()).map(drop)
@@ -361,25 +373,12 @@ impl Plan for RuleChange {
         Needs::nothing(self.asked.as_ref().map_or(0, |(uid, _)| *uid))
     }
 
-    fn step(&self, _bridges: &mut Bridges) -> impl FnOnce() -> Result<Loaded> + Send + use<> {
-        let rules = self.rules.clone();
-        let host = match &self.host {
-            HostChange::Load(load) => Some(load.clone()),
-            _ => None,
-        };
-        move || {
-            let host = host.map(HostFilterLoad::load).transpose()?;
-            let rules = rules.map(|(installer, rules)| installer.install(rules)).transpose();
-            Ok(Loaded { host, rules: rules.map_err(nic_error)? })
-        }
-    }
-
     fn commit(
         self,
         registry: &mut Registry,
         mut loaded: Loaded,
         _memory: Charge,
-    ) -> Result<Reply, Failed> {
+    ) -> Result<Answer, Failed> {
         let queues = match self.queues(registry) {
             Ok(queues) => queues,
             Err(error) => return Err(Failed::new(error, loaded)),
@@ -389,8 +388,10 @@ impl Plan for RuleChange {
         }
         crate::fault::step();
         let Registry { ports, shared, deferred, .. } = registry;
-        let Some(shared) = shared.get_mut(&self.key) else { return Ok(Reply::Done) };
-        let Some(nic) = ports.port_mut(self.id).get_mut::<Nic>() else { return Ok(Reply::Done) };
+        let Some(shared) = shared.get_mut(&self.key) else { return Ok(plain(Reply::Done)) };
+        let Some(nic) = ports.port_mut(self.id).get_mut::<Nic>() else {
+            return Ok(plain(Reply::Done));
+        };
         if let (false, Some(stack)) = (matches!(self.host, HostChange::None), &mut nic.stack) {
             match shared.set_filter(stack, &mut loaded.host) {
                 Ok(None) => {}
@@ -409,7 +410,7 @@ impl Plan for RuleChange {
                 self.fit.put(rule);
             }
         }
-        Ok(Reply::Done)
+        Ok(plain(Reply::Done))
     }
 }
 

@@ -13,12 +13,8 @@
 use std::sync::Arc;
 
 use ringway_abi::Dir;
-use ringway_nic_setup::{
-    Link, LinkState, OuterEnd, PairConfig, PortAttachment, PrivatePair, STACK_PORT_MEMORY,
-    open_nic_port,
-};
+use ringway_nic_setup::{Link, LinkState, OuterEnd, PairConfig, PrivatePair};
 use ringway_proto::{Cause, Error, PortKind, PortShape, Registration, Result, RingBackend};
-use ringway_xdp::NicPort;
 
 use crate::{
     bind_reply::Fds,
@@ -82,12 +78,6 @@ pub(crate) enum Stack {
         host: HostSwitch,
         _charge: Charge,
     },
-}
-
-/// The stack behind a device, as a port for a bridge.
-pub(crate) struct StackPort {
-    pub port: NicPort<PortAttachment>,
-    pub charge: Charge,
 }
 
 impl Device {
@@ -212,20 +202,7 @@ impl PortBackend for Persistent {
 
     /// Connects the host rings with the stack behind the device.
     fn connect_host(registry: &mut Registry, id: PortId) -> Result<()> {
-        let port = registry.port(id);
-        let Some(Persistent { key, device, .. }) = port.get() else { return Ok(()) };
-        if let Stack::Bridge { at, .. } = &device.stack {
-            let problem = format!("its host stack is attached to {}", at.bridge);
-            return Err(Error::busy(problem).at(&port.name).remedy("detach it first"));
-        }
-        let (key, pair) = (key.clone(), device.pair.clone());
-        let StackPort { port: stack, charge } =
-            Persistent::open_stack(registry, key, pair, registry.port(id).uid)?;
-        let host = HostSwitch::start(registry.port(id), stack, registry.leftovers.doorbell())?;
-        if let Some(Persistent { device, .. }) = registry.port_mut(id).get_mut() {
-            device.stack = Stack::Rings { host, _charge: charge };
-        }
-        Ok(())
+        Persistent::connect_stack(registry, id)
     }
 
     fn disconnect_host(registry: &mut Registry, id: PortId) -> bool {
@@ -383,23 +360,6 @@ impl Persistent {
         Err(Error::no_memory(problem)
             .at(name)
             .remedy("delete one, or raise switches_per_user in the daemon's configuration"))
-    }
-
-    /// The stack behind the device that is known by `key`, as a port for a bridge.
-    pub(super) fn open_stack(
-        registry: &mut Registry,
-        key: String,
-        pair: Arc<PrivatePair>,
-        uid: u32,
-    ) -> Result<StackPort> {
-        let subject = Subject::Device(key);
-        if !registry.deferred.is_done(&subject) {
-            registry.regions.check_asked(uid, STACK_PORT_MEMORY)?;
-        }
-        let open = move || pair.inside(open_nic_port).map_err(nic_error);
-        let port = registry.deferred.make_off_loop(subject, open)??;
-        let charge = registry.regions.charge(uid, STACK_PORT_MEMORY)?;
-        Ok(StackPort { port: port.take(), charge })
     }
 
     /// A persistent port is deleted (S-VALE-15).

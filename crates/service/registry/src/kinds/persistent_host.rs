@@ -10,7 +10,7 @@ use ringway_switch_port::PortIndex;
 use ringway_vale::{Bridge, Forwarding, PortConfig};
 use ringway_xdp::NicPort;
 
-use crate::{kinds::vale::bridge_side, port::Port};
+use crate::{kinds::vale::bridge_side, port::Port, transaction::Failed};
 
 /// The host rings of a persistent port at work: a bridge of two ports, the rings and the stack.
 pub(crate) struct HostSwitch {
@@ -21,30 +21,37 @@ pub(crate) struct HostSwitch {
     pub(super) rings: PortIndex,
 }
 
+/// The stack behind the device.
+pub(super) type StackPort = NicPort<PortAttachment>;
+
 impl HostSwitch {
-    /// Its worker rings `lost` when it has lost one of the two.
+    /// Its worker rings `lost` when it has lost one of the two. What an error leaves may have the rings.
     pub(super) fn start(
         port: &Port,
-        stack: NicPort<PortAttachment>,
+        stack: StackPort,
         lost: Option<Arc<Doorbell>>,
-    ) -> Result<HostSwitch> {
+    ) -> Result<HostSwitch, Failed> {
         let failed = |e| Error::io(&format!("{}: its host rings cannot be served", port.name), e);
-        let worker = Arc::new(Doorbell::new().map_err(failed)?);
+        let started = Doorbell::new().and_then(|worker| Ok((worker, Bridge::start("host rings")?)));
+        let (worker, bridge) = match started {
+            Ok((worker, bridge)) => (Arc::new(worker), bridge),
+            Err(error) => return Err(Failed::new(failed(error), stack)),
+        };
         let (tx, rx) = (port.host_rings(Dir::Tx), port.host_rings(Dir::Rx));
         // There is no point in host rings that nobody has: they are freed.
         let receives = Arc::new(AtomicBool::new(true));
         let rings = bridge_side(tx, rx, worker.clone(), receives);
-        let bridge = Bridge::start("host rings").map_err(failed)?;
         lost.into_iter().for_each(|doorbell| bridge.report_to(doorbell));
         // A wire learns nothing: what goes in at the one end comes out at the other.
         bridge.set_forwarding(&Forwarding::Flood);
-        let attach = |end| {
-            bridge.attach(end, PortConfig::default(), Arc::default()).ok_or_else(|| {
-                Error::no_memory(format!("{}: too many open descriptors", port.name))
-            })
+        let attach = |end| bridge.attach(end, PortConfig::default(), Arc::default());
+        let full = || Error::no_memory(format!("{}: too many open descriptors", port.name));
+        let Some(rings) = attach(Box::new(rings)) else {
+            return Err(Failed::new(full(), (bridge, stack)));
         };
-        let rings = attach(Box::new(rings))?;
-        attach(Box::new(stack))?;
-        Ok(HostSwitch { worker, bridge, rings })
+        match attach(Box::new(stack)) {
+            Some(_) => Ok(HostSwitch { worker, bridge, rings }),
+            None => Err(Failed::new(full(), bridge)),
+        }
     }
 }
