@@ -12,8 +12,8 @@ use crate::{
     handles::Handle,
     header, host, info, interfaces,
     kinds::{
-        attached::Attach, monitor::Monitor, nic::Nic, nic_filters::Asked, nic_receiving::Receiving,
-        persistent::Persistent,
+        attached::Attach, make_persistent::MakePersistent, monitor::Monitor, nic::Nic,
+        nic_filters::Asked, nic_receiving::Receiving, persistent::Persistent,
     },
     lasting::LastingAddress,
     name::check_name,
@@ -97,7 +97,8 @@ impl Registry {
                 plain(Reply::Pools(info::pools(self, caller, &name, mem_id)?))
             }
             Request::NewInterface { name, shape } => {
-                plain(Reply::NewInterface(Persistent::create(self, caller, &name, shape)?))
+                let plan = MakePersistent::plan(self, caller, &name, shape)?;
+                Err(plan.carry_out(self))
             }
             Request::DeleteInterface { name } => {
                 Persistent::delete(self, caller, &name)?;

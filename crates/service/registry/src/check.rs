@@ -7,6 +7,7 @@ use crate::{
     port::{Port, PortId},
     recover::uses,
     registry::Registry,
+    subject::Subject,
 };
 
 impl Registry {
@@ -36,6 +37,10 @@ impl Registry {
             if !self.deferred.is_busy(subject) {
                 all.push(format!("{name:?} is held, and nothing is done about {subject:?}"));
             }
+        }
+        let devices = self.ports.holders().filter(|(_, what)| matches!(what, Subject::Device(_)));
+        if self.ports.held_persistent(|_| true) > devices.count() {
+            all.push("places of persistent ports are held, and none are made".into());
         }
     }
 

@@ -303,11 +303,6 @@ impl Deferred {
         self.progress.at_hand.take().map_or_else(|| Box::new(()) as Outcome, |done| done.outcome)
     }
 
-    /// Whether the result of work on this is at hand.
-    pub(crate) fn is_done(&self, subject: &Subject) -> bool {
-        self.progress.at_hand.as_ref().is_some_and(|done| done.subject == *subject)
-    }
-
     /// Whether work about this is going on.
     pub(crate) fn is_busy(&self, subject: &Subject) -> bool {
         self.busy.contains_key(subject) || self.untaken.is_about(subject)

@@ -337,14 +337,13 @@ impl Expected {
     }
 
     /// A persistent port is back, or a new one has its name.
-    pub(crate) fn made_again(&mut self, caller: &Caller, name: &str) {
+    pub(crate) fn made_again(&mut self, uid: u32, netns: LastingNetns, name: &str) {
         self.changed = true;
         if self.items.is_empty() {
             return;
         }
-        let netns = LastingNetns::of(&caller.netns);
         self.forget(|what| match what {
-            What::Port(it) => it.name == name && it.uid == caller.uid && it.netns == netns,
+            What::Port(it) => it.name == name && it.uid == uid && it.netns == netns,
             What::Attachment(_) => false,
         });
     }

@@ -25,6 +25,8 @@ pub(crate) struct Ports {
     names: HashMap<String, PortId>,
     /// Names that requests hold, each with what is worked on until it is a port's.
     held: HashMap<String, Subject>,
+    /// Users for whom persistent ports are being made, once for each.
+    held_persistent: Vec<u32>,
     last: PortId,
 }
 
@@ -42,6 +44,23 @@ impl Ports {
     /// From now on no request does.
     pub fn let_go(&mut self, key: &str) {
         self.held.remove(key);
+    }
+
+    /// From now on a request holds a place among the persistent ports of a user.
+    pub fn hold_persistent(&mut self, uid: u32) {
+        self.held_persistent.push(uid);
+    }
+
+    /// From now on that is anybody's.
+    pub fn let_go_persistent(&mut self, uid: u32) {
+        if let Some(at) = self.held_persistent.iter().position(|held| *held == uid) {
+            self.held_persistent.swap_remove(at);
+        }
+    }
+
+    /// How many of them are held for some users.
+    pub fn held_persistent(&self, users: impl Fn(u32) -> bool) -> usize {
+        self.held_persistent.iter().filter(|uid| users(**uid)).count()
     }
 
     /// What a request works on that holds the name, if one does.

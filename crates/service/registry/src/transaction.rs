@@ -78,6 +78,8 @@ pub(crate) struct Needs {
     /// Of ports.
     pub names: Vec<String>,
     pub places: Option<HeldPlaces>,
+    /// A place among the persistent ports of the user.
+    pub persistent: bool,
     /// Bytes of the user.
     pub memory: u64,
 }
@@ -85,7 +87,7 @@ pub(crate) struct Needs {
 impl Needs {
     /// The turn of its subject is enough.
     pub fn nothing(uid: u32) -> Needs {
-        Needs { uid, names: Vec::new(), places: None, memory: 0 }
+        Needs { uid, names: Vec::new(), places: None, persistent: false, memory: 0 }
     }
 }
 
@@ -112,6 +114,11 @@ impl Left {
 impl Failed {
     pub fn new(error: Error, left: impl Send + 'static) -> Failed {
         Failed { error: Some(error), left: Left::new(left) }
+    }
+
+    /// Nothing is left to be closed.
+    pub fn undone(error: Error) -> Failed {
+        Failed { error: Some(error), left: None }
     }
 
     /// Another plan is to be made.
@@ -206,6 +213,9 @@ impl Registry {
         if let Some(places) = &held.places {
             self.bridges.hold(places)?;
         }
+        if held.persistent {
+            self.ports.hold_persistent(held.uid);
+        }
         held.names.iter().for_each(|name| self.ports.hold(name, &subject));
         self.deferred.progress.acting = Some(Acting { plan: Box::new(plan), held, is_part });
         let run = move || -> Result<(P::Made, Charge)> { Ok((step()?, memory)) };
@@ -245,6 +255,9 @@ impl Registry {
     pub(crate) fn let_go_of_held(&mut self, Acting { held, .. }: &Acting) {
         held.names.iter().for_each(|name| self.ports.let_go(name));
         held.places.iter().for_each(|places| self.bridges.let_go(places));
+        if held.persistent {
+            self.ports.let_go_persistent(held.uid);
+        }
     }
 }
 

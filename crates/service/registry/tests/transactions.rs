@@ -1,4 +1,4 @@
-//! Transactions about receive rings in each of their states, with a kernel that is simulated: whether the client
+//! Transactions in each of their states, with a kernel that is simulated: whether the client
 //! goes or the work fails there, nothing of them is left, and nothing is half done.
 
 mod common;
@@ -17,7 +17,7 @@ use common::{
 };
 use ringway_nic_setup::simulated::{Fate, Kernel};
 use ringway_proto::{
-    Action, Ebpf, Error, Filter, NicMode, Options, Request, RingSelection, RxSelector,
+    Action, Ebpf, Error, Filter, NicMode, Options, PortShape, Request, RingSelection, RxSelector,
 };
 use ringway_region::Sizes;
 use ringway_registry::{Caller, Done, Handle, Progress, Registry, Settings, Step, Subject, Work};
@@ -112,10 +112,22 @@ impl Simulated {
         self.ask(self.own, action(Some("first")));
     }
 
+    /// Makes what a request that was answered has changed what it was.
+    fn undo(&mut self, request: &Request) {
+        match request {
+            Request::NewInterface { name, .. } => {
+                self.ask(self.own, Request::DeleteInterface { name: name.clone() });
+            }
+            _ => self.have_first_rules(),
+        }
+    }
+
     fn held(&mut self) -> Held {
+        // It looks for what nobody holds any more, and closes its own ends of that.
+        let kernel = self.kernel.held();
         Held {
             books: books(&mut self.world),
-            kernel: self.kernel.held(),
+            kernel,
             disagreements: self.world.registry.disagreements(),
         }
     }
@@ -145,7 +157,7 @@ impl Simulated {
         let work = done.and_then(|()| next(&mut asked, &mut self.world).ok());
         let Some(work) = work else {
             self.world.registry.end(asked.progress);
-            self.have_first_rules();
+            self.undo(request);
             return None;
         };
         let subject = work.subject().clone();
@@ -190,8 +202,10 @@ impl Simulated {
         let is_there = fate.is_none() || number < operations.len();
         match result {
             Some(Ok(_)) => {
-                assert!(!is_there, "{request:?} without one of {operations:?}");
-                self.have_first_rules();
+                // What a device is set to need not be known.
+                let is_done = !is_there || matches!(request, Request::NewInterface { .. });
+                assert!(is_done, "{request:?} without one of {operations:?}");
+                self.undo(request);
             }
             Some(Err(error)) => assert!(is_there, "{request:?}: {error}"),
             // Rules that were in force have been put back.
@@ -265,6 +279,8 @@ fn transactions_that_end_early_leave_nothing() {
         (filter("", RxSelector::Queues, None), 1),
         (action(Some("second")), 2),
         (action(None), 1),
+        // The pair that it is one end of.
+        (Request::NewInterface { name: "per0".into(), shape: PortShape::default() }, 1),
     ] {
         assert_eq!(of.end_everywhere(&request), states, "{request:?}");
     }

@@ -274,10 +274,10 @@ impl Plan for AttachNic {
     fn needs(&self) -> Needs {
         let (bridge, uid, ports) = (self.bridge.clone(), self.uid, self.ports());
         Needs {
-            uid,
             names: vec![self.full.clone(), self.key.clone()],
             places: Some(HeldPlaces { bridge, uid, ports }),
             memory: memory_of(&self.interface, self.request(), self.stack),
+            ..Needs::nothing(uid)
         }
     }
 

@@ -128,10 +128,10 @@ impl Plan for AttachPersistent {
     fn needs(&self) -> Needs {
         let AttachPersistent { key, bridge, full, uid, .. } = self;
         Needs {
-            uid: *uid,
             names: vec![full.clone(), key.clone()],
             places: Some(HeldPlaces { bridge: bridge.clone(), uid: *uid, ports: 2 }),
             memory: STACK_PORT_MEMORY,
+            ..Needs::nothing(*uid)
         }
     }
 

@@ -31,6 +31,7 @@ pub(crate) mod attach_nic;
 pub(crate) mod attach_persistent;
 pub(crate) mod attached;
 pub(crate) mod connect_host;
+pub(crate) mod make_persistent;
 pub(crate) mod monitor;
 pub(crate) mod nic;
 pub(crate) mod nic_filters;

@@ -13,8 +13,8 @@
 use std::sync::Arc;
 
 use ringway_abi::Dir;
-use ringway_nic_setup::{Link, LinkState, OuterEnd, PairConfig, PrivatePair};
-use ringway_proto::{Cause, Error, PortKind, PortShape, Registration, Result, RingBackend};
+use ringway_nic_setup::{Link, LinkState, PrivatePair};
+use ringway_proto::{Error, PortKind, Result, RingBackend};
 
 use crate::{
     bind_reply::Fds,
@@ -31,19 +31,14 @@ use crate::{
         vale::{SwitchSide, Vale, set_worker_mirrors, set_worker_offsets},
     },
     lasting::{LastingDevice, LastingNetns},
-    name::{IFNAMSIZ, PortName},
-    netns::OpenNetns,
+    name::PortName,
     nic_mode::ModeRequest,
-    port::{Port, PortId, Shape, make_rings},
-    ports::Ports,
+    port::{Port, PortId, Shape},
     registry::Registry,
     selection::Selection,
     settings::Settings,
-    setup_error::nic_error,
     subject::Subject,
 };
-
-const MTU: u32 = 1500;
 
 /// A VALE port that stays without programs.
 pub(crate) struct Persistent {
@@ -200,7 +195,6 @@ impl PortBackend for Persistent {
         registry.await_drained(id)
     }
 
-    /// Connects the host rings with the stack behind the device.
     fn connect_host(registry: &mut Registry, id: PortId) -> Result<()> {
         Persistent::connect_stack(registry, id)
     }
@@ -248,120 +242,6 @@ impl PortBackend for Persistent {
 }
 
 impl Persistent {
-    /// A persistent port comes into being (S-VALE-12).
-    pub(crate) fn create(
-        registry: &mut Registry,
-        caller: &Caller,
-        name: &str,
-        shape: PortShape,
-    ) -> Result<PortShape> {
-        if name.is_empty() || name.starts_with("vale") || name.len() >= IFNAMSIZ {
-            let problem = "a persistent port has a name of 1 to 15 characters that does not begin \
-                           with `vale`";
-            return Err(Error::invalid(problem).at(name));
-        }
-        let key = plain_key(name, caller);
-        let subject = Subject::Device(key.clone());
-        let made = registry.deferred.is_done(&subject);
-        if !made && registry.deferred.is_busy(&subject) {
-            // One of that name is being made, or closed: whether it is there is known after that.
-            registry.deferred.off_loop(subject.clone(), || ())?;
-        }
-        if !made && interfaces::exists(name, caller)? || registry.named(&key)?.is_some() {
-            return Err(Error::new(Cause::Exists, "there is such an interface")
-                .at(name)
-                .remedy("choose another name"));
-        }
-        if shape.mem_id != 0 {
-            registry.regions.check_id(shape.mem_id, caller.uid)?;
-        }
-        interfaces::allowed_all(caller, name)?;
-        Persistent::check_share(&registry.ports, &registry.settings, caller.uid, name)?;
-        let reg = Registration {
-            tx_slots: shape.tx_slots,
-            rx_slots: shape.rx_slots,
-            tx_rings: shape.tx_rings,
-            rx_rings: shape.rx_rings,
-            mem_id: shape.mem_id,
-            ..Default::default()
-        };
-        // Before the pair is made; and once more before that is taken, which is undone elsewhere then.
-        Vale::check_side(registry, caller, &reg)?;
-        let (netns, device_name) = (caller.netns.clone(), name.to_string());
-        let before = registry.expected.device_before(caller, name);
-        let make = move || -> Result<_> {
-            let (name, outer) = (&device_name, OuterEnd::Device);
-            let (mac, mtu) = before.map_or((None, MTU), |before| (Some(before.mac), before.mtu));
-            let config = PairConfig { name, mtu, mac, queues: 1, outer };
-            let netns = OpenNetns::of(&netns)?;
-            let pair = netns.inside(|| PrivatePair::new(&config))?.map_err(nic_error)?;
-            // Where the one end goes, with its namespace perhaps, the other goes too: and this one is in
-            // a namespace that lives as long as we.
-            let watch = pair.watch().map_err(nic_error)?;
-            let settings = pair.device_settings().ok().map(LastingDevice::from);
-            Ok((Arc::new(pair), watch, settings))
-        };
-        let made = registry.deferred.make_off_loop(subject.clone(), make)??;
-        let (region, side) = Vale::new_side(registry, caller, &reg)?;
-        let rings = make_rings(&mut registry.regions, region, side.shape)
-            .inspect_err(|_| registry.regions.drop_unused(region))?;
-        let (pair, watch, settings) = made.take();
-        let Shape { rings: counts, slots } = side.shape;
-        let device = Device { pair, settings, second: None, stack: Stack::Nobody };
-        let netns = LastingNetns::of(&caller.netns);
-        let backend = Persistent { key: key.clone(), side, device, netns };
-        let id = registry.add_port(name, Some(key), caller.uid, region, backend);
-        let port = registry.port_mut(id);
-        port.set_rings(rings);
-        port.host.counts = [1, 1];
-        let watched = registry.watches.add(id, name, watch);
-        let served = watched
-            .and_then(|()| registry.regions.check_asked(caller.uid, 0))
-            .and_then(|()| Vale::serve(registry, id, &hidden_bridge(id), name));
-        if let Err(error) = served {
-            registry.regions.free_rings_of(registry.ports.port_mut(id));
-            registry.remove(id);
-            return Err(error);
-        }
-        registry.expected.made_again(caller, name);
-        Ok(PortShape {
-            tx_slots: slots[0],
-            rx_slots: slots[1],
-            tx_rings: counts[0] as u16,
-            rx_rings: counts[1] as u16,
-            mem_id: registry.regions.get(region).region.mem_id(),
-        })
-    }
-
-    /// ENOMEM if there are as many persistent ports as there can be, or as user `uid` may have: each is a
-    /// thread, and stays when the program that made it has gone.
-    fn check_share(ports: &Ports, settings: &Settings, uid: u32, name: &str) -> Result<()> {
-        let Settings { accounts, max_bridges, switches_per_user, .. } = settings;
-        let count = |users: &dyn Fn(u32) -> bool| {
-            ports.of(users).filter(|port| port.is::<Persistent>()).count()
-        };
-        let all = count(&|_| true);
-        if all >= *max_bridges {
-            let problem = format!(
-                "there are {all} persistent ports already, the most that this daemon keeps"
-            );
-            return Err(Error::no_memory(problem)
-                .at(name)
-                .remedy("delete one or raise max_bridges in its configuration"));
-        }
-        let account = accounts.of(uid);
-        let theirs = count(&|uid| accounts.of(uid) == account);
-        if uid == 0 || theirs < *switches_per_user {
-            return Ok(());
-        }
-        let whose = accounts.name(uid);
-        let problem =
-            format!("{whose} has {theirs} persistent ports already, the most that each may have");
-        Err(Error::no_memory(problem)
-            .at(name)
-            .remedy("delete one, or raise switches_per_user in the daemon's configuration"))
-    }
-
     /// A persistent port is deleted (S-VALE-15).
     pub(crate) fn delete(registry: &mut Registry, caller: &Caller, name: &str) -> Result<()> {
         let Some(id) = registry.named(&plain_key(name, caller))? else {

@@ -20,7 +20,7 @@ use crate::{
     name::PortName,
     nic_mode::ModeRequest,
     port::{Port, PortId, Ring, Shape, make_rings},
-    regions::{GLOBAL_ID, RegionKey},
+    regions::{GLOBAL_ID, RegionKey, Regions},
     registry::Registry,
     selection::Selection,
     settings::Settings,
@@ -219,7 +219,7 @@ impl Vale {
         if reg.mem_id == 0 && registry.bridges.will_swap_buffers(bridge, name, caller.uid) {
             reg.mem_id = GLOBAL_ID;
         }
-        let (region, side) = Vale::new_side(registry, caller, &reg)?;
+        let (region, side) = Vale::new_side(&mut registry.regions, caller.uid, &reg)?;
         let id = registry.add_port(name, Some(name.into()), caller.uid, region, Vale { side });
         registry.port_mut(id).config.sources = registry.bridges.sources_of_new(bridge);
         if let Err(error) = Vale::serve(registry, id, bridge, name) {
@@ -231,30 +231,26 @@ impl Vale {
 
     /// What a new port on a switch is made of: a region, and its side there, on no switch yet.
     pub(crate) fn new_side(
-        registry: &mut Registry,
-        caller: &Caller,
+        regions: &mut Regions,
+        uid: u32,
         reg: &Registration,
     ) -> Result<(RegionKey, SwitchSide)> {
         let shape = asked_shape([reg.tx_rings, reg.rx_rings], [reg.tx_slots, reg.rx_slots]);
         let worker = Doorbell::new().map_err(|e| Error::io("cannot create a doorbell", e))?;
         let region = match reg.mem_id {
-            0 => registry.regions.private(caller.uid, &region_sizes(&shape, reg))?,
-            mem_id => registry.regions.by_id(mem_id, caller.uid)?,
+            0 => regions.private(uid, &region_sizes(&shape, reg))?,
+            mem_id => regions.by_id(mem_id, uid)?,
         };
         Ok((region, SwitchSide { bridge_port: None, worker: Arc::new(worker), shape }))
     }
 
-    /// ENOMEM if the caller may not have the memory of such a port.
-    pub(crate) fn check_side(
-        registry: &Registry,
-        caller: &Caller,
-        reg: &Registration,
-    ) -> Result<()> {
+    /// ENOMEM if the user may not have the memory of such a port.
+    pub(crate) fn check_side(regions: &Regions, uid: u32, reg: &Registration) -> Result<()> {
         if reg.mem_id != 0 {
             return Ok(());
         }
         let shape = asked_shape([reg.tx_rings, reg.rx_rings], [reg.tx_slots, reg.rx_slots]);
-        registry.regions.check_private(caller.uid, &region_sizes(&shape, reg))
+        regions.check_private(uid, &region_sizes(&shape, reg))
     }
 
     /// Puts a port on a bridge, under the name `full`.
