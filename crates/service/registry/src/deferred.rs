@@ -1,10 +1,10 @@
 //! Requests that take long: the set-up of interfaces, which waits for the kernel.
 //!
 //! The registry answers one request at a time, so none may wait. One that needs such [`Work`] leaves it to
-//! its caller, to be done on any thread, and is begun again, from its beginning, when the work is
-//! [`Done`]: then the result is at hand where the work was asked for. What the request has set up by then
-//! stays, so that it gets further each time; ports that only it needs are kept for it. A request
-//! that is a [transaction](crate::transaction) goes on with its commit instead.
+//! its caller, to be done on any thread, and goes on when the work is [`Done`]: with the commit, if it was a step
+//! of a [transaction](crate::transaction). What was looked up instead is a fact, and the request is begun
+//! again, from its beginning, with the result at hand where it was asked for. Ports that only the request needs
+//! are kept for it.
 //!
 //! ```text
 //!  begin(request) --> Step::Do(work)     work.run() on another thread, others are answered
@@ -24,7 +24,6 @@ use rustix::fd::OwnedFd;
 use crate::{
     actions::InstalledAction,
     lookups::{Found, LookUp, LookedUp},
-    made::{Made, Untaken},
     port::{PortId, Ring, free_ring},
     ports::Ports,
     regions::{RegionKey, Regions},
@@ -143,7 +142,6 @@ pub struct Deferred {
     endings: Vec<Work>,
     closings: Vec<Work>,
     lent: Vec<LentRings>,
-    untaken: Untaken,
     pub(crate) waiting: Waiting,
 }
 
@@ -203,7 +201,7 @@ impl Deferred {
         std::mem::take(&mut self.endings)
     }
 
-    /// The result of `work`, which is done while others are answered. Fails as long as there is none:
+    /// A fact: the result of `work`, which is done while others are answered. Fails as long as there is none:
     /// then the request returns without a lasting change but what it finds again.
     pub(crate) fn off_loop<T: Send + 'static>(
         &mut self,
@@ -250,24 +248,6 @@ impl Deferred {
         !self.is_busy(subject) && self.waiting.is_next(self.progress.place.as_ref(), subject)
     }
 
-    /// The same of work that makes something. What the request does not take is closed off the loop.
-    pub(crate) fn make_off_loop<T: Send + 'static, E: Send + 'static>(
-        &mut self,
-        subject: impl Into<Subject>,
-        work: impl FnOnce() -> Result<T, E> + Send + 'static,
-    ) -> Result<Result<Made<T>, E>> {
-        let subject = subject.into();
-        let made = self.off_loop(subject.clone(), work)?;
-        Ok(made.map(|what| Made::new(what, subject, &self.untaken)))
-    }
-
-    /// Closes what a request has not taken.
-    pub(crate) fn close_untaken(&mut self) {
-        for (subject, what) in self.untaken.drain() {
-            self.close_off_loop(subject, what);
-        }
-    }
-
     /// Fails: the request is begun again when some memory has been freed that an account's programs have
     /// closed.
     pub(crate) fn await_memory(&mut self, account: u32) -> Result<()> {
@@ -305,7 +285,7 @@ impl Deferred {
 
     /// Whether work about this is going on.
     pub(crate) fn is_busy(&self, subject: &Subject) -> bool {
-        self.busy.contains_key(subject) || self.untaken.is_about(subject)
+        self.busy.contains_key(subject)
     }
 
     /// Closes what the kernel takes its time for; whatever is about the same subject comes after that.

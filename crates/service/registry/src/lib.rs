@@ -29,10 +29,10 @@
 //! | `KeptSockets`, `Steerings`, `Notices` | sockets that programs keep, flows that are steered, what an operator is told |
 //! | `NameConflicts` | names that users asked for, and others have |
 //!
-//! What is slow is a step of a `transaction`, for requests that attach to switches, set filters or action programs,
-//! or steer flows; or, for others, a piece of [`Work`] after which the request is begun again.
+//! What is slow is a step of a `transaction`, or of one of several that a request consists of. What is looked up
+//! for a request is a piece of [`Work`] after which the request is begun again.
 //!
-//! What work has made is closed off the loop, too, unless a request takes it (`made`). `recover` makes the
+//! What work has made is closed off the loop, too, unless a transaction is committed with it. `recover` makes the
 //! books agree after a panic, and `check` tells whether they do, for the simulation (`tests/simulation`).
 //!
 //! A function takes the books that it needs; one that takes the whole registry changes ports of other kinds,
@@ -99,7 +99,6 @@ mod local;
 mod lookups;
 mod lost_ports;
 mod lost_regions;
-mod made;
 mod mode_select;
 mod name;
 mod netif;

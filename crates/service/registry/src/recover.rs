@@ -38,7 +38,6 @@ impl Registry {
     /// Call it when [`call`](Registry::call), or another function, has panicked. What a registration has
     /// got so far goes. A handle that was being closed is to be closed again.
     pub fn recover(&mut self) {
-        self.deferred.close_untaken();
         let progress = std::mem::take(&mut self.deferred.progress);
         if let Some(handle) = self.registering.take() {
             self.handles.unbind(handle);

@@ -63,12 +63,13 @@ struct Simulated {
     world: World,
     kernel: Arc<Kernel>,
     operations: Arc<Mutex<Operations>>,
-    /// All rings of `n0`, host rings among them, are its.
+    /// Rings of `n0` are its.
     own: Handle,
+    rings: RingSelection,
 }
 
 impl Simulated {
-    fn new() -> Simulated {
+    fn new(rings: RingSelection) -> Simulated {
         isolate_thread();
         // Their names can be looked up, and AF_PACKET sockets be bound to them.
         let name = |at| format!("n{at}");
@@ -93,10 +94,23 @@ impl Simulated {
         let mut world = World { registry: Registry::new(settings), caller: Caller::myself() };
         world.registry.deferred().defer_closings();
         let own = world.registry.open();
-        world.register_on(own, "n0", select(RingSelection::AllAndHost)).unwrap();
-        let mut simulated = Simulated { world, kernel, operations, own };
-        simulated.have_first_rules();
+        let mut simulated = Simulated { world, kernel, operations, own, rings };
+        simulated.have_rings();
         simulated
+    }
+
+    /// The rings, and their rules, that there are before each request.
+    fn have_rings(&mut self) {
+        self.world.register_on(self.own, "n0", select(self.rings)).unwrap();
+        self.have_first_rules();
+    }
+
+    /// The handle is another one, as if its client had come anew.
+    fn have_rings_anew(&mut self) {
+        self.world.registry.close(self.own);
+        close_all(&mut self.world);
+        self.own = self.world.registry.open();
+        self.have_rings();
     }
 
     fn ask(&mut self, handle: Handle, request: Request) {
@@ -118,12 +132,17 @@ impl Simulated {
             Request::NewInterface { name, .. } => {
                 self.ask(self.own, Request::DeleteInterface { name: name.clone() });
             }
+            // Its handle is closed, and a port keeps queues for its user's next program.
+            Request::Register { .. } | Request::Stack => self.have_rings_anew(),
             _ => self.have_first_rules(),
         }
     }
 
     fn held(&mut self) -> Held {
         // It looks for what nobody holds any more, and closes its own ends of that.
+        for name in ["n0", "n2"] {
+            self.kernel.change(name, |_| ());
+        }
         let kernel = self.kernel.held();
         Held {
             books: books(&mut self.world),
@@ -147,8 +166,9 @@ impl Simulated {
     /// such operation there.
     fn end(&mut self, request: &Request, state: usize, ending: Ending) -> Option<()> {
         let before = self.held();
-        let (handle, progress) = (self.own, Progress::default());
-        let mut asked = Asked { handle, request: request.clone(), progress };
+        let is_registration = matches!(request, Request::Register { .. });
+        let handle = if is_registration { self.world.registry.open() } else { self.own };
+        let mut asked = Asked { handle, request: request.clone(), progress: Progress::default() };
         let done = (0..state).try_for_each(|_| {
             let done = next(&mut asked, &mut self.world).ok()?.run();
             asked.progress.put(done);
@@ -157,6 +177,7 @@ impl Simulated {
         let work = done.and_then(|()| next(&mut asked, &mut self.world).ok());
         let Some(work) = work else {
             self.world.registry.end(asked.progress);
+            self.close(handle);
             self.undo(request);
             return None;
         };
@@ -199,24 +220,40 @@ impl Simulated {
             }
         };
         let (_, closing) = self.with_fate(None, close_all);
+        self.close(handle);
         let is_there = fate.is_none() || number < operations.len();
         match result {
             Some(Ok(_)) => {
-                // What a device is set to need not be known.
-                let is_done = !is_there || matches!(request, Request::NewInterface { .. });
+                // There may be another way to open an interface, and what a device is set to need not be known.
+                let may_do_without = matches!(
+                    request,
+                    Request::Register { .. } | Request::Stack | Request::NewInterface { .. }
+                );
+                let is_done = !is_there || may_do_without;
                 assert!(is_done, "{request:?} without one of {operations:?}");
                 self.undo(request);
             }
             Some(Err(error)) => assert!(is_there, "{request:?}: {error}"),
             // Rules that were in force have been put back.
-            None if matches!(subject, Subject::Interface(..)) => {
+            None if matches!(subject, Subject::Interface(..)) && !is_registration => {
                 let loads = |names: &[String]| names.iter().any(|name| name == "LoadRules");
                 assert_eq!(loads(&operations), loads(&closing), "{request:?} {ending:?}");
             }
             None => {}
         }
+        if is_registration {
+            self.undo(request);
+        }
         assert_eq!(self.held(), before, "{request:?} in state {state}: {ending:?}");
         is_there.then_some(())
+    }
+
+    /// Closes the handle of a registration.
+    fn close(&mut self, handle: Handle) {
+        if handle != self.own {
+            self.world.registry.close(handle);
+            close_all(&mut self.world);
+        }
     }
 
     /// Ends a request in each of its states, in each way. Returns how many states it has.
@@ -267,7 +304,7 @@ fn transactions_that_end_early_leave_nothing() {
     if skip_without_root(name) || apart(name) {
         return;
     }
-    let mut of = Simulated::new();
+    let mut of = Simulated::new(RingSelection::AllAndHost);
     // What is verified, and what is installed.
     for (request, states) in [
         (filter("n0", RxSelector::Queues, Some("second")), 2),
@@ -290,6 +327,57 @@ fn transactions_that_end_early_leave_nothing() {
     assert_eq!(of.kernel.held(), []);
 }
 
+/// A registration goes on from part to part, and so does a way to the stack where no program has host rings.
+#[test]
+fn requests_of_several_parts_that_end_early_leave_nothing() {
+    let name = "requests_of_several_parts_that_end_early_leave_nothing";
+    if skip_without_root(name) || apart(name) {
+        return;
+    }
+    let mut of = Simulated::new(RingSelection::One(0));
+    assert!(of.kernel.add("n2", 2, true) && of.kernel.add("n4", 1, true));
+    // It keeps the region, whose memory is freed by threads.
+    let (keeper, _) = of.world.open("n4");
+    // The first one opens what stays open.
+    let (first, _) = of.world.open("n2");
+    of.world.registry.close(first);
+    close_all(&mut of.world);
+    let text = || Some("of a registration");
+    let Request::SetFilter { filter, .. } = filter("", RxSelector::Queues, text()) else {
+        unreachable!("that was asked for")
+    };
+    let Request::SetAction { action, .. } = action(text()) else {
+        unreachable!("that was asked for")
+    };
+    let plain = Options { mode: Some(NicMode::Copy), ..Options::default() };
+    let with_filter = Options { filter, ..plain.clone() };
+    let with_both = Options { action, ..with_filter.clone() };
+    let on = |name: &str, rings, options: &Options| Request::Register {
+        name: name.into(),
+        registration: select(rings),
+        options: Box::new(options.clone()),
+    };
+    for (request, states) in [
+        // Its name, its watch, and its queues.
+        (on("n2", RingSelection::All, &plain), 3),
+        (on("n2", RingSelection::Host, &plain), 3),
+        (on("n2", RingSelection::AllAndHost, &plain), 4),
+        // What is verified, and what is installed.
+        (on("n2", RingSelection::AllAndHost, &with_filter), 6),
+        (on("n2", RingSelection::All, &with_both), 7),
+        // Beside a queue that a program has.
+        (on("n0", RingSelection::One(1), &with_both), 6),
+        (on("n0", RingSelection::Host, &plain), 2),
+        (Request::Stack, 2),
+    ] {
+        assert_eq!(of.end_everywhere(&request), states, "{request:?}");
+    }
+    of.world.close([of.own, keeper]);
+    close_all(&mut of.world);
+    of.world.assert_empty();
+    assert_eq!(of.kernel.held(), []);
+}
+
 /// A filter of host rings is loaded for what redirects the stack's frames then: if that has ended meanwhile, the
 /// request is begun again, and not verified again.
 #[test]
@@ -298,7 +386,7 @@ fn a_plan_whose_base_has_gone_is_made_anew() {
     if skip_without_root(name) || apart(name) {
         return;
     }
-    let mut of = Simulated::new();
+    let mut of = Simulated::new(RingSelection::AllAndHost);
     of.world.registry.close(of.own);
     close_all(&mut of.world);
     let [host, sender] = [RingSelection::Host, RingSelection::One(0)].map(|rings| {

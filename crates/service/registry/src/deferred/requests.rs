@@ -35,7 +35,6 @@ impl Registry {
             Ok(Some(answer)) => Ok(answer),
             Err(error) => Err(self.deferred.progress.tell_options(error)),
         };
-        self.deferred.close_untaken();
         let (found, wanted) = caller.lookups.end();
         if let Some(look_up) = wanted.filter(|_| !self.deferred.progress.is_waiting()) {
             self.deferred.look_up(account, look_up);

@@ -41,6 +41,7 @@ pub(crate) mod nic_receiving;
 pub(crate) mod nic_sockets;
 pub(crate) mod nic_stack;
 pub(crate) mod null;
+pub(crate) mod open_queues;
 pub(crate) mod parent;
 pub(crate) mod persistent;
 pub(crate) mod persistent_host;

@@ -303,13 +303,15 @@ impl RuleChange {
         }
     }
 
-    /// Within a registration, which is begun again with what the step has made.
+    /// As a part of a registration.
     fn within_registration(self, registry: &mut Registry) -> Result<()> {
-        let loaded = match self.takes_time() {
-            true => registry.deferred.make_off_loop(self.key, self.step())??.take(),
-            false => Loaded::default(),
-        };
-        registry.enter(self, loaded, Charge::default()).map(drop)
+        match self.takes_time() {
+            true => {
+                let step = self.step();
+                Err(registry.carry_out_part(self, step))
+            }
+            false => registry.enter(self, Loaded::default(), Charge::default()).map(drop),
+        }
     }
 
     /// The receive queues that are to have the rule now: a program may have let some go.

@@ -1,20 +1,16 @@
-//! The queues of a NIC that its port has: opened for the programs that want them, taken over from
-//! ports whose programs have let them go, closed with the interface or the last program.
+//! The queues of a NIC that its port has: taken over from ports whose programs have let them go, closed with the
+//! interface or the last program. `open_queues` opens them.
 
 use std::collections::BTreeSet;
 
 use ringway_abi::Dir;
-use ringway_nic_setup::EgressRedirect;
-use ringway_proto::{Error, Result};
+use ringway_proto::Result;
 
 use crate::{
-    kept_sockets::KeptQueue,
     kinds::{monitor::Monitor, nic::Nic, nic_sockets::Sockets},
-    nic_mode::ModeRequest,
-    port::{PortId, fill_ring, free_ring, make_empty_ring, split_host, state_mut},
-    queues::{Opening, Socket},
+    port::{PortId, free_ring, make_empty_ring, state_mut},
+    queues::Socket,
     registry::Registry,
-    setup_error::nic_error,
     subject::NicKey,
 };
 
@@ -80,93 +76,6 @@ impl Nic {
         Ok(())
     }
 
-    /// Opens the queues that the port has not got yet: all of them, or none. `sends`: and begins what
-    /// [`redirect_egress`](Self::redirect_egress) does, if it has to be.
-    pub(super) fn open_queues(
-        registry: &mut Registry,
-        id: PortId,
-        queues: &BTreeSet<u32>,
-        request: ModeRequest,
-        sends: bool,
-    ) -> Result<()> {
-        Nic::free_queues(registry, id, queues)?;
-        let slots = registry.settings.nic_slots;
-        let Some(port) = registry.ports.get_mut(id) else { return Ok(()) };
-        let region = port.region;
-        let Some(nic) = state_mut::<Nic>(&mut port.backend) else { return Ok(()) };
-        let has =
-            |queue: &u32| nic.sockets.as_ref().is_some_and(|sockets| sockets.get(*queue).is_some());
-        let missing: Vec<u32> = queues.iter().copied().filter(|queue| !has(queue)).collect();
-        let shared = registry.shared.entry(nic.key).or_default();
-        shared.check(&nic.interface.name, request)?;
-        if missing.is_empty() {
-            return Ok(());
-        }
-        if let Some(queue) = missing.iter().find(|&&queue| shared.is_anothers(queue, id)) {
-            let name = &nic.interface.name;
-            let free = (0..nic.interface.queues()).find(|&queue| !shared.is_anothers(queue, id));
-            let or_other =
-                free.map(|free| format!(", or open others, such as netmap:{name}-{free}"));
-            return Err(Error::busy(format!("queue {queue} is another user's"))
-                .at(name)
-                .remedy(format!("end their program{}", or_other.unwrap_or_default())));
-        }
-        let (interface, key, netns) = (nic.interface.clone(), nic.key, nic.netns.clone());
-        let book = registry.regions.get(region);
-        for (dir, &queue) in [Dir::Tx, Dir::Rx]
-            .into_iter()
-            .flat_map(|dir| missing.iter().map(move |queue| (dir, queue)))
-        {
-            let nic_rings = port.nic_rings(dir).len();
-            let ring = port.rings_mut(dir).get_mut(..nic_rings);
-            let ring = ring.and_then(|rings| rings.get_mut(queue as usize));
-            ring.map_or(Ok(()), |ring| fill_ring(book, ring))?;
-        }
-        let reach = book.reach(slots);
-        let krings = |dir| {
-            let rings = port.nic_rings(dir);
-            let kring = |&queue: &u32| rings.get(queue as usize).map(|ring| ring.kring.clone());
-            missing.iter().map(kring).collect()
-        };
-        let opening = Opening {
-            tx: krings(Dir::Tx),
-            rx: krings(Dir::Rx),
-            reach,
-            timestamps: request.timestamps.or(shared.timestamps).is_some(),
-            interface,
-            queues: missing.clone(),
-            region: registry.regions.region(region).clone(),
-            slots,
-            frags: true,
-            redirects_egress: sends && shared.egress_redirect.is_none(),
-        };
-        let entry = shared.entry(&opening, request)?;
-        let kept = registry.kept_sockets.of_queues(key, &opening.queues);
-        let open = move || -> Result<_> {
-            kept.iter().try_for_each(KeptQueue::await_closed)?;
-            netns.inside(|| opening.open(entry))?
-        };
-        let opened = registry.deferred.make_off_loop(key, open)??;
-        registry.port(id).check_there()?;
-        let Some(port) = registry.ports.get_mut(id) else { return Ok(()) };
-        let rx = split_host(&port.rx, port.host.made(Dir::Rx)).0;
-        let object = |queue: &u32| rx.get(*queue as usize).map(|ring| ring.kring.object());
-        let same = missing.iter().map(object).eq(opened.lent.iter().copied());
-        let Some(nic) = state_mut::<Nic>(&mut port.backend) else { return Ok(()) };
-        let shared = registry.shared.entry(key).or_default();
-        if !same || !shared.fits(&opened) {
-            return Nic::open_queues(registry, id, queues, request, sends);
-        }
-        let opened = shared.take(opened.take(), request);
-        let queues = nic.interface.queues();
-        let sockets = nic.sockets.get_or_insert_with(|| Sockets::none(queues));
-        for (queue, socket) in missing.into_iter().zip(opened) {
-            sockets.set(queue, socket);
-            shared.set_holder(queue, id);
-        }
-        Ok(())
-    }
-
     /// Takes back the buffers of rings whose queue was not opened after all: the request has failed, or its program has
     /// gone.
     pub(super) fn empty_unopened(registry: &mut Registry, id: PortId) {
@@ -200,24 +109,6 @@ impl Nic {
             registry.deferred.close_with_rings(key, (), left, &mut registry.regions);
             Monitor::update_mirrors_if_any(registry, id);
         }
-    }
-
-    /// The stack's packets are not to go out through a NIC whose tx rings programs have.
-    pub(super) fn redirect_egress(registry: &mut Registry, id: PortId) -> Result<()> {
-        let Some(nic) = registry.port(id).get::<Nic>() else { return Ok(()) };
-        let key = nic.key;
-        let begun =
-            registry.shared.get(&key).is_some_and(|shared| shared.egress_redirect.is_some());
-        if !begun {
-            let (netns, interface) = (nic.netns.clone(), nic.interface.clone());
-            let begin = move || {
-                netns.inside(|| EgressRedirect::begin(&interface).map_err(nic_error)).flatten()
-            };
-            let redirect = registry.deferred.make_off_loop(key, begin)??;
-            registry.port(id).check_there()?;
-            registry.shared.entry(key).or_default().egress_redirect = Some(redirect.take());
-        }
-        Ok(())
     }
 
     /// Connects an interface with the stack behind it, which any of its ports may have.
