@@ -208,11 +208,15 @@ fn agree_about_interfaces(registry: &mut Registry) {
     };
     all_shared.retain(|&key, shared| {
         let gone: Vec<_> = shared.ports().into_iter().filter(|&id| !is_there(id)).collect();
-        gone.iter().for_each(|&id| drop(shared.leave(id)));
+        gone.iter().for_each(|&id| deferred.close_off_loop(key, shared.leave(id)));
         if let Some(ending) = shared.recount(queues_of(key).collect()) {
             deferred.end_off_loop(key, ending);
         }
-        !shared.ports().is_empty()
+        let is_left = shared.ports().is_empty();
+        if is_left {
+            deferred.end_off_loop(key, shared.detach_programs());
+        }
+        !is_left
     });
     watches.retain(is_there);
 }

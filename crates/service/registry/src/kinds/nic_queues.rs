@@ -150,12 +150,13 @@ impl Nic {
         let closed = (nic.sockets.take(), nic.stack.take());
         let leaving = registry.shared.get_mut(&key).map(|shared| shared.leave(id));
         Nic::connect_stack(registry, key);
-        if leaving.as_ref().is_some_and(|leaving| leaving.last) {
-            registry.shared.remove(&key);
-        }
+        let is_last = leaving.as_ref().is_some_and(|leaving| leaving.last);
+        // Nothing is left of it, unless that could not be ended.
+        let rest = is_last.then(|| registry.shared.remove(&key)).flatten();
         let Some(port) = registry.ports.get_mut(id) else { return };
         let rings = port.is_unused().then(|| (port.region, port.take_rings()));
         // First the kernel lets go of the buffers, then they are free.
-        registry.deferred.close_with_rings(key, (closed, leaving), rings, &mut registry.regions);
+        let closed = (closed, leaving, rest);
+        registry.deferred.close_with_rings(key, closed, rings, &mut registry.regions);
     }
 }

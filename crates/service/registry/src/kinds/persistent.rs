@@ -274,17 +274,21 @@ impl Persistent {
         let Some(Persistent { key, side, device, .. }) = registry.port_mut(id).get_mut() else {
             return;
         };
-        // The worker of its host rings ends here, before they can be freed.
-        let stack = match std::mem::replace(&mut device.stack, Stack::Nobody) {
-            Stack::Bridge { at, .. } => Some(at),
-            _ => None,
+        let stack = match &device.stack {
+            Stack::Bridge { at, .. } => Some(at.clone()),
+            // They may be freed before the rest of it is closed.
+            Stack::Rings { host, .. } => {
+                host.let_go_of_rings();
+                None
+            }
+            Stack::Nobody => None,
         };
         let bridge_ports = [stack, device.second.take(), side.bridge_port.take()];
         let (subject, side) = (Subject::Device(key.clone()), side.clone());
         let places = bridge_ports.iter().flatten();
         let closed: Vec<_> = places.filter_map(|place| registry.bridges.detach(place)).collect();
         let lost = std::mem::replace(&mut registry.port_mut(id).backend, Box::new(Vale { side }));
-        // What is left of the pair.
+        // What is left of the pair, and its stack.
         registry.deferred.close_off_loop(subject, (lost, closed));
         registry.reap(id);
     }

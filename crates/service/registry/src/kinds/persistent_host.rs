@@ -7,7 +7,7 @@ use ringway_kring::Doorbell;
 use ringway_nic_setup::PortAttachment;
 use ringway_proto::{Error, Result};
 use ringway_switch_port::PortIndex;
-use ringway_vale::{Bridge, Forwarding, PortConfig};
+use ringway_vale::{Bridge, Draining, Forwarding, PortConfig, Remainder};
 use ringway_xdp::NicPort;
 
 use crate::{kinds::vale::bridge_side, port::Port, transaction::Failed};
@@ -53,5 +53,13 @@ impl HostSwitch {
             Some(_) => Ok(HostSwitch { worker, bridge, rings }),
             None => Err(Failed::new(full(), bridge)),
         }
+    }
+}
+
+impl HostSwitch {
+    /// When this returns, its worker does not touch the rings any more.
+    pub(super) fn let_go_of_rings(&self) {
+        let leaving = self.bridge.leave(self.rings, None, Remainder::Drop, None);
+        leaving.iter().for_each(Draining::wait);
     }
 }

@@ -25,7 +25,10 @@ use rustix::{
     fd::OwnedFd,
 };
 
-use crate::{random::Random, requests::INTERFACES};
+use crate::{
+    random::Random,
+    requests::{INTERFACES, PERSISTENT},
+};
 
 /// Clients at once, at most.
 const CLIENTS: usize = 40;
@@ -211,6 +214,7 @@ impl History {
             16 => self.die(),
             17 => self.change_interface(),
             18 if self.random.one_in(8) => self.lose_work(),
+            18 if self.random.one_in(8) => self.lose_device(),
             18 if self.random.one_in(40) => self.restart(),
             18 if self.random.one_in(12) => self.declare(),
             _ => self.look_around(),
@@ -273,6 +277,15 @@ impl History {
         let those: Vec<_> =
             (0..self.clients.len()).filter(|&at| is_it(&self.clients[at])).collect();
         (!those.is_empty()).then(|| self.random.of(&those))
+    }
+
+    /// The device of a persistent port goes.
+    fn lose_device(&mut self) {
+        let name = self.random.of(&PERSISTENT);
+        if self.kernel.index(name).is_some() {
+            self.note(format!("the device {name} goes"));
+            self.kernel.remove(name);
+        }
     }
 
     fn change_interface(&mut self) {
