@@ -45,8 +45,8 @@ impl Registry {
         let asker = caller;
         let caller = granted.as_ref().unwrap_or(caller);
         if takes_some(&request) {
-            // So no user is above the limit by more than a single port. One that stays for the request counts
-            // already.
+            // So no user is above the limit by more than a single port. A port that stays for the request
+            // counts already.
             let more = usize::from(self.deferred.kept_for_request().is_none());
             self.check_descriptors(caller.uid, more)?;
         }

@@ -25,7 +25,7 @@ pub(crate) struct Ports {
     names: HashMap<String, PortId>,
     /// Names that requests hold, each with what is worked on until it is a port's.
     held: HashMap<String, Subject>,
-    /// Users for whom persistent ports are being made, once for each.
+    /// The users of persistent ports that are being made, once for each.
     held_persistent: Vec<u32>,
     last: PortId,
 }

@@ -13,7 +13,7 @@ use ringway_proto::{Cause, Options, PortShape, Request};
 use ringway_registry::{Registry, Settings};
 use ringway_testkit::skip_without_root;
 
-/// Not root, who may have as many as there can be.
+/// Not root, which may have as many as there can be.
 const SOMEBODY: u32 = 12345;
 
 fn new(name: &str) -> Request {
