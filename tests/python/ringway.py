@@ -16,7 +16,7 @@ import struct
 import threading
 import time
 
-VERSION = 6
+VERSION = 7
 LAYOUT_VERSION = 1
 MAX_MESSAGE = 131072
 MAX_DESCRIPTORS = 253

@@ -45,7 +45,7 @@ impl Yielding {
         }
     }
 
-    /// Yields if it [is due](Self::is_due).
+    /// Yields if the party yields on this occasion.
     pub fn once(&self) {
         if self.is_due() {
             let begun = Instant::now();

@@ -280,12 +280,13 @@ impl Registry {
     ) -> (Vec<Change>, Vec<Error>) {
         let lasting = Lasting::of(&self.ports, &self.bridges, &self.expected);
         let changes = changes(&lasting, wanted);
-        let mut failed = Vec::new();
+        let (mut failed, mut stay) = (Vec::new(), Vec::new());
         for change in &changes {
             if let Change::Detach(full) = change
                 && let Err(error) = switch_ports::detach(self, &operator(), full)
             {
                 failed.push(error);
+                stay.push(full);
             }
         }
         for switch in lasting.switches.iter().filter(|switch| switch.declared.is_some()) {
@@ -302,7 +303,10 @@ impl Registry {
         }
         let interfaces = wanted.iter().flat_map(DeclaredSwitch::interfaces);
         for (full, DeclaredInterface { stack, mode }) in interfaces {
-            if !changes.iter().any(|change| matches!(change, Change::Attach(it) if it == full)) {
+            let is_attached_anew =
+                |change: &Change| matches!(change, Change::Attach(it) if it == full);
+            // What could not be detached is there.
+            if !changes.iter().any(is_attached_anew) || stay.iter().any(|it| *it == full) {
                 continue;
             }
             let attachment = LastingAttachment {

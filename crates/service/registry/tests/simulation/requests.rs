@@ -207,7 +207,11 @@ pub fn request(random: &mut Random) -> Request {
             Request::SwitchPort { name: name_of_switch_port(random), settings }
         }
         35 => Request::SwitchPoll {
-            name: name_of_switch_port(random),
+            // Programs' ports are not polled.
+            name: match random.one_in(4) {
+                true => name_of_switch_port(random),
+                false => format!("{}:{}", random.of(&SWITCHES), random.of(&INTERFACES)),
+            },
             enable: random.one_in(2),
             polling: Polling::OneCpu { cpu: 0, count: 1 },
         },
