@@ -296,7 +296,7 @@ impl Study {
                 setup: "Shared memory that the kernel has allocated for a port that was just opened, the \
                         mean of so many: rings and buffers. A pipe has two \
                         ends. A port of a switch has a region of its own, and so has a pipe \
-                        here; ports of interfaces are in one that a user's programs share.",
+                        here; ports of interfaces are in the region that a user's programs share.",
                 limits: "Pages are allocated when they are first written to, huge ones of 2 MiB where \
                          the kernel has them, and all of a region at once for AF_XDP: what is not \
                          there yet may come with use, up to the buffers of all slots. Memory of the \
