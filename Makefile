@@ -153,8 +153,10 @@ merge-bench:
 PRIVATE = $$(grep -hm1 '^name = ' $$(git grep -l '^publish = false' -- '*/Cargo.toml') | sed 's/name = "\(.*\)"/--exclude=\1/')
 
 # The formatter and the lints, as errors; the words of texts (scripts/words); the files that use each other
-# (scripts/circles); the documents' figures are those of the record of the benchmark; the public API of the crate `ringway` is that of its record, and each item of it has an
-# example; the crates can be published; and the fuzz targets compile, which are no part of the workspace.
+# (scripts/circles); the documents' figures are those of the record of the benchmark; the public API of the crate
+# `ringway` is that of its record, and each item of it has an example; the documentation of the crates has no
+# warnings (the command's is the text of its `--help`); the crates can be published; and the fuzz targets compile,
+# which are no part of the workspace.
 lint:
 	@scripts/need build test
 	@scripts/words
@@ -165,6 +167,7 @@ lint:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) run --quiet -p ringway-public-api
 	@scripts/examples
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --quiet --no-deps --workspace --exclude ringway-cli
 	$(CARGO) package --quiet --workspace --no-verify --allow-dirty --offline --target-dir target/package $(PRIVATE)
 	$(CARGO) check --locked --manifest-path fuzz/Cargo.toml --target-dir target/fuzz
 

@@ -70,7 +70,7 @@ impl Home {
         home
     }
 
-    /// The home that the process was [given](Home::hand_on).
+    /// The home that the process was given (`hand_on`).
     pub fn inherited() -> Option<Home> {
         let root = env::var_os(INHERITED)?.into();
         Some(Home { root, folders: None })

@@ -7,7 +7,7 @@ const WHOLE: u32 = 400;
 /// Kills of all campaigns together, unless RINGWAY_KILLS says otherwise: what each change is worth.
 const TOGETHER: u32 = WHOLE / 4;
 
-/// Kills of a campaign that has `share` of [`WHOLE`].
+/// Kills of a campaign that has `share` of `WHOLE`.
 pub fn kills(share: u32) -> u32 {
     (f64::from(share) * scale()).ceil() as u32
 }

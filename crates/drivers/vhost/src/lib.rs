@@ -18,7 +18,7 @@
 //! - A descriptor is read once, and what was read is checked. Chains and tables have an end; a queue that is used as no guest may is not touched any more, until it is set
 //!   up anew ([`Fault`]).
 //! - Memory is where the front end says, or nowhere. A file that becomes shorter is found out
-//!   ([`End::MemoryLost`]), if the process has a [`LostPages`](ringway_region::LostPages).
+//!   ([`End::MemoryLost`]), if the process has a [`LostPages`].
 //! - A header is checked against its frame before the guest gets it; what the guest sends is checked
 //!   by the switch, as every port's.
 //!

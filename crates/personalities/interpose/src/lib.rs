@@ -24,7 +24,7 @@
 //!   loader's order, behind the preload library. It may be another library that takes libc's place;
 //!   the program itself is in front of it, and is not found.
 //! * **For descriptors of our own**, and for all else that this code and what it is linked with does,
-//!   calls are [system calls](raw): no symbol is looked up. Where code of others calls libc by name
+//!   calls are system calls (`raw`): no symbol is looked up. Where code of others calls libc by name
 //!   (the standard library drops an `OwnedFd` by `close`), the linker puts a system call in its place.
 //!
 //! The table alone is compiled for the model checker.

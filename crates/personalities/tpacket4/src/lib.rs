@@ -1,4 +1,4 @@
-//! AF_PACKET V4 for unmodified programs: a [`Personality`] of the preload library.
+//! AF_PACKET V4 for unmodified programs: a `Personality` of the preload library.
 //!
 //! A packet socket becomes ours when the program asks for TPACKET_V4, or registers memory. Its number is
 //! a socket without an address from then on; what `interpose` keeps beside it is a `Socket`. All other packet

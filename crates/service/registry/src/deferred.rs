@@ -176,13 +176,13 @@ impl Progress {
 }
 
 impl Deferred {
-    /// From now on what takes long to close is not closed by [`Registry::close`] and [`Registry::begin`]: it
+    /// From now on what takes long to close is not closed by `Registry::close` and `Registry::begin`: it
     /// is [`closings`](Self::closings).
     pub fn defer_closings(&mut self) {
         self.defers_closings = true;
     }
 
-    /// What is to be closed by now, on any thread; then it is to be [discarded](Registry::discard). A client
+    /// What is to be closed by now, on any thread; then it is to be discarded (`Registry::discard`). A client
     /// that asked for it is answered when that is done.
     pub fn closings(&mut self) -> Vec<Work> {
         let mut all = self.endings();

@@ -143,8 +143,8 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// What is to be tried now, if there is something: [begin](Registry::begin) it for the user, with the
-    /// rights that the user has now, and [tell](Self::tried) what has come of it.
+    /// What is to be tried now, if there is something: begin (`Registry::begin`) it for the user, with the
+    /// rights that the user has now, and tell (`tried`) what has come of it.
     pub fn due(&mut self, now: Instant) -> Option<Due> {
         let is_due = |item: &&Item| {
             item.due.is_some_and(|due| due <= now) && !self.waits_for_port(&item.what)
