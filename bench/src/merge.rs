@@ -40,23 +40,8 @@ mod tests {
     use crate::study::Study;
 
     fn record(name: &str, median: f64) -> Record {
-        Record {
-            name: name.into(),
-            course: name.into(),
-            subject: Subject::new(Study::Paths, Road::Pipe, Contestant::Ringway, Unit::Mpps),
-            summary: Summary { min: median, median, max: median, runs: 1 },
-            clusters: None,
-            cpus: String::new(),
-            core_to_core_ns: 50.0,
-            cycles_per_packet: None,
-            percentiles: None,
-            lost_percent: None,
-            load_arrived: None,
-            cpu_ns_per_packet: None,
-            own_percent: None,
-            own_ns_per_packet: None,
-            origin: None,
-        }
+        let subject = Subject::new(Study::Paths, Road::Pipe, Contestant::Ringway, Unit::Mpps);
+        Record::plain(name, subject, Summary { min: median, median, max: median, runs: 1 })
     }
 
     fn report(records: Vec<Record>) -> Report {

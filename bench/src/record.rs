@@ -543,6 +543,30 @@ pub struct Record {
     pub origin: Option<Origin>,
 }
 
+#[cfg(test)]
+impl Record {
+    /// A record with nothing that only some have.
+    pub fn plain(name: &str, subject: Subject, summary: Summary) -> Record {
+        Record {
+            name: name.into(),
+            course: name.into(),
+            subject,
+            summary,
+            clusters: None,
+            cpus: String::new(),
+            core_to_core_ns: 50.0,
+            cycles_per_packet: None,
+            percentiles: None,
+            lost_percent: None,
+            load_arrived: None,
+            cpu_ns_per_packet: None,
+            own_percent: None,
+            own_ns_per_packet: None,
+            origin: None,
+        }
+    }
+}
+
 /// The whole result file.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Report {
@@ -620,26 +644,15 @@ mod tests {
 
     #[test]
     fn a_record_leaves_out_what_does_not_apply() {
+        let subject = Subject {
+            size: Some(64),
+            batch: Some(32),
+            ..Subject::new(Study::Paths, Road::VhostUser, Contestant::Dpdk, Unit::Mpps)
+        };
+        let summary = Summary { min: 1.0, median: 2.00049, max: 3.0, runs: 5 };
         let record = Record {
-            name: "vhost-user 64 B batch 32".into(),
-            course: "vhost-user 64 B batch 32".into(),
-            subject: Subject {
-                size: Some(64),
-                batch: Some(32),
-                ..Subject::new(Study::Paths, Road::VhostUser, Contestant::Dpdk, Unit::Mpps)
-            },
-            summary: Summary { min: 1.0, median: 2.00049, max: 3.0, runs: 5 },
-            clusters: None,
             cpus: "sender 0, receiver 1".into(),
-            core_to_core_ns: 50.0,
-            cycles_per_packet: None,
-            percentiles: None,
-            lost_percent: None,
-            load_arrived: None,
-            cpu_ns_per_packet: None,
-            own_percent: None,
-            own_ns_per_packet: None,
-            origin: None,
+            ..Record::plain("vhost-user 64 B batch 32", subject, summary)
         };
         assert_eq!(
             serde_json::to_value(record).unwrap(),

@@ -129,22 +129,11 @@ mod tests {
         let subjects = nic::races(Extent::Whole).into_iter().map(|race| race.subject());
         let record = |(median, subject): (u32, Subject)| {
             let median = f64::from(median);
+            let summary = Summary { min: median, median, max: median, runs: 1 };
             Some(Record {
-                name: subject.to_string(),
                 course: subject.course(),
-                subject,
-                summary: Summary { min: median, median, max: median, runs: 1 },
-                clusters: None,
-                cpus: String::new(),
-                core_to_core_ns: 50.0,
-                cycles_per_packet: None,
-                percentiles: None,
-                lost_percent: None,
-                load_arrived: None,
-                cpu_ns_per_packet: None,
                 own_percent: Some(4.0),
-                own_ns_per_packet: None,
-                origin: None,
+                ..Record::plain(&subject.to_string(), subject, summary)
             })
         };
         (1..).zip(subjects.filter(|subject| subject.course() == course)).map(record).collect()
