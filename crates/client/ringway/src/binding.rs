@@ -467,6 +467,16 @@ impl Binding {
         self.rings(dir).iter().any(|r| r.kring.ready())
     }
 
+    /// The program has looked for what has come by any of the receive rings, without waiting for it.
+    #[inline]
+    pub fn looked(&self) {
+        if self.served
+            && let Some(first) = self.rx.first()
+        {
+            first.looked(self.ready(Dir::Rx));
+        }
+    }
+
     /// Whether a receive ring holds a complete packet.
     #[cold]
     pub fn has_packet(&self) -> bool {
@@ -603,7 +613,7 @@ impl BoundRing {
 
     /// The program has looked for what has come, without waiting for it.
     #[inline]
-    pub fn looked(&self, found: bool) {
+    pub(crate) fn looked(&self, found: bool) {
         if self.served {
             self.looking.looked(found);
         }

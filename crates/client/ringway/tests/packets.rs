@@ -80,7 +80,7 @@ fn a_port_has_rings() {
     }
 }
 
-/// Nobody waits for what cannot come.
+/// A wait fails where the port has no ring of that direction.
 #[test]
 fn a_wait_needs_a_ring() {
     let of = |options: OpenOptions| options.open("halves{1").unwrap();

@@ -175,8 +175,7 @@ fn sync(netmap: &NetmapFd, fd: RawFd, dir: Dir) -> Result<(), c_int> {
     // S-SYNC-1: all rings of the direction; a sync of a ring waits for nothing.
     let good = binding.sync(dir);
     if dir == Dir::Rx {
-        let found = binding.ready(Dir::Rx);
-        binding.rings(Dir::Rx).iter().take(1).for_each(|ring| ring.looked(found));
+        binding.looked();
     }
     worker::catch_up(netmap, fd, binding, dir);
     if !good && binding.is_gone(dir) {

@@ -113,7 +113,7 @@ pub struct BridgePortInfo {
     /// For frames to addresses that the switch does not know.
     #[serde(with = "Shown::<7>", default)]
     pub storm_unknown: Option<FloodLimit>,
-    /// Whether a router for groups is behind it, as far as it was chosen.
+    /// Whether the port always has a router for groups behind it, or has one while queries come by it.
     #[serde(with = "Shown::<7>", default)]
     pub multicast_router: MulticastRouter,
     /// The lossless port that what it has sent waits for.
