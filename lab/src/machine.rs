@@ -102,8 +102,7 @@ impl Machine<'_> {
             entries.push(entry);
         }
         drop(ports);
-        let (kernel, card) = (self.kernel.release.clone(), self.card.name.into());
-        Ok(Report { kernel, card, entries })
+        Ok(Report::new(&self.kernel.release, self.card.name, entries))
     }
 
     /// Takes what the guest says until it has said all; else, why it did not. With the check that it was at.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! ringway-lab run [--kernel SERIES]... [--card CARD]... [CHECK | MODE]...
-//!                       boots guests; what they tell is kept
+//!                       boots guests; what they tell is kept in lab/reports
 //! ringway-lab run ... --script FILE                  runs a script in them instead
 //! ringway-lab table                                                  prints docs/kernels.md from what is kept
 //! ringway-lab guest CARD [CHECK | MODE]...                    what a guest runs
@@ -10,20 +10,19 @@
 #![forbid(unsafe_code)]
 
 use std::env;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use ringway_lab::card::{CARDS, Card};
 use ringway_lab::guest;
-use ringway_lab::kernel::{Kernel, repository};
+use ringway_lab::kernel::Kernel;
 use ringway_lab::machine::Machine;
 use ringway_lab::report::{Report, Verdict};
 use ringway_lab::table;
 
 /// Debian 12's own, its backports', and those of Debian 13's backports.
-const SERIES: [&str; 4] = ["6.1", "6.12", "6.18", "7.2"];
+const SERIES: [&str; 5] = ["6.1", "6.12", "6.18", "7.2", "7.3"];
 
 /// Of a guest: many times what it takes on a machine with nothing else to do.
 const LIMIT: Duration = Duration::from_secs(1800);
@@ -32,7 +31,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let result = match arguments.split_first() {
         Some((command, rest)) if command == "run" => run(rest),
-        Some((command, [])) if command == "table" => reports().map(|reports| {
+        Some((command, [])) if command == "table" => Report::all().map(|reports| {
             print!("{}", table::document(&reports));
             true
         }),
@@ -63,21 +62,6 @@ fn main() -> ExitCode {
 fn card_named(name: &str) -> Result<Card, String> {
     let names = || CARDS.map(|card| card.name).join(", ");
     Card::named(name).ok_or_else(|| format!("no card {name}; there are {}", names()))
-}
-
-/// What guests told is kept here, until `make clean`.
-fn kept() -> PathBuf {
-    repository().join("target/lab-reports")
-}
-
-fn reports() -> Result<Vec<Report>, String> {
-    let folder = kept();
-    let files = fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let read = |file: fs::DirEntry| {
-        let text = fs::read(file.path()).map_err(|e| e.to_string())?;
-        serde_json::from_slice(&text).map_err(|e| format!("{}: {e}", file.path().display()))
-    };
-    files.flatten().map(read).collect()
 }
 
 /// Boots a guest for each kernel and card. Whether all checks passed.
@@ -135,18 +119,9 @@ fn run(arguments: &[String]) -> Result<bool, String> {
             all_passed &= report.failures().is_empty();
             // A choice of checks is no row of the table.
             if checks.is_empty() {
-                keep(&report)?;
+                report.keep()?;
             }
         }
     }
     Ok(all_passed)
-}
-
-fn keep(report: &Report) -> Result<(), String> {
-    let folder = kept();
-    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let series: Vec<&str> = report.kernel.split('.').take(2).collect();
-    let file = folder.join(format!("{}-{}.json", series.join("."), report.card));
-    let text = serde_json::to_vec_pretty(report).expect("texts");
-    fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))
 }

@@ -23,7 +23,8 @@ tries each mode of each card there. Do not edit it.
 - *queues*: frames go on while `ethtool -L` changes the number of queues;
 - *unbind*: a program is told when the driver is taken away under traffic, and can open the interface again.
 
-A number leads to what was found, at the end. An interface gets the first of its modes by itself.
+A number leads to what was found, at the end. An interface gets the first of its modes by itself. *Commit* is
+Ringway's: `lab/reports` has what each guest told, and `make lab LAB='--kernel 7.2 --card igb'` makes one anew.
 
 | card | |
 | --- | --- |
@@ -74,12 +75,13 @@ pub fn document(reports: &[Report]) -> String {
     let mut notes = Notes::default();
     for of_kernel in reports.chunk_by(|one, next| one.kernel == next.kernel) {
         let _ = writeln!(text, "\n## Linux {}\n", of_kernel[0].kernel);
-        let _ = writeln!(text, "| card | mode | {} |", COLUMNS.join(" | "));
-        let _ = writeln!(text, "| --- | --- |{}", " --- |".repeat(COLUMNS.len()));
+        let _ = writeln!(text, "| card | mode | {} | commit |", COLUMNS.join(" | "));
+        let _ = writeln!(text, "| --- | --- |{}", " --- |".repeat(COLUMNS.len() + 1));
         for report in of_kernel {
+            let commit = report.commit.as_deref().unwrap_or_default();
             for (mode, entries) in modes(report) {
                 let cells = cells(&entries, &mut notes);
-                let _ = writeln!(text, "| `{}` | {mode}{cells} |", report.card);
+                let _ = writeln!(text, "| `{}` | {mode}{cells} | {commit} |", report.card);
             }
         }
         for report in of_kernel {
@@ -145,7 +147,10 @@ fn cells(entries: &[&Entry], notes: &mut Notes) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+    use crate::kernel::repository;
 
     #[test]
     fn a_failure_leads_to_what_was_found() {
@@ -159,6 +164,7 @@ mod tests {
         let report = Report {
             kernel: "6.12.95+deb12".into(),
             card: "igb".into(),
+            commit: Some("0123abcd".into()),
             entries: vec![
                 entry("any", "open", Verdict::Pass, "copy; not zerocopy: why"),
                 entry("copy", "in", Verdict::Pass, "320 frames"),
@@ -171,10 +177,20 @@ mod tests {
         let text = document(&[report]);
         assert!(text.contains("## Linux 6.12.95+deb12\n"), "{text}");
         assert!(
-            text.contains("| `igb` | copy | yes | **fails** 1 |  |  |  |  |  |  | – |  |"),
+            text.contains(
+                "| `igb` | copy | yes | **fails** 1 |  |  |  |  |  |  | – |  | 0123abcd |"
+            ),
             "{text}"
         );
         assert!(text.contains("| `igb` | zerocopy | refused 2 |"), "{text}");
         assert!(text.contains("1. `1 of 8 is lost`\n2. `why`\n"), "{text}");
+    }
+
+    #[test]
+    fn the_document_is_of_the_reports_that_are_kept() {
+        let reports = Report::all().expect("lab/reports");
+        let kept =
+            fs::read_to_string(repository().join("docs/kernels.md")).expect("docs/kernels.md");
+        assert!(document(&reports) == kept, "`ringway-lab table > docs/kernels.md` makes it");
     }
 }
