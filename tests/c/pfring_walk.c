@@ -174,6 +174,31 @@ promiscuous(const char *device)
 	check_number(pfring_set_promisc(ring, 0), 0, "and off");
 }
 
+/* A ring collects nothing until it is enabled, by name or by a wait. */
+static void
+disabled(const char *device)
+{
+	struct pfring_pkthdr header;
+	u_char *packet;
+	int at;
+
+	ring = pfring_open(device, 1536, 0);
+	require(ring != NULL, "%s opens again", device);
+	put(1);
+	check_number(pfring_is_pkt_available(ring), 0, "nothing is available");
+	check_number(pfring_poll(ring, 0), 0, "nor to be waited for");
+	check_number(pfring_get_num_queued_pkts(ring), 0, "nor queued");
+	check_number(pfring_recv(ring, &packet, 0, &header, 0), PF_RING_ERROR_RING_NOT_ENABLED, "nor received");
+	pfring_poll(ring, 1);
+	for (at = 0; at < 3; at++)
+		put(2);
+	check_number(pfring_poll(ring, 30000), 1, "a wait has enabled it");
+	/* On a switch a packet has arrived when it is sent. */
+	if (strchr(device, ':') != NULL)
+		check_number(pfring_get_num_queued_pkts(ring), 3, "packets that wait are counted");
+	pfring_close(ring);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -190,6 +215,7 @@ main(int argc, char **argv)
 	filters();
 	promiscuous(argv[1]);
 	pfring_close(ring);
+	disabled(argv[1]);
 	threads(argv[1]);
 	channels(argv[1]);
 	pfring_close(peer);

@@ -445,3 +445,14 @@ fn every_function_does_what_the_systems_does() {
         assert_eq!(ours.lines().count(), theirs.lines().count());
     });
 }
+
+/// Its descriptor is watched, its counters are asked for in the handler of a signal, and another thread sends by it.
+#[test]
+fn a_handle_is_used_beside_its_reads() {
+    isolated("a_handle_is_used_beside_its_reads", |home| {
+        install(home);
+        let beside = link(home, "tests/c/pcap_beside.c", C11, &["-lpcap", "-pthread"]);
+        let line = format!("{} 'netmap:pp{{1' 'netmap:pp}}1'", beside.display());
+        succeeds(run(home, None, &line));
+    });
+}

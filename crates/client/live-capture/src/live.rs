@@ -14,9 +14,10 @@ use std::{
     collections::VecDeque,
     ffi::c_int,
     sync::{
-        Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard,
         atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed},
     },
+    thread,
     time::{Duration, Instant},
 };
 
@@ -66,6 +67,8 @@ const LOOKS: u32 = 64;
 /// How long the first packet of an interface waits for others, unless the program wants each at once. A thousand
 /// have room.
 const NAP: Duration = Duration::from_micros(200);
+/// How often counters are asked for while another thread has the port, each time for no longer than a sync.
+const ASKS: u32 = 64;
 
 /// Why a read ends without a number of packets.
 pub enum End {
@@ -107,6 +110,8 @@ pub struct Live {
     fd: RawFd,
     /// What ends a sleep: descriptors of the port's. Only the one thread that reads takes it.
     sources: Mutex<Vec<(OwnedFd, PollFlags)>>,
+    /// What ends the sleep of a thread that sends.
+    tx_sources: Mutex<Arc<Vec<(OwnedFd, PollFlags)>>>,
     /// How long packets may wait for others after the first has woken the reader.
     nap: Option<Duration>,
     reader: Mutex<Reader>,
@@ -121,6 +126,8 @@ pub struct Live {
     watched: AtomicBool,
     passed: AtomicU64,
     losses: Mutex<Losses>,
+    /// What these were when the program last asked, `ps_drop` in the upper half.
+    told: AtomicU64,
     snaplen: u32,
     nanoseconds: bool,
     timeout: Option<Duration>,
@@ -186,7 +193,8 @@ impl Live {
         let naps = port.kind() == PortKind::Nic && !settings.immediate && settings.timeout > 0;
         Ok(Live {
             fd: port.as_raw_fd(),
-            sources: Mutex::new(sources(&mut port)?),
+            sources: Mutex::new(sources(&mut port, Interest::Rx)?),
+            tx_sources: Mutex::new(Arc::new(sources(&mut port, Interest::Tx)?)),
             nap: naps.then_some(NAP),
             reader: Mutex::new(Reader {
                 run: Run::of(&port),
@@ -212,6 +220,7 @@ impl Live {
             watched: AtomicBool::new(false),
             passed: AtomicU64::new(0),
             losses: Mutex::new(losses),
+            told: AtomicU64::new(0),
             snaplen: settings.snaplen(),
             nanoseconds: settings.nanoseconds,
             timeout: match settings.timeout {
@@ -252,10 +261,24 @@ impl Live {
         self.fd
     }
 
-    /// The program is going to watch the descriptor.
+    /// The program is going to watch the descriptor: from now on it is readable while there are packets, and only
+    /// then. What a read keeps for the program stays until the next read, which makes it so.
     pub fn watch(&self) -> RawFd {
-        self.watched.store(true, Relaxed);
+        if !self.watched.swap(true, Relaxed)
+            && !self.has_early()
+            && let Ok(reader) = self.reader.try_lock()
+            && reader.taken == 0
+            && reader.reopening.is_none()
+        {
+            // An error is the next read's.
+            let _ = self.prepare_watched();
+        }
         self.fd
+    }
+
+    /// What ends the sleep of a thread that sends.
+    pub(crate) fn tx_sources(&self) -> Arc<Vec<(OwnedFd, PollFlags)>> {
+        lock(&self.tx_sources).clone()
     }
 
     /// Which packets are wanted: all, those that the port has received, or those that it has sent.
@@ -300,11 +323,13 @@ impl Live {
     }
 
     fn replace_at(&self, reader: &mut Reader, mut port: Port) -> Option<Port> {
-        let sources = sources(&mut port).ok()?;
+        let rx_sources = sources(&mut port, Interest::Rx).ok()?;
+        let tx_sources = sources(&mut port, Interest::Tx).ok()?;
         let (mut losses, mut open) =
             (lock(&self.losses), self.port.write().unwrap_or_else(PoisonError::into_inner));
         *losses = Losses::after(losses.so_far(&open), &port);
-        *lock(&self.sources) = sources;
+        *lock(&self.sources) = rx_sources;
+        *lock(&self.tx_sources) = Arc::new(tx_sources);
         reader.reopening = None;
         self.is_left.store(false, Relaxed);
         reader.run = Run::of(&port);
@@ -325,20 +350,43 @@ impl Live {
         self.has_early()
     }
 
-    /// Packets that passed the filter, those that found no room, and those that the port refused.
+    /// Packets that passed the filter, those that found no room, and those that the port refused. Signal handlers may
+    /// ask: where a read has the port, which they may have interrupted, losses are those of the last time.
     pub fn stats(&self) -> pcap_stat {
-        self.count(lock(&self.losses).so_far(&self.port()))
+        for _ in 0..ASKS {
+            if let Some(stats) = self.try_stats() {
+                return stats;
+            }
+            thread::yield_now();
+        }
+        let told = self.told.load(Relaxed);
+        self.count([(told >> 32) as u32, told as u32])
     }
 
-    /// The same without a wait: `None` where a read has the port, which a signal's handler may have interrupted.
+    /// The same without a wait: `None` where a read has the port.
     pub fn try_stats(&self) -> Option<pcap_stat> {
         let (losses, port) = (self.losses.try_lock().ok()?, self.port.try_read().ok()?);
-        Some(self.count(losses.so_far(&port)))
+        let [dropped, refused] = losses.so_far(&port);
+        self.told.store(u64::from(dropped) << 32 | u64::from(refused), Relaxed);
+        Some(self.count([dropped, refused]))
     }
 
     fn count(&self, [ps_drop, ps_ifdrop]: [u32; 2]) -> pcap_stat {
         let ps_recv = (self.passed.load(Relaxed) as u32).wrapping_add(ps_drop);
         pcap_stat { ps_recv, ps_drop, ps_ifdrop }
+    }
+
+    /// Slots with packets that the next reads find, as far as that can be said without giving back what a read has kept.
+    pub fn queued(&self) -> u32 {
+        let Ok(reader) = self.reader.try_lock() else { return 0 };
+        let port = self.port();
+        let rings = port.binding().rings(Dir::Rx).iter().map(|ring| {
+            if reader.taken == 0 {
+                ring.sync();
+            }
+            held(ring.kring().ring())
+        });
+        rings.sum::<u32>().saturating_add(reader.early.len() as u32)
     }
 
     /// Whether [`read_early`](Self::read_early) has packets, which come before all others.
@@ -488,7 +536,7 @@ impl Live {
             Ok(seen) => {
                 if let Some(nap) = self.nap.filter(|_| seen.iter().any(|events| !events.is_empty()))
                 {
-                    std::thread::sleep(nap);
+                    thread::sleep(nap);
                 }
             }
             // A signal's handler may have said that the read is to end.
@@ -667,9 +715,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What there is to poll for a port's packets.
-fn sources(port: &mut Port) -> Result<Vec<(OwnedFd, PollFlags)>, Error> {
-    let waiter = port.waiter(Interest::Rx);
+/// What there is to poll for a port's packets, or for room.
+fn sources(port: &mut Port, interest: Interest) -> Result<Vec<(OwnedFd, PollFlags)>, Error> {
+    let waiter = port.waiter(interest);
     let mut sources = Sources::default();
     waiter.sources(&mut sources);
     let own = |(fd, events): &(BorrowedFd<'_>, PollFlags)| {

@@ -67,6 +67,14 @@ impl Opened {
         }
     }
 
+    /// [`Live::queued`]; of an interface that no program has open, the kernel does not say.
+    pub fn queued(&self) -> u32 {
+        match self {
+            Opened::Port(live) => live.queued(),
+            Opened::Tap(_) => 0,
+        }
+    }
+
     /// Counters, without a wait for a read that is under way: `None` where that has them.
     pub fn try_stats(&self) -> Option<pcap_stat> {
         match self {

@@ -8,11 +8,15 @@ use std::{
 use ringway::{BoundRing, Port, PortKind};
 use ringway_abi::{Dir, NS_MOREFRAG};
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
+    event::{PollFlags, Timespec},
+    fd::{AsFd, OwnedFd},
     io::Errno,
 };
 
-use crate::live::{Awaited, Live};
+use crate::{
+    live::{Awaited, Live},
+    sys::poll,
+};
 
 /// How long a packet waits for room.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -59,6 +63,8 @@ impl Sending {
 enum Stop {
     /// There is no daemon that would take it.
     NoDaemon,
+    /// What ends a sleep tells of room.
+    NoRoom,
     Error(SendError),
 }
 
@@ -73,12 +79,26 @@ impl Live {
     /// has ended it opens the port again, and waits for that.
     pub fn inject(&self, packet: &[u8], nonblocking: bool) -> Result<(), SendError> {
         let mut sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut deadline = None;
         loop {
             match self.try_inject(packet, nonblocking, &mut sending) {
                 Ok(()) => return Ok(()),
                 Err(Stop::Error(error)) => return Err(error),
+                Err(Stop::NoRoom) => {
+                    let now = Instant::now();
+                    let deadline = *deadline.get_or_insert(now + PATIENCE);
+                    if now >= deadline {
+                        let name = self.port().name().to_owned();
+                        let text = format!(
+                            "{name}: nothing takes what is sent; start the program at the other end"
+                        );
+                        return Err(SendError::new(Errno::TIMEDOUT, text));
+                    }
+                    // Without the port, which a thread that reads is to get.
+                    sleep(&self.tx_sources(), deadline - now)?;
+                }
                 Err(Stop::NoDaemon) => match self.await_port_to_send(nonblocking)? {
-                    Awaited::Port => {}
+                    Awaited::Port => deadline = None,
                     Awaited::Nothing => return Ok(()),
                 },
             }
@@ -114,18 +134,17 @@ impl Live {
             return Err(SendError::new(Errno::MSGSIZE, text).into());
         }
         if ring.kring().is_ended() || sending.is_stalled(ring) {
-            if self.has_lost_daemon() {
+            if self.has_lost(&port) {
                 return Err(Stop::NoDaemon);
             }
             check_gone(&port)?;
         }
-        let deadline = Instant::now() + PATIENCE;
         while room(ring) < parts {
             ring.sync();
             if room(ring) >= parts {
                 break;
             }
-            if self.has_lost_daemon() {
+            if self.has_lost(&port) {
                 return Err(Stop::NoDaemon);
             }
             check_gone(&port)?;
@@ -133,13 +152,14 @@ impl Live {
                 let text = format!("{name}: no room to send; try again: {}", Errno::AGAIN);
                 return Err(SendError::new(Errno::AGAIN, text).into());
             }
-            if Instant::now() >= deadline {
-                let text = format!(
-                    "{name}: nothing takes what is sent; start the program at the other end"
-                );
-                return Err(SendError::new(Errno::TIMEDOUT, text).into());
+            let drained = port.binding().arm(Dir::Tx);
+            ring.sync();
+            if room(ring) == 0 {
+                return Err(Stop::NoRoom);
             }
-            wait(ring, &port, deadline)?;
+            if drained {
+                port.binding().disarm(Dir::Tx);
+            }
         }
         let view = ring.kring().ring();
         let mut at = view.head();
@@ -173,25 +193,12 @@ fn room(ring: &BoundRing) -> usize {
     if head < slots && tail < slots { view.distance(head, tail) as usize } else { 0 }
 }
 
-/// Sleeps until there may be room.
-fn wait(ring: &BoundRing, port: &Port, deadline: Instant) -> Result<(), SendError> {
-    let binding = port.binding();
-    let drained = binding.arm(Dir::Tx);
-    ring.sync();
-    if room(ring) > 0 {
-        if drained {
-            binding.disarm(Dir::Tx);
-        }
-        return Ok(());
-    }
-    let mut fds: Vec<_> = binding
-        .wait_sources(Dir::Tx)
-        .chain(port.daemon_fd().map(|fd| (fd, PollFlags::empty())))
-        .map(|(fd, events)| PollFd::from_borrowed_fd(fd, events))
-        .collect();
-    let left = deadline.saturating_duration_since(Instant::now());
-    let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
-    match poll(&mut fds, Some(&left)) {
+/// Sleeps until there may be room, no longer than that.
+fn sleep(sources: &[(OwnedFd, PollFlags)], longest: Duration) -> Result<(), SendError> {
+    let fds: Vec<_> = sources.iter().map(|(fd, events)| (fd.as_fd(), *events)).collect();
+    let longest =
+        Timespec { tv_sec: longest.as_secs() as i64, tv_nsec: longest.subsec_nanos().into() };
+    match poll(&fds, Some(longest)) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(SendError::new(error, format!("cannot wait for room to send: {error}"))),
     }

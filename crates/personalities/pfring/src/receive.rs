@@ -298,8 +298,11 @@ impl Ring {
         }
     }
 
-    /// Looks at the next packet, which stays.
+    /// Looks at the next packet, which stays. A ring that is not enabled collects none.
     pub fn peek(&self) -> Option<pfring_pkthdr> {
+        if !self.is_enabled() {
+            return None;
+        }
         self.set_program_receives();
         let mut reader = self.reader.try_lock().ok()?;
         if reader.kept.is_none()
@@ -308,6 +311,15 @@ impl Ring {
             reader.kept = Some(place);
         }
         reader.kept.map(|_| reader.header)
+    }
+
+    /// Packets that wait, before filters and rules: each takes one slot, unless it is longer than a buffer.
+    pub fn queued(&self) -> u32 {
+        let next = u32::from(self.peek().is_some());
+        if next == 0 {
+            return 0;
+        }
+        self.sources.iter().fold(next, |all, source| all.saturating_add(source.opened.queued()))
     }
 
     /// Throws away what there is now.

@@ -12,11 +12,11 @@
 use std::{
     cell::Cell,
     ptr,
-    sync::{PoisonError, atomic::Ordering::Relaxed},
+    sync::{Arc, PoisonError, atomic::Ordering::Relaxed},
     time::{Duration, Instant},
 };
 
-use ringway::{Error, Interest, explain, patience};
+use ringway::{Error, Interest, Port, explain, patience};
 use rustix::{
     event::{PollFlags, Timespec},
     io::Errno,
@@ -54,6 +54,7 @@ impl Live {
         let so_far = losses.so_far(&port);
         reader.reopening = Some(port.reopening(patience()));
         lock(&self.sources).clear();
+        *lock(&self.tx_sources) = Arc::default();
         self.unsent.fetch_add(port.shut(), Relaxed);
         reader.run.end();
         *losses = Losses::after(so_far, &port);
@@ -184,8 +185,12 @@ impl Live {
 
     /// Whether the daemon has ended that has served the port, which has not been opened again.
     pub fn has_lost_daemon(&self) -> bool {
-        let is_gone = || matches!(self.port().check(Interest::Both), Err(Error::Gone { .. }));
-        self.is_left.load(Relaxed) || is_gone()
+        self.has_lost(&self.port())
+    }
+
+    /// The same for a thread that has the port: asking for it again, it would wait for a thread that waits for it.
+    pub(crate) fn has_lost(&self, port: &Port) -> bool {
+        self.is_left.load(Relaxed) || matches!(port.check(Interest::Both), Err(Error::Gone { .. }))
     }
 
     /// Packets that were to be sent, and that no daemon has taken.

@@ -123,7 +123,7 @@ pub unsafe extern "C-unwind" fn pcap_file(p: *mut pcap_t) -> *mut FILE {
 /// As libpcap says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pcap_fileno(p: *mut pcap_t) -> c_int {
-    let ours = |handle: &Handle| handle.try_live().map_or(PCAP_ERROR, Opened::fd);
+    let ours = |handle: &Handle| handle.try_live().map_or(PCAP_ERROR, Opened::watch);
     // SAFETY: the program's handle.
     unsafe { whose!(p, ours, PCAP_ERROR, system::pcap_fileno(p)) }
 }

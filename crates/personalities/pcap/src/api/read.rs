@@ -115,14 +115,17 @@ pub unsafe extern "C-unwind" fn pcap_next_ex(
     packet: *mut *const u8,
 ) -> c_int {
     let ours = |handle: &Handle| {
-        let (code, found) = match next(handle) {
-            Ok(Some((header, packet))) => (1, (header, packet)),
-            Ok(None) => (0, (std::ptr::null_mut(), null())),
-            Err(code) => (code, (std::ptr::null_mut(), null())),
-        };
-        // SAFETY: the program has given places for both.
-        unsafe { (*header, *packet) = found };
-        code
+        // SAFETY: the program has given a place for it. It is the handle's header also where nothing comes, as in libpcap.
+        unsafe { header.write(handle.header()) };
+        match next(handle) {
+            Ok(Some((_, found))) => {
+                // SAFETY: the program has given a place for it.
+                unsafe { packet.write(found) };
+                1
+            }
+            Ok(None) => 0,
+            Err(code) => code,
+        }
     };
     // SAFETY: the program's handle.
     unsafe { whose!(p, ours, PCAP_ERROR, system::pcap_next_ex(p, header, packet)) }
@@ -165,7 +168,7 @@ pub unsafe extern "C-unwind" fn pcap_setfilter(p: *mut pcap_t, program: *mut bpf
         };
         // SAFETY: the program's filter, or null.
         let Some(program) = (unsafe { program.as_ref() }) else {
-            return handle.fail(PCAP_ERROR, "No filter specified");
+            return handle.fail(PCAP_ERROR, "setfilter: No filter specified");
         };
         let (first, count) = (program.bf_insns.cast_const(), program.bf_len);
         // SAFETY: so many instructions are there.

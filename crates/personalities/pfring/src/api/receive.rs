@@ -142,7 +142,7 @@ of_ring! {
         ring.peek();
         fd
     };
-    fn pfring_get_num_queued_pkts() -> u32, else 0, |ring| ring.peek().is_some().into();
+    fn pfring_get_num_queued_pkts() -> u32, else 0, |ring| ring.queued();
     fn pfring_set_reflector_device(device: crate::argument::Text) -> c_int, else ERROR_GENERIC, |ring| {
         let mut reflector = lock(&ring.reflector);
         match device.get().filter(|_| reflector.is_none()).and_then(|name| Outlet::open(&name)) {
@@ -156,8 +156,12 @@ of_ring! {
     };
 }
 
-/// Waits for a packet: 1, 0 after that time or a break, -1 on a signal.
+/// Waits for a packet: 1, 0 after that time or a break, -1 on a signal. A wait enables the ring, as `poll(2)` of
+/// PF_RING's descriptor does.
 fn poll(ring: &Ring, milliseconds: u32) -> c_int {
+    if milliseconds > 0 {
+        ring.enable();
+    }
     let deadline = Instant::now() + Duration::from_millis(milliseconds.into());
     ring.polls.fetch_add(1, Relaxed);
     // From here on, a look that finds nothing leaves the descriptors unreadable.
