@@ -57,6 +57,29 @@ the_descriptor_is_exact(int (*descriptor_of)(pcap_t *), const char *device)
 }
 
 static void
+count(u_char *user, const struct pcap_pkthdr *header, const u_char *packet)
+{
+	unsigned int *seen = (unsigned int *)user;
+	struct pcap_stat stats;
+
+	(void)header, (void)packet;
+	bad |= pcap_stats(p, &stats) != 0 || stats.ps_recv != ++*seen;
+}
+
+static void
+counters_keep_up_with_the_packets(void)
+{
+	unsigned int seen = 0;
+	int at;
+
+	for (at = 0; at < 50; at++)
+		require(pcap_inject(peer, frame, sizeof(frame)) > 0, "a packet");
+	while (seen < 50)
+		require(pcap_dispatch(p, -1, count, (u_char *)&seen) >= 0, "packets");
+	check(!bad, "what a function has been given is counted");
+}
+
+static void
 without_a_packet_there_is_a_header(void)
 {
 	struct pcap_pkthdr *header = NULL;
@@ -157,6 +180,7 @@ main(int argc, char **argv)
 	the_descriptor_is_exact(pcap_fileno, argv[1]);
 	p = opened(argv[1]);
 	without_a_packet_there_is_a_header();
+	counters_keep_up_with_the_packets();
 	handlers_ask_for_counters();
 	one_reads_and_one_sends();
 	reads_go_on_while_one_waits_to_send();

@@ -577,7 +577,6 @@ impl Live {
             empty += 1;
             if burst.slots > 0 {
                 empty = 0;
-                self.passed.fetch_add(burst.packets.into(), Relaxed);
             } else {
                 reader.end_turn(rings);
             }
@@ -621,6 +620,8 @@ impl Live {
         let mut burst = Burst::default();
         let (direction, snaplen) = (self.direction.load(Relaxed), self.snaplen);
         let has_timestamps = ring.has_timestamps();
+        // The program's function may ask for it. No other thread reads.
+        let mut passed = self.passed.load(Relaxed);
         let mut at = view.head();
         held = held.min(BURST);
         while burst.slots < held && burst.packets < room {
@@ -660,6 +661,8 @@ impl Live {
                 }
             }
             burst.packets += 1;
+            passed += 1;
+            self.passed.store(passed, Relaxed);
             // Computed here, so that it is optimised away for a sink that does not use it.
             sink(&header, packet.0.as_ptr(), Metadata::of(slot.flags & NS_TXMON != 0));
             if reading.signals.any() {

@@ -324,6 +324,8 @@ impl Tap {
         let nanoseconds = self.nanoseconds;
         let mut header = pcap_pkthdr::default();
         let (mut packets, mut end) = (0, Ok(()));
+        // The program's function may ask for it. No other thread reads.
+        let mut passed = self.passed.load(Relaxed);
         loop {
             let returned = listener.returned();
             let walked = listener.walk(|heard| {
@@ -340,6 +342,8 @@ impl Tap {
                     header.caplen = heard.data.size().min(wanted).min(snaplen);
                     clock::put(&mut header, heard.time(), nanoseconds);
                     packets += 1;
+                    passed += 1;
+                    self.passed.store(passed, Relaxed);
                     sink(&header, heard.data, metadata(&heard, is_outgoing));
                 }
                 if reading.signals.any() {
@@ -361,7 +365,6 @@ impl Tap {
         if !reading.keeps {
             listener.give_back();
         }
-        self.passed.fetch_add(packets.into(), Relaxed);
         end.map(|()| packets)
     }
 

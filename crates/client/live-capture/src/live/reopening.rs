@@ -204,13 +204,13 @@ impl Live {
             }
             header.caplen = header.len.min(wanted).min(self.snaplen);
             packets += 1;
+            self.passed.fetch_add(1, Relaxed);
             sink(&header, reader.whole.as_ptr(), Metadata::of(was_sent));
             if reading.signals.any() {
                 break;
             }
         }
         self.has_early.store(!reader.early.is_empty(), Relaxed);
-        self.passed.fetch_add(packets.into(), Relaxed);
         Ok(packets)
     }
 }
