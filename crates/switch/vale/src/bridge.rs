@@ -20,6 +20,7 @@ use crate::{
     mailbox::{Command, LearnedPage, Mailbox},
     multicast::{GroupPage, Multicast},
     rounds::{Rounds, SharedRounds},
+    switch_mirror::SwitchMirror,
     table::{AddressFilter, StaticAddress},
     worker::Worker,
 };
@@ -221,6 +222,11 @@ impl Bridge {
     ) -> impl FnOnce() -> Option<GroupPage> + Send + use<> {
         let mailbox = self.mailbox.clone();
         move || ask(&mailbox, |answer| Command::Groups { from, most, answer })
+    }
+
+    /// From now on these are the bridge's own mirrors, up to [so many](crate::MAX_MIRRORS), and no others.
+    pub fn set_switch_mirrors(&self, mirrors: Vec<SwitchMirror>) {
+        self.ask(|answer| Command::SetSwitchMirrors(mirrors, answer));
     }
 
     /// Polling mode: the worker moves to the processors `cpus` and does not sleep. An empty list

@@ -18,6 +18,7 @@ use crate::{
     lossless_queue::{Held, LosslessQueue, Sender, Stall},
     sources::SourceGuard,
     storm::Storm,
+    switch_mirror::MirrorMarks,
     vlan::PortVlans,
     vnet::most_slots,
 };
@@ -66,6 +67,8 @@ pub(crate) struct BridgePort {
     pub held: Vec<Option<Held>>,
     /// The ring that its next turn begins with.
     pub next_ring: usize,
+    /// What mirrors have to do with it.
+    pub mirrors: MirrorMarks,
     /// How often a packet is copied that it gets: for itself, and for its monitors.
     pub copies: u64,
     /// How often one that it sends is, for its monitors.
@@ -123,6 +126,7 @@ impl BridgePort {
             dirty: false,
             notify_next_round: false,
             next_ring: 0,
+            mirrors: MirrorMarks::default(),
             copies: 1,
             shown: 0,
             floods: false,
@@ -178,8 +182,13 @@ impl BridgePort {
         &mut **successor.unwrap_or(&mut self.port)
     }
 
-    /// Whether anything is delivered to it.
+    /// Whether frames are forwarded to it.
     pub fn receives(&self) -> bool {
+        !self.mirrors.is_target && self.is_open()
+    }
+
+    /// Whether anything is delivered to it.
+    pub fn is_open(&self) -> bool {
         let is_deaf = self.config.is_down || self.loops_with.is_some();
         self.leaving.is_none() && !is_deaf && self.port.receives()
     }
@@ -205,6 +214,8 @@ impl BridgePort {
             (self.loops_with.is_some(), ByWorker::Blocked),
             (self.config.is_down, ByWorker::NoLink),
             (self.shown > 0 || self.copies > 1, ByWorker::Monitored),
+            (self.mirrors.is_source, ByWorker::Mirrored),
+            (self.mirrors.is_target, ByWorker::MirrorPort),
             (!self.lossless_queues.is_empty(), ByWorker::Lossless),
             (!fast.can_filter(self.filters()), ByWorker::Filtered),
         ];

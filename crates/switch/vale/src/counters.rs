@@ -47,16 +47,22 @@ pub enum ByWorker {
     Filtered,
     /// The switch does not forward by what it has learned.
     Forwarding,
+    /// A mirror shows what it sends or receives.
+    Mirrored,
+    /// It gets the copies of a mirror.
+    MirrorPort,
 }
 
 impl ByWorker {
-    const ALL: [ByWorker; 6] = [
+    const ALL: [ByWorker; 8] = [
         ByWorker::Monitored,
         ByWorker::Lossless,
         ByWorker::Blocked,
         ByWorker::NoLink,
         ByWorker::Filtered,
         ByWorker::Forwarding,
+        ByWorker::Mirrored,
+        ByWorker::MirrorPort,
     ];
 }
 

@@ -16,6 +16,7 @@ use crate::{
     lossless_queue::{Held, PortSet, Stall},
     multicast::Snooping,
     storm::Storm,
+    switch_mirror::Mirroring,
     vlan::vlan_of,
     vnet::Converter,
 };
@@ -82,6 +83,8 @@ pub(crate) struct TxRewrite<'a> {
     /// If any port is told about VLANs, or gets some frames only: room for those, with another tag or none.
     pub retagged: Option<&'a mut Vec<Frame>>,
     pub converter: &'a mut Converter,
+    /// If there are mirrors that may show what is sent.
+    pub mirroring: Option<&'a mut Mirroring>,
     /// Of the source.
     pub drops: &'a mut Drops,
 }
@@ -414,7 +417,7 @@ impl ForwardCtx<'_> {
             let ring = to.lossless_queue_of(ring);
             Stall { to: port, ring, count: to.needs(ring, frame, self.burst) }
         });
-        Err((fitting, Held { stall, reached }))
+        Err((fitting, Held { stall, reached, ..Held::default() }))
     }
 
     /// Floods a packet to those who have room, as far as the turn goes, and waits for the first that
@@ -440,7 +443,7 @@ impl ForwardCtx<'_> {
             }
             if done && self.budget.is_spent() {
                 // Who is queued is held, whatever else there is to do.
-                return Err(Held { stall: missing, reached });
+                return Err(Held { stall: missing, reached, ..Held::default() });
             }
             let queue = missing.is_none();
             if to.admit(0, frame, self.burst, self.now, queue, self.budget) == 1 {
@@ -455,7 +458,10 @@ impl ForwardCtx<'_> {
             }
         }
         self.count_unless(missing.is_some() || !reached.is_empty(), std::slice::from_ref(frame));
-        if missing.is_some() { Err(Held { stall: missing, reached }) } else { Ok(()) }
+        match missing {
+            Some(_) => Err(Held { stall: missing, reached, ..Held::default() }),
+            None => Ok(()),
+        }
     }
 
     fn count_unless(&mut self, reached: bool, run: &[Frame]) {
@@ -485,7 +491,7 @@ pub(crate) fn deliver(
     rewrite: &mut TxRewrite<'_>,
     budget: &mut Budget,
 ) {
-    let TxRewrite { retagged, converter, drops } = rewrite;
+    let TxRewrite { retagged, converter, mirroring, drops } = rewrite;
     to.in_hand = true;
     let run = match retagged {
         None => run,
@@ -497,6 +503,24 @@ pub(crate) fn deliver(
             &room[..]
         }
     };
+    if let Some(mirroring) = mirroring {
+        mirroring.note_received(to.mirrors.of_received, run);
+    }
+    hand_to(to, (ring, to_all), run, burst, converter, drops, budget);
+}
+
+/// The same for frames that are as the port gets them.
+#[inline(always)]
+pub(crate) fn hand_to(
+    to: &mut BridgePort,
+    (ring, to_all): (usize, bool),
+    run: &[Frame],
+    burst: &Burst<'_>,
+    converter: &mut Converter,
+    drops: &mut Drops,
+    budget: &mut Budget,
+) -> Delivered {
+    to.in_hand = true;
     let alike = to.config.header_len == burst.source.header_len && !burst.apart;
     // Behind a header, a tag is for the converter to move.
     let edited = burst.source.header_len != 0 && run.iter().any(|frame| frame.skip != 0);
@@ -516,6 +540,7 @@ pub(crate) fn deliver(
     // Also if it had no room: its program is told.
     to.dirty = true;
     to.in_hand = false;
+    delivered
 }
 
 /// Counts what a port has sent, once its slots are given back.

@@ -27,6 +27,7 @@
 //! | `bucket.rs`, `policing.rs` | how much a port may send |
 //! | `storm.rs` | how much of that is flooded |
 //! | `config.rs` | how a port takes part in its bridge |
+//! | `switch_mirror.rs` | copies of what ports send and receive, for another port |
 //! | `ring_port.rs` | the port whose rings are in a client's region |
 //! | `tx_side.rs`, `rx_side.rs` | such a ring that the bridge reads, and one that it fills |
 //! | `program_port.rs` | the port of another bridge, whose program this bridge is |
@@ -84,6 +85,7 @@ mod rx_side;
 mod sources;
 mod spread;
 mod storm;
+mod switch_mirror;
 mod table;
 mod tx_side;
 mod vlan;
@@ -107,6 +109,7 @@ pub use ring_port::RingPort;
 pub use rounds::Rounds;
 pub use rx_side::RxSide;
 pub use sources::SourceAddresses;
+pub use switch_mirror::{MAX_MIRRORS, MirrorCounters, MirrorSources, MirrorTotals, SwitchMirror};
 pub use table::{
     ABSENT, AddressFilter, Key, Learned, LearnedAddress, StaticAddress, Table, random_secret,
 };

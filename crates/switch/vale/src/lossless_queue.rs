@@ -19,7 +19,7 @@
 
 use std::collections::VecDeque;
 
-use crate::clock::Millis;
+use crate::{clock::Millis, switch_mirror::MirrorSet};
 use ringway_switch_port::{Frame, PortIndex, Room};
 
 /// A sending ring: port and number.
@@ -167,6 +167,8 @@ pub(crate) struct Held {
     pub stall: Option<Stall>,
     /// Ports that have the packet already.
     pub reached: PortSet,
+    /// Mirrors that have it already.
+    pub copied: MirrorSet,
 }
 
 /// Some ports of a bridge.

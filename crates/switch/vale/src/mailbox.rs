@@ -12,6 +12,7 @@ use crate::{
     draining::{Left, Remainder},
     forwarding::Function,
     multicast::{GroupPage, Multicast},
+    switch_mirror::SwitchMirror,
     table::{AddressFilter, LearnedAddress, StaticAddress},
 };
 use ringway_switch_port::{Port, PortIndex, PortMirrors};
@@ -49,6 +50,7 @@ pub enum Command {
         most: usize,
         answer: mpsc::Sender<GroupPage>,
     },
+    SetSwitchMirrors(Vec<SwitchMirror>, mpsc::Sender<()>),
     Poll(Vec<usize>, mpsc::Sender<()>),
     Stop,
 }

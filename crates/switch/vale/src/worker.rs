@@ -32,6 +32,7 @@ use crate::{
     multicast::{Multicast, Outgoing, Snooping},
     rounds::SharedRounds,
     sources::check_interface,
+    switch_mirror::Mirroring,
     vnet::Converter,
 };
 use ringway_fastpath::FastPath;
@@ -91,6 +92,8 @@ pub struct Worker {
     multicast: Multicast,
     /// If frames for groups go to their members alone.
     snooping: Option<Box<Snooping>>,
+    /// If ports are mirrored.
+    mirroring: Option<Box<Mirroring>>,
     /// What a program in the kernel forwards by, if there is one.
     fast: Option<Arc<FastPath>>,
     /// The port by which a frame of the worker's has come back, and that by which it had left.
@@ -139,6 +142,7 @@ impl Worker {
             probe: LoopProbe::new(),
             multicast: Multicast::default(),
             snooping: None,
+            mirroring: None,
             fast: None,
             came_back: None,
             busy_rounds: 0,
@@ -366,6 +370,7 @@ impl Worker {
             is_limited,
             rate,
             storm,
+            mirrors,
             shown,
             floods,
             loops_with,
@@ -387,6 +392,9 @@ impl Worker {
         if *shown > 0 {
             // Copied for the switch, and for each monitor.
             burst.limit /= (*shown as u32).saturating_add(1);
+        }
+        if mirrors.of_sent != 0 {
+            burst.limit /= mirrors.of_sent.count_ones() + 1;
         }
         if *floods && !can_wait {
             // What it sends is mostly copied so often, and all of a burst goes in this turn.
@@ -417,7 +425,7 @@ impl Worker {
         }
         // Monitors see what the others get, and filters see that too, although the sender may write to it meanwhile.
         let mut copy = Vec::new();
-        let is_copied = *shown > 0 || self.any_filter;
+        let is_copied = *shown > 0 || self.any_filter || mirrors.of_sent != 0;
         if is_copied {
             copy = std::mem::take(&mut self.copy);
             // Each time, also of what does not go on yet.
@@ -450,12 +458,17 @@ impl Worker {
                 rate.check(&mut burst, held[ring].is_some_and(|held| !held.reached.is_empty()));
             }
         }
+        let mut mirroring = self.mirroring.as_deref_mut().filter(|_| mirrors.of_sent != 0);
+        if let Some(mirroring) = &mut mirroring {
+            mirroring.begin(index, held[ring].map_or(0, |held| held.copied));
+        }
         let mut ctx = ForwardCtx {
             burst: &burst,
             others: &mut self.members,
             rewrite: TxRewrite {
                 retagged: (self.any_vlan || self.any_filter).then_some(&mut self.retagged),
                 converter: &mut self.converter,
+                mirroring,
                 drops: &mut totals.drops,
             },
             // What waited goes on where it stopped, also when no port is lossless any more.
@@ -483,7 +496,7 @@ impl Worker {
             snooping: self.snooping.as_deref_mut(),
             only: None,
         };
-        let (sent, now_held) = match &mut self.function {
+        let (sent, mut now_held) = match &mut self.function {
             Function::Learning(f) => forward(f, &mut ctx),
             Function::Static(f) => forward(f, &mut ctx),
             Function::Hash(f) => forward(f, &mut ctx),
@@ -499,6 +512,16 @@ impl Worker {
         }
         if let Some(left) = ctx.came_back {
             self.came_back = Some([index, left]);
+        }
+        if let Some(mirroring) = self.mirroring.as_mut().filter(|_| mirrors.of_sent != 0) {
+            if let (Some(held), Some(frame)) = (&mut now_held, burst.frames.get(sent)) {
+                held.copied = mirroring.having(frame);
+            }
+            let (members, converter) = (&mut self.members, &mut self.converter);
+            let (may_loop, vlan) = mirroring.copy(&burst, sent, members, converter, budget);
+            if config.may_loop() {
+                self.probe.note_flooded(may_loop, vlan);
+            }
         }
         let before = totals.sent_bytes;
         account(&burst.frames[..sent], totals);
@@ -593,6 +616,7 @@ impl Worker {
             let mut rewrite = TxRewrite {
                 retagged: (self.any_vlan || self.any_filter).then_some(&mut self.retagged),
                 converter: &mut self.converter,
+                mirroring: None,
                 drops: &mut Drops::default(),
             };
             for (index, member) in (0..).zip(&mut self.members) {
@@ -615,7 +639,7 @@ impl Worker {
         self.probe.begin();
         for (index, member) in (0..).zip(&mut self.members) {
             let Some(member) = member else { continue };
-            if !member.config.may_loop() || !member.receives() {
+            if !member.config.may_loop() || !member.is_open() {
                 continue;
             }
             let Some(is_tagged) = member.vlans.is_tagged(self.probe.vlan()) else { continue };

@@ -21,6 +21,7 @@ use crate::{
     lossless_queue::PortSet,
     mailbox::Command,
     multicast::{Multicast, Snooping},
+    switch_mirror::{Mirroring, SwitchMirror},
     table::{AddressFilter, StaticAddress},
     vlan::Vlan,
 };
@@ -96,6 +97,10 @@ impl Worker {
                     let snooping = self.snooping.as_ref();
                     let page = snooping.map(|it| it.list(from, most, self.now));
                     let _ = answer.send(page.unwrap_or_default());
+                }
+                Command::SetSwitchMirrors(mirrors, answer) => {
+                    self.set_switch_mirrors(mirrors);
+                    let _ = answer.send(());
                 }
                 Command::Poll(cpus, answer) => {
                     self.poll(&cpus);
@@ -253,6 +258,13 @@ impl Worker {
         }
     }
 
+    pub(super) fn set_switch_mirrors(&mut self, mirrors: Vec<SwitchMirror>) {
+        // What the old ones have copied is announced first.
+        self.members.iter_mut().flatten().for_each(|member| member.flush(true));
+        self.mirroring = Mirroring::new(mirrors);
+        self.refresh_flags();
+    }
+
     pub(super) fn use_function(&mut self, function: Function) {
         self.publish_counters();
         (self.function, self.snooping) = (function, None);
@@ -272,6 +284,12 @@ impl Worker {
         self.turn_of_one = Turn::of_one(self.attached);
         self.flood_copies = members.clone().map(|m| m.copies).sum();
         self.any_lossless = members.any(|m| !m.lossless_queues.is_empty());
+        for (index, member) in (0..).zip(&mut self.members) {
+            if let Some(member) = member {
+                let mirroring = self.mirroring.as_mut();
+                member.mirrors = mirroring.map(|it| it.marks(index)).unwrap_or_default();
+            }
+        }
         self.refresh_snooping();
         self.refresh_fast_path();
     }

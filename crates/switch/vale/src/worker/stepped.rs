@@ -10,7 +10,7 @@ use ringway_switch_port::{Port, PortIndex, PortMirrors};
 
 use crate::{
     AddressFilter, Clock, Draining, Forwarding, GroupEntry, Multicast, PortConfig, PortCounters,
-    PortState, StaticAddress, Totals,
+    PortState, StaticAddress, SwitchMirror, Totals,
     draining::{Left, Remainder},
     forwarding::Function,
     mailbox::Mailbox,
@@ -68,6 +68,11 @@ impl SteppedBridge {
     /// As [`Bridge::set_multicast`](crate::Bridge::set_multicast).
     pub fn set_multicast(&mut self, multicast: Multicast) {
         self.0.set_multicast(multicast);
+    }
+
+    /// As [`Bridge::set_switch_mirrors`](crate::Bridge::set_switch_mirrors).
+    pub fn set_switch_mirrors(&mut self, mirrors: Vec<SwitchMirror>) {
+        self.0.set_switch_mirrors(mirrors);
     }
 
     /// All that is known of groups.
