@@ -131,7 +131,10 @@ impl Control {
         for bridge in pages {
             match all.last_mut().filter(|last| last.name == bridge.name) {
                 // It goes on from the page before.
-                Some(last) => last.ports.extend(bridge.ports),
+                Some(last) => {
+                    last.ports.extend(bridge.ports);
+                    last.mirrors.extend(bridge.mirrors);
+                }
                 None => all.push(bridge),
             }
         }

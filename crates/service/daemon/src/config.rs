@@ -20,6 +20,7 @@ use toml::Spanned;
 use crate::{reservations::Reservation, uid_ranges};
 
 mod drop_in;
+mod mirrors;
 mod place;
 #[cfg(test)]
 mod schema;

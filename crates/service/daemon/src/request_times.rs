@@ -82,6 +82,8 @@ pub fn kind(request: &Request) -> &'static str {
         Request::SwitchAddressesFlush { .. } => "switch_addresses_flush",
         Request::SwitchMulticast { .. } => "switch_multicast",
         Request::SwitchGroups { .. } => "switch_groups",
+        Request::SwitchMirrorAdd { .. } => "switch_mirror_add",
+        Request::SwitchMirrorDelete { .. } => "switch_mirror_delete",
         Request::Daemon => "daemon",
         Request::Events { .. } => "events",
         Request::LogLevel(_) => "log_level",

@@ -7,8 +7,8 @@ use crate::{
     grant::PortKind,
     nic_mode::NicMode,
     switch::{
-        Declared, FloodLimit, Forwarding, Lossless, Multicast, MulticastRouter, PortTotals,
-        RateLimit, SourceAddresses, Vlan,
+        Declared, FloodLimit, Forwarding, Lossless, MirrorDirection, MirrorTotals, Multicast,
+        MulticastRouter, PortTotals, RateLimit, SourceAddresses, Vlan,
     },
     version::Shown,
 };
@@ -62,6 +62,36 @@ pub struct BridgeInfo {
     pub one_address: bool,
     /// How long rounds of its worker took in which there was work, over all ports: of one round in 64.
     pub rounds: Durations,
+    /// Its mirrors.
+    #[serde(with = "Shown::<7>", default)]
+    pub mirrors: Vec<SwitchMirrorInfo>,
+}
+
+/// A mirror of a switch, for display. Ports have their full names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SwitchMirrorInfo {
+    /// Its name.
+    pub name: String,
+    /// The ports that are mirrored; `None`: all.
+    pub from: Option<Vec<String>>,
+    /// What of them is mirrored.
+    pub direction: MirrorDirection,
+    /// The port that gets the copies.
+    pub to: String,
+    /// The user whose that port is to be.
+    pub user: u32,
+    /// Which frames are mirrored, if not all.
+    pub filter: Option<String>,
+    /// The user who has set it.
+    pub uid: u32,
+    /// Those of its ports that are not there. Without the one that gets the copies, nothing is mirrored.
+    pub absent: Vec<String>,
+    /// Those that belong to users for whom it is not: they are as if they were not there.
+    pub foreign: Vec<String>,
+    /// What the daemon's configuration has to do with it.
+    pub declared: Declared,
+    /// What has become of the copies.
+    pub totals: MirrorTotals,
 }
 
 /// How an interface is attached to a bridge.

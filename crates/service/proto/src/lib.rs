@@ -33,7 +33,7 @@ pub use filter::{Filter, RxSelector};
 pub use grant::{FdIndex, Grant, MirrorGrant, MirrorMemory, PortKind, RingBackend, RingGrant};
 pub use info::{
     ActionInfo, AttachmentInfo, BridgeInfo, BridgePortInfo, DeviceCounter, FilterInfo,
-    KernelCounters, NameConflict, PortInfo, RegionInfo, RegionPosition, RingInfo,
+    KernelCounters, NameConflict, PortInfo, RegionInfo, RegionPosition, RingInfo, SwitchMirrorInfo,
 };
 pub use nic_mode::NicMode;
 pub use options::{Extmem, Offsets, OptionStatus, Options, Statuses};
@@ -47,9 +47,10 @@ pub use ringway_flow::Flow;
 pub use ringway_region::{Layout, PoolShape, Sizes, Span, Timestamps};
 pub use steering::Steered;
 pub use switch::{
-    AddressInfo, Declared, FloodLimit, Forwarding, GroupInfo, Lossless, Mac, Multicast,
-    MulticastRouter, Polling, PortDrops, PortSettings, PortTotals, RateLimit, SourceAddresses,
-    SwitchPosition, Vlan, mac_text, parse_mac, parse_vids,
+    AddressInfo, Declared, FloodLimit, Forwarding, GroupInfo, Lossless, Mac, MirrorDirection,
+    MirrorTotals, Multicast, MulticastRouter, Polling, PortDrops, PortSettings, PortTotals,
+    RateLimit, SourceAddresses, SwitchMirror, SwitchPosition, Vlan, mac_text, parse_mac,
+    parse_vids,
 };
 pub use transport::{Connector, Transport};
 pub use version::{NO_VERSION, Needed, OLDEST, Shown, VERSION, Versions, in_version};

@@ -20,7 +20,8 @@ use crate::{
     registration::{PortGeometry, PortShape, Registration},
     steering::Steered,
     switch::{
-        AddressInfo, Forwarding, GroupInfo, Multicast, Polling, PortSettings, SwitchPosition,
+        AddressInfo, Forwarding, GroupInfo, Multicast, Polling, PortSettings, SwitchMirror,
+        SwitchPosition,
     },
 };
 
@@ -197,6 +198,20 @@ pub enum Request {
         /// The first entry of the page.
         from: u32,
     },
+    /// Set a mirror of a switch. One of that name, with other settings, is not replaced.
+    SwitchMirrorAdd {
+        /// The switch.
+        bridge: String,
+        /// The mirror.
+        mirror: Box<SwitchMirror>,
+    },
+    /// Remove a mirror of a switch.
+    SwitchMirrorDelete {
+        /// The switch.
+        bridge: String,
+        /// The name of the mirror.
+        mirror: String,
+    },
     /// This number, as the index of a port.
     #[cfg(feature = "next")]
     Next(u32),
@@ -228,6 +243,8 @@ impl Request {
             | Request::SwitchForward { bridge, .. }
             | Request::SwitchMulticast { bridge, .. }
             | Request::SwitchGroups { bridge, .. }
+            | Request::SwitchMirrorAdd { bridge, .. }
+            | Request::SwitchMirrorDelete { bridge, .. }
             | Request::SwitchAddresses { bridge, .. }
             | Request::SwitchAddressAdd { bridge, .. }
             | Request::SwitchAddressDelete { bridge, .. }

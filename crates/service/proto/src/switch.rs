@@ -138,6 +138,98 @@ impl MulticastRouter {
     }
 }
 
+/// A mirror of a switch: one of its ports gets copies of what others send and receive, and nothing else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SwitchMirror {
+    /// By which it is shown and deleted: of letters, digits and `-_.`, 31 at most.
+    pub name: String,
+    /// The ports that are mirrored, but for `to`; `None`: all. They may come and go.
+    pub from: Option<Vec<String>>,
+    /// What of them is mirrored.
+    pub direction: MirrorDirection,
+    /// The port that gets the copies, as long as it is there.
+    pub to: String,
+    /// The user whose that port is to be; `None`: the one who asks.
+    pub user: Option<u32>,
+    /// Which frames are mirrored; `None`: all. It takes no samples.
+    pub filter: Option<Filter>,
+}
+
+/// What a mirror copies of a port's frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MirrorDirection {
+    /// What it sends into the switch.
+    Sent,
+    /// What it receives from the switch.
+    Received,
+    /// Both.
+    #[default]
+    Both,
+}
+
+impl MirrorDirection {
+    /// As users write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            MirrorDirection::Sent => "sent",
+            MirrorDirection::Received => "received",
+            MirrorDirection::Both => "both",
+        }
+    }
+
+    /// Whether it is the default.
+    pub fn is_both(&self) -> bool {
+        *self == MirrorDirection::Both
+    }
+}
+
+/// What has become of a mirror's copies since it was set, or the daemon was started. Those that its port was given, and
+/// those that were lost on the way there, by reason, are counted at that port, too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MirrorTotals {
+    /// Copies that its port was given.
+    pub copied_packets: u64,
+    /// Bytes of these.
+    pub copied_bytes: u64,
+    /// Its port had no room.
+    pub ring_full: u64,
+    /// They did not fit the port.
+    pub too_long: u64,
+    /// The filter of its port does not match them.
+    pub denied: u64,
+    /// A free slot of its port names no buffer.
+    pub bad_slot: u64,
+    /// What their virtio-net headers ask for cannot be done.
+    pub bad_offload: u64,
+    /// Its port receives nothing: no program reads there, the link is down, or the port is blocked.
+    pub no_destination: u64,
+}
+
+impl MirrorTotals {
+    /// What was lost, by the names of the fields.
+    pub fn drops(&self) -> [(&'static str, u64); 6] {
+        let &MirrorTotals {
+            copied_packets: _,
+            copied_bytes: _,
+            ring_full,
+            too_long,
+            denied,
+            bad_slot,
+            bad_offload,
+            no_destination,
+        } = self;
+        [
+            ("ring_full", ring_full),
+            ("too_long", too_long),
+            ("denied", denied),
+            ("bad_slot", bad_slot),
+            ("bad_offload", bad_offload),
+            ("no_destination", no_destination),
+        ]
+    }
+}
+
 /// What is to change about a port of a bridge; `None` stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortSettings {

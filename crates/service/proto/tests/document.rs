@@ -114,6 +114,18 @@ fn requests() -> Vec<Request> {
         Request::LogLevel(Level::Info),
         Request::SwitchMulticast { bridge: "vale0".into(), multicast: Multicast::default() },
         Request::SwitchGroups { bridge: "vale0".into(), from: 0 },
+        Request::SwitchMirrorAdd {
+            bridge: "vale0".into(),
+            mirror: Box::new(SwitchMirror {
+                name: "m".into(),
+                from: None,
+                direction: MirrorDirection::default(),
+                to: "a".into(),
+                user: None,
+                filter: None,
+            }),
+        },
+        Request::SwitchMirrorDelete { bridge: "vale0".into(), mirror: "m".into() },
     ];
     // One that is added here is missing above, and in the document.
     for request in &all {
@@ -158,6 +170,8 @@ fn requests() -> Vec<Request> {
             | Request::Events { .. }
             | Request::SwitchMulticast { .. }
             | Request::SwitchGroups { .. }
+            | Request::SwitchMirrorAdd { .. }
+            | Request::SwitchMirrorDelete { .. }
             | Request::LogLevel(_) => {}
         }
     }

@@ -173,6 +173,14 @@ impl Registry {
                 let (groups, next) = bridges.groups(caller, &bridge, from, deferred)?;
                 plain(Reply::SwitchGroups { groups, next })
             }
+            Request::SwitchMirrorAdd { bridge, mirror } => {
+                self.bridges.add_mirror(caller, &bridge, *mirror)?;
+                plain(Reply::Done)
+            }
+            Request::SwitchMirrorDelete { bridge, mirror } => {
+                self.bridges.delete_mirror(caller, &bridge, &mirror)?;
+                plain(Reply::Done)
+            }
             Request::SwitchPort { name, settings } => {
                 self.bridges.configure_port(caller, &name, settings)?;
                 plain(Reply::Done)

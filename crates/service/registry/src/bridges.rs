@@ -27,12 +27,14 @@ mod forwarding;
 mod held;
 mod info;
 mod lasting;
+mod mirrors;
 mod multicast;
 mod statics;
 
 pub(crate) use forwarding::full_name;
 pub(crate) use held::HeldPlaces;
 pub(crate) use info::AboutPort;
+pub(crate) use mirrors::{MAX_MIRRORS, check_mirror, declared_mirrors};
 pub(crate) use multicast::check_learns;
 pub(crate) use statics::{Flush, MAX_STATICS, check_address};
 
@@ -91,11 +93,14 @@ struct BridgeEntry {
     settings: Vec<LastingSettings>,
     /// Addresses that were added to those that it learns.
     statics: Vec<LastingAddress>,
+    mirrors: Vec<MirrorEntry>,
     /// What the operator has declared of it.
     declared: Option<DeclaredSwitch>,
     /// The table that the worker shares with a program in the kernel.
     table: Option<Arc<FastPath>>,
 }
+
+use mirrors::MirrorEntry;
 
 impl BridgeEntry {
     /// Has it poll on the processors of all ports that want it, or sleep where none does.
@@ -236,6 +241,8 @@ impl Bridges {
                         entry.keep_settings(gone);
                     }
                     entry.apply_forwarding();
+                    entry.apply_multicast();
+                    entry.apply_mirrors();
                     // What the old one had told the program went with it.
                     entry.table = None;
                 }
@@ -357,6 +364,7 @@ impl Bridges {
                 expected: Vec::new(),
                 settings: Vec::new(),
                 statics: Vec::new(),
+                mirrors: Vec::new(),
                 declared: None,
                 table: None,
             });

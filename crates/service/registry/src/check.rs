@@ -156,6 +156,9 @@ impl Registry {
         for bridge in self.bridges.wrong_statics() {
             all.push(format!("{bridge}: its worker has other static addresses"));
         }
+        for bridge in self.bridges.wrong_mirrors() {
+            all.push(format!("{bridge}: its worker has other mirrors"));
+        }
         for place in claimed.iter().filter(|place| !there.contains(place)) {
             all.push(format!("place {} of {} is none", place.index, place.bridge));
         }

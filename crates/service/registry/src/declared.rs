@@ -11,10 +11,14 @@ use ringway_proto::{Error, Forwarding, Multicast, NicMode, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    bridges::{MAX_ACTIVE, MAX_STATICS, check_address, check_learns},
+    bridges::{
+        MAX_ACTIVE, MAX_MIRRORS, MAX_STATICS, check_address, check_learns, check_mirror,
+        declared_mirrors,
+    },
     caller::Caller,
     lasting::{
-        Lasting, LastingAddress, LastingAttachment, LastingNetns, LastingSettings, LastingSwitch,
+        Lasting, LastingAddress, LastingAttachment, LastingMirror, LastingNetns, LastingSettings,
+        LastingSwitch,
     },
     name::check_name,
     netns::Netns,
@@ -37,6 +41,8 @@ pub struct DeclaredSwitch {
     pub ports: Vec<DeclaredPort>,
     /// Static addresses.
     pub addresses: Vec<LastingAddress>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mirrors: Vec<LastingMirror>,
     /// The file and the line that declare it.
     #[serde(default)]
     pub place: String,
@@ -77,6 +83,7 @@ impl DeclaredSwitch {
         for (count, most, what) in [
             (names.len(), MAX_ACTIVE, "ports"),
             (self.addresses.len(), MAX_STATICS, "static addresses"),
+            (self.mirrors.len(), MAX_MIRRORS, "mirrors"),
         ] {
             if count > most {
                 let problem = format!("{count} {what}; {most} is the most");
@@ -91,6 +98,9 @@ impl DeclaredSwitch {
                 let problem = "its switch learns no addresses: there is nothing to limit";
                 return Err(Error::invalid(problem).at(&settings.name));
             }
+        }
+        for mirror in &self.mirrors {
+            check_mirror(&self.name, mirror)?;
         }
         for LastingAddress { mac, vlan, .. } in &self.addresses {
             check_address(&self.name, *mac, *vlan)?;
@@ -148,6 +158,7 @@ pub enum Change {
     Owner(String),
     Forward(String),
     Addresses(String),
+    Mirrors(String),
     Attach(String),
     /// How a port takes part.
     Settings(String),
@@ -163,6 +174,7 @@ impl Change {
             | Change::Owner(name)
             | Change::Forward(name)
             | Change::Addresses(name)
+            | Change::Mirrors(name)
             | Change::Attach(name)
             | Change::Settings(name) => name,
         }
@@ -180,6 +192,7 @@ impl fmt::Display for Change {
             Change::Owner(switch) => write!(f, "change the owner and the rules of {switch}"),
             Change::Forward(switch) => write!(f, "change how {switch} forwards"),
             Change::Addresses(switch) => write!(f, "change the static addresses of {switch}"),
+            Change::Mirrors(switch) => write!(f, "change the mirrors of {switch}"),
             Change::Attach(port) => write!(f, "attach {port}"),
             Change::Settings(port) => write!(f, "change how {port} takes part"),
         }
@@ -231,6 +244,11 @@ fn changes_of(there: Option<&LastingSwitch>, wanted: &DeclaredSwitch) -> Vec<Cha
     let statics = static_addresses(&there.addresses, there.declared.as_ref(), wanted);
     if !is_same_set(&statics, &there.addresses) {
         changes.push(Change::Addresses(name()));
+    }
+    let mirrors = declared_mirrors(&there.mirrors, there.declared.as_ref(), wanted);
+    let is_there = |mirror| there.mirrors.contains(mirror);
+    if mirrors.len() != there.mirrors.len() || !mirrors.iter().all(is_there) {
+        changes.push(Change::Mirrors(name()));
     }
     for DeclaredPort { settings, .. } in &wanted.ports {
         let now = there.settings.iter().find(|it| it.name == settings.name);

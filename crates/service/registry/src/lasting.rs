@@ -5,8 +5,8 @@
 
 use ringway_nic_setup::DeviceSettings;
 use ringway_proto::{
-    Filter, FloodLimit, Forwarding, Lossless, Multicast, MulticastRouter, NicMode, PortSettings,
-    PortShape, RateLimit, SourceAddresses, Vlan,
+    Filter, FloodLimit, Forwarding, Lossless, MirrorDirection, Multicast, MulticastRouter, NicMode,
+    PortSettings, PortShape, RateLimit, SourceAddresses, Vlan,
 };
 use serde::{Deserialize, Serialize};
 
@@ -83,9 +83,30 @@ pub struct LastingSwitch {
     /// Addresses that were added to those that it learns.
     #[serde(default)]
     pub addresses: Vec<LastingAddress>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mirrors: Vec<LastingMirror>,
     /// What the operator has declared of it.
     #[serde(default)]
     pub declared: Option<DeclaredSwitch>,
+}
+
+/// A mirror of a switch. Ports have their full names, `vale0:a`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LastingMirror {
+    pub name: String,
+    /// The user who has set it.
+    pub uid: u32,
+    /// The ports that it shows; `None`: all.
+    #[serde(default)]
+    pub from: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "MirrorDirection::is_both")]
+    pub direction: MirrorDirection,
+    /// The port that gets the copies, and the user whose it is to be.
+    pub to: String,
+    pub to_uid: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<Filter>,
 }
 
 /// An address, and the port of a switch that it is behind.

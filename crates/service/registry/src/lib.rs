@@ -143,8 +143,8 @@ pub use drop_watch::DropWatch;
 pub use expected::{Due, Expected};
 pub use handles::Handle;
 pub use lasting::{
-    Lasting, LastingAddress, LastingAttachment, LastingDevice, LastingNetns, LastingPort,
-    LastingSettings, LastingSwitch,
+    Lasting, LastingAddress, LastingAttachment, LastingDevice, LastingMirror, LastingNetns,
+    LastingPort, LastingSettings, LastingSwitch,
 };
 pub use local::LocalRegistry;
 pub use lost_regions::LostRegion;

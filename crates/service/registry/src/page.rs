@@ -1,6 +1,8 @@
 //! Lists in pages: no user can have so much that what is there cannot be told in one answer.
 
-use ringway_proto::{BridgeInfo, BridgePortInfo, Forwarding, PortInfo, SourceAddresses, Vlan};
+use ringway_proto::{
+    BridgeInfo, BridgePortInfo, Forwarding, PortInfo, SourceAddresses, SwitchMirrorInfo, Vlan,
+};
 
 /// Bytes of a page, about: a message has room for a third more, and for one more item.
 const PAGE: usize = 96 << 10;
@@ -66,6 +68,13 @@ pub(crate) fn switch_port_bytes(port: &BridgePortInfo) -> usize {
     let texts = texts.into_iter().chain(filters);
     let texts = texts.flatten().map(String::len).sum::<usize>();
     400 + port.name.len() + texts + vlans + sources
+}
+
+/// The same, of one of its mirrors.
+pub(crate) fn switch_mirror_bytes(mirror: &SwitchMirrorInfo) -> usize {
+    let SwitchMirrorInfo { name, from, to, filter, absent, foreign, .. } = mirror;
+    let ports = from.iter().flatten().chain(absent).chain(foreign).chain([to, name]);
+    150 + ports.map(|port| port.len() + 2).sum::<usize>() + filter.as_ref().map_or(0, String::len)
 }
 
 /// Shortens the texts of filters and action programs, where there are many and long ones.

@@ -58,6 +58,8 @@ fn taken(request: &Request) -> Option<(&str, Option<&str>)> {
         | Request::SwitchDelete { bridge }
         | Request::SwitchForward { bridge, .. }
         | Request::SwitchMulticast { bridge, .. }
+        | Request::SwitchMirrorAdd { bridge, .. }
+        | Request::SwitchMirrorDelete { bridge, .. }
         | Request::SwitchAddressAdd { bridge, .. }
         | Request::SwitchAddressDelete { bridge, .. }
         | Request::SwitchAddressesFlush { bridge, .. } => Some((bridge, None)),

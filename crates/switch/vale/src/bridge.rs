@@ -229,6 +229,11 @@ impl Bridge {
         self.ask(|answer| Command::SetSwitchMirrors(mirrors, answer));
     }
 
+    /// Those mirrors; `None`: the worker has gone.
+    pub fn switch_mirrors(&self) -> Option<Vec<SwitchMirror>> {
+        self.ask(Command::SwitchMirrors)
+    }
+
     /// Polling mode: the worker moves to the processors `cpus` and does not sleep. An empty list
     /// ends it.
     pub fn poll(&self, cpus: Vec<usize>) {

@@ -51,6 +51,7 @@ pub enum Command {
         answer: mpsc::Sender<GroupPage>,
     },
     SetSwitchMirrors(Vec<SwitchMirror>, mpsc::Sender<()>),
+    SwitchMirrors(mpsc::Sender<Vec<SwitchMirror>>),
     Poll(Vec<usize>, mpsc::Sender<()>),
     Stop,
 }

@@ -176,12 +176,10 @@ pub(crate) struct Mirroring {
 
 /// A mirror as the worker has it.
 struct Copier {
+    mirror: SwitchMirror,
+    /// Its ports.
     from: PortSet,
-    sent: bool,
-    received: bool,
-    to: PortIndex,
     filter: Option<Access>,
-    counters: Arc<MirrorCounters>,
     /// The frames of the burst at hand that it shows.
     copies: Vec<Frame>,
     /// Where they begin among its pieces, a bit for each: so it has each once.
@@ -190,26 +188,28 @@ struct Copier {
 
 impl Copier {
     fn new(mirror: SwitchMirror) -> Copier {
-        let SwitchMirror { from, sent, received, to, filter, counters } = mirror;
-        let mut from = match from {
+        let mut from = match &mirror.from {
             MirrorSources::All => PortSet::all(),
             MirrorSources::Ports(ports) => {
-                ports.into_iter().map(PortSet::of).fold(PortSet::default(), PortSet::or)
+                ports.iter().copied().map(PortSet::of).fold(PortSet::default(), PortSet::or)
             }
         };
-        from.remove(to);
-        let filter = filter.as_deref().map(Access::new);
-        Copier { from, sent, received, to, filter, counters, copies: Vec::new(), taken: Vec::new() }
+        from.remove(mirror.to);
+        let filter = mirror.filter.as_deref().map(Access::new);
+        Copier { mirror, from, filter, copies: Vec::new(), taken: Vec::new() }
     }
 
     /// Whether it shows what `source` sends, as that sends it.
     fn shows_sent(&self, source: PortIndex) -> bool {
-        self.sent && self.from.contains(source)
+        self.mirror.sent && self.from.contains(source)
     }
 
     /// Whether it shows what `source` sends as others get it.
     fn shows_received(&self, source: PortIndex) -> bool {
-        self.received && !self.from.is_empty() && self.to != source && !self.shows_sent(source)
+        self.mirror.received
+            && !self.from.is_empty()
+            && self.mirror.to != source
+            && !self.shows_sent(source)
     }
 
     fn has(&self, frame: &Frame) -> bool {
@@ -241,6 +241,10 @@ impl Mirroring {
         (!copiers.is_empty()).then(|| Box::new(Mirroring { copiers, at_hand: 0 }))
     }
 
+    pub fn all(&self) -> impl Iterator<Item = SwitchMirror> {
+        self.copiers.iter().map(|copier| copier.mirror.clone())
+    }
+
     pub fn marks(&mut self, port: PortIndex) -> MirrorMarks {
         let mut marks = MirrorMarks::default();
         for (bit, copier) in each(&mut self.copiers) {
@@ -248,11 +252,11 @@ impl Mirroring {
             if copier.shows_sent(port) || copier.shows_received(port) {
                 marks.of_sent |= bit;
             }
-            if copier.received && is_shown {
+            if copier.mirror.received && is_shown {
                 marks.of_received |= bit;
             }
-            marks.is_source |= is_shown && (copier.sent || copier.received);
-            marks.is_target |= copier.to == port;
+            marks.is_source |= is_shown && (copier.mirror.sent || copier.mirror.received);
+            marks.is_target |= copier.mirror.to == port;
         }
         marks
     }
@@ -316,10 +320,10 @@ impl Mirroring {
             }
             let Some(last) = copier.copies.last() else { continue };
             let last_in = vlan_of(last);
-            let to = others.get_mut(usize::from(copier.to)).and_then(Option::as_deref_mut);
+            let to = others.get_mut(usize::from(copier.mirror.to)).and_then(Option::as_deref_mut);
             let Some(to) = to.filter(|to| to.is_open()) else {
                 let no_destination = copier.copies.len() as u64;
-                copier.counters.add(&MirrorTotals { no_destination, ..<_>::default() });
+                copier.mirror.counters.add(&MirrorTotals { no_destination, ..<_>::default() });
                 continue;
             };
             let before = to.totals.drops;
@@ -333,7 +337,7 @@ impl Mirroring {
                 (may_loop, vlan) = (may_loop + delivered.packets, last_in);
             }
             let after = &to.totals.drops;
-            copier.counters.add(&MirrorTotals::of(delivered, &before, after, &not_made));
+            copier.mirror.counters.add(&MirrorTotals::of(delivered, &before, after, &not_made));
         }
         (may_loop, vlan)
     }

@@ -8,12 +8,13 @@ use ringway_proto::{
     RateLimit, SourceAddresses, Vlan, parse_mac, parse_vids,
 };
 use ringway_registry::{
-    DeclaredInterface, DeclaredPort, DeclaredSwitch, IFNAMSIZ, LastingAddress, LastingSettings,
+    DeclaredInterface, DeclaredPort, DeclaredSwitch, IFNAMSIZ, LastingAddress, LastingMirror,
+    LastingSettings,
 };
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Error, place};
+use super::{Error, mirrors::Mirror, place};
 
 /// A switch that stays, and what is to be on it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -45,6 +46,9 @@ pub struct Switch {
     /// Its ports: interfaces, and those that programs open.
     #[serde(default)]
     port: Vec<Port>,
+    /// Its mirrors.
+    #[serde(default)]
+    mirror: Vec<Mirror>,
     /// The file and the line.
     #[serde(skip)]
     pub(super) place: String,
@@ -272,13 +276,20 @@ enum Wait {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-struct FilterText {
+pub(super) struct FilterText {
     /// For people.
     expression: String,
     /// The number of instructions, and each, `code jt jf k`, with commas between them: as iptables' `bpf` match
     /// has them.
     #[cfg_attr(test, schemars(with = "String"))]
     bytecode: Text<Bytecode>,
+}
+
+impl FilterText {
+    pub(super) fn filter(&self) -> Filter {
+        let FilterText { expression, bytecode: Text(Bytecode(insns)) } = self;
+        Filter { text: expression.clone(), insns: insns.clone(), one_in: 1 }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -370,6 +381,15 @@ impl Switch {
                 ));
             }
         }
+        let mut mirrors: Vec<LastingMirror> = Vec::new();
+        for mirror in &self.mirror {
+            let declared = mirror.declared(self, &ports);
+            let declared = declared.map_err(|text| problem(format!("{}: {text}", self.name())))?;
+            if mirrors.iter().any(|other| other.name == declared.name) {
+                return wrong(format!("mirror {} stands there twice", declared.name));
+            }
+            mirrors.push(declared);
+        }
         if self.forward == Forward::Static {
             addresses.clear();
         }
@@ -382,13 +402,14 @@ impl Switch {
             multicast: self.multicast.map(Groups::multicast).unwrap_or_default(),
             ports,
             addresses,
+            mirrors,
             place: self.place.clone(),
         };
         switch.check().map_err(|error| problem(error.to_string()))?;
         Ok(switch)
     }
 
-    fn uid(&self, user: &str) -> Result<u32, String> {
+    pub(super) fn uid(&self, user: &str) -> Result<u32, String> {
         id_of(user, USERS).ok_or_else(|| format!("{}: {user} is no user here", self.name()))
     }
 
@@ -527,11 +548,7 @@ impl Port {
         }
         let [storm_broadcast, storm_multicast, storm_unknown] =
             kinds.map(|(_, limit, burst)| limit.map(|frames| flood_limit(frames, burst)));
-        let filter = |filter: &Option<FilterText>| {
-            filter.as_ref().map(|FilterText { expression, bytecode: Text(Bytecode(insns)) }| {
-                Filter { text: expression.clone(), insns: insns.clone(), one_in: 1 }
-            })
-        };
+        let filter = |filter: &Option<FilterText>| filter.as_ref().map(FilterText::filter);
         let uid = match &self.user {
             _ if is_interface || is_stack => 0,
             Some(user) => switch.uid(user)?,

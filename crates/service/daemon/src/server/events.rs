@@ -51,6 +51,12 @@ impl Act {
             Request::SwitchMulticast { multicast, .. } => {
                 with(EventKind::Switch, "given another way with groups", multicast.name())
             }
+            Request::SwitchMirrorAdd { mirror, .. } => {
+                with(EventKind::Switch, "given a mirror", &mirror.name)
+            }
+            Request::SwitchMirrorDelete { mirror, .. } => {
+                with(EventKind::Switch, "freed of a mirror", mirror)
+            }
             Request::SwitchPort { .. } => act(EventKind::Switch, "given other settings"),
             Request::SwitchAddressAdd { port, .. } => {
                 with(EventKind::Switch, "given a static address", port)

@@ -1,9 +1,9 @@
 //! What of a bridge is declared.
 
-use super::{BridgeEntry, Bridges, PortEntry};
+use super::{BridgeEntry, Bridges, PortEntry, declared_mirrors};
 use crate::{
     declared::{DeclaredSwitch, static_addresses},
-    lasting::LastingSettings,
+    lasting::{LastingMirror, LastingSettings},
     switch_config::apply,
 };
 use ringway_proto::{Declared, Forwarding, Multicast, PortSettings, Result};
@@ -16,6 +16,8 @@ impl Bridges {
         entry.keeper = Some(switch.owner);
         entry.one_address = switch.one_address;
         entry.statics = static_addresses(&entry.statics, before.as_ref(), switch);
+        let mirrors = declared_mirrors(&entry.lasting_mirrors(), before.as_ref(), switch);
+        entry.set_mirrors(mirrors)?;
         (entry.forwarding, entry.multicast) = (switch.forwarding.clone(), switch.multicast);
         entry.apply_forwarding();
         entry.apply_multicast();
@@ -69,6 +71,9 @@ impl Bridges {
             entry.multicast = Multicast::default();
         }
         entry.statics.retain(|it| !before.addresses.contains(it));
+        let mut mirrors = entry.lasting_mirrors();
+        mirrors.retain(|it| !before.mirrors.contains(it));
+        entry.set_mirrors(mirrors)?;
         entry.settings.retain(|it| before.settings_of_any(&it.name).is_none());
         entry.apply_forwarding();
         entry.apply_multicast();
@@ -121,12 +126,17 @@ impl BridgeEntry {
                         declared.multicast,
                     )
                     && declared.addresses.iter().all(|it| self.statics.contains(it))
+                    && declared.mirrors.iter().all(|it| self.has_mirror(it))
                     && self.has_interfaces(declared) =>
             {
                 Declared::Yes
             }
             Some(_) => Declared::Changed,
         }
+    }
+
+    fn has_mirror(&self, mirror: &LastingMirror) -> bool {
+        self.mirrors.iter().any(|it| it.mirror == *mirror)
     }
 
     /// Whether the interfaces that are declared are attached, or are to come: none was detached.

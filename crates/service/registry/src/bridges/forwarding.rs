@@ -69,5 +69,6 @@ impl BridgeEntry {
         if self.statics.iter().any(|it| it.port == full) {
             self.apply_statics();
         }
+        self.mirrored_ports_changed(full);
     }
 }

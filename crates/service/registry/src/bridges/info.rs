@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use ringway_proto::{
     AttachmentInfo, BridgeInfo, BridgePortInfo, Cause, Declared, Error, Filter, PortDrops,
-    PortTotals, Result, SwitchPosition,
+    PortTotals, Result, SwitchMirrorInfo, SwitchPosition,
 };
 use ringway_switch_port::PortIndex;
 use ringway_vale::{ByWorker, PortState};
@@ -12,7 +12,7 @@ use ringway_vale::{ByWorker, PortState};
 use super::{BridgeEntry, BridgePortRef, Bridges, PortEntry};
 use crate::{
     lasting::LastingSettings,
-    page::{page, switch_bytes, switch_port_bytes},
+    page::{page, switch_bytes, switch_mirror_bytes, switch_port_bytes},
     switch_config::{
         shown_lossless, shown_multicast_router, shown_rate, shown_rounds, shown_sources,
         shown_totals, shown_vlan,
@@ -21,6 +21,9 @@ use crate::{
 
 /// The first index that no port has: those that are to come back are shown there.
 const FIRST_ABSENT: u32 = 256;
+
+/// Where the mirrors of a switch are among its ports: behind all.
+const FIRST_MIRROR: u32 = 1 << 16;
 
 /// How long all workers together may take to bring their counters up to date.
 const COUNTING: Duration = Duration::from_millis(40);
@@ -60,7 +63,10 @@ impl Bridges {
                 let info = entry.absent_info(name, uid, at, about(name));
                 (at, Shown::Port(Box::new(info)))
             });
-            let shown = shown.chain(absent);
+            let mirrors =
+                (FIRST_MIRROR..).zip(entry.mirrors_info()).filter(move |(at, _)| *at >= from);
+            let mirrors = mirrors.map(|(at, mirror)| (at, Shown::Mirror(Box::new(mirror))));
+            let shown = shown.chain(absent).chain(mirrors);
             let begin = (from, Shown::Bridge(entry.info()));
             let position = move |(port, shown)| (SwitchPosition { switch: at, port }, shown);
             std::iter::once(begin).chain(shown).map(position)
@@ -73,6 +79,11 @@ impl Bridges {
                 Shown::Port(port) => {
                     if let Some(bridge) = bridges.last_mut() {
                         bridge.ports.push(*port);
+                    }
+                }
+                Shown::Mirror(mirror) => {
+                    if let Some(bridge) = bridges.last_mut() {
+                        bridge.mirrors.push(*mirror);
                     }
                 }
             }
@@ -142,6 +153,7 @@ impl BridgeEntry {
             declared_at: self.declared.as_ref().map(|declared| declared.place.clone()),
             one_address: self.one_address,
             rounds: shown_rounds(&self.worker.rounds()),
+            mirrors: Vec::new(),
         }
     }
 
@@ -239,6 +251,8 @@ fn with_path(mode: &str, by_worker: Option<ByWorker>) -> String {
         Some(ByWorker::Blocked) => "it is blocked",
         Some(ByWorker::Filtered) => "it has a filter",
         Some(ByWorker::NoLink) => "it has no link",
+        Some(ByWorker::Mirrored) => "it is mirrored",
+        Some(ByWorker::MirrorPort) => "it gets a mirror's copies",
         Some(ByWorker::Forwarding) => "the switch does not forward by what it learns",
     };
     format!("{mode}, by the worker: {why}")
@@ -257,6 +271,7 @@ pub(crate) struct AboutPort {
 enum Shown {
     Bridge(BridgeInfo),
     Port(Box<BridgePortInfo>),
+    Mirror(Box<SwitchMirrorInfo>),
 }
 
 impl Shown {
@@ -264,6 +279,7 @@ impl Shown {
         match self {
             Shown::Bridge(bridge) => switch_bytes(bridge),
             Shown::Port(port) => switch_port_bytes(port),
+            Shown::Mirror(mirror) => switch_mirror_bytes(mirror),
         }
     }
 }

@@ -131,6 +131,7 @@ impl BridgeEntry {
                 .take(MAX_ACTIVE)
                 .collect(),
             addresses: self.statics.clone(),
+            mirrors: self.lasting_mirrors(),
             declared: self.declared.clone(),
         }
     }
@@ -179,7 +180,7 @@ impl Bridges {
         entry.multicast = switch.multicast;
         entry.apply_forwarding();
         entry.apply_multicast();
-        Ok(())
+        entry.set_mirrors(switch.mirrors)
     }
 
     /// A port of user `uid` is to come back: the bridge stays until then.

@@ -102,6 +102,10 @@ impl Worker {
                     self.set_switch_mirrors(mirrors);
                     let _ = answer.send(());
                 }
+                Command::SwitchMirrors(answer) => {
+                    let mirrors = self.mirroring.as_ref();
+                    let _ = answer.send(mirrors.map(|it| it.all().collect()).unwrap_or_default());
+                }
                 Command::Poll(cpus, answer) => {
                     self.poll(&cpus);
                     let _ = answer.send(());

@@ -1,0 +1,167 @@
+//! `[[switch.mirror]]`: copies of what ports of a switch send and receive, for another of its ports.
+
+use std::collections::BTreeSet;
+
+use ringway_proto::MirrorDirection;
+use ringway_registry::{DeclaredPort, LastingMirror};
+use serde::Deserialize;
+
+use super::switches::{FilterText, Switch};
+
+/// A mirror of a switch.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(super) struct Mirror {
+    /// What it is called: letters, digits and -_.
+    name: String,
+    /// The ports that it shows: a list, or "all".
+    from: Shown,
+    /// The port that gets the copies, and nothing else.
+    to: String,
+    /// The user whose that port is. Without it: the one that a `[[switch.port]]` says, or root.
+    user: Option<String>,
+    /// What of the ports it shows: "sent", "received" or "both".
+    #[serde(default)]
+    direction: Direction,
+    /// Which frames it shows.
+    filter: Option<FilterText>,
+}
+
+/// `"all"`, or a list of ports.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged, expecting = "write \"all\", or a list of ports")]
+enum Shown {
+    All(All),
+    Ports(Vec<String>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+enum All {
+    All,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+enum Direction {
+    /// What they send into the switch.
+    Sent,
+    /// What they receive from it.
+    Received,
+    /// Both.
+    #[default]
+    Both,
+}
+
+impl Mirror {
+    /// The same for the registry, of a switch with these ports.
+    pub fn declared(
+        &self,
+        switch: &Switch,
+        ports: &[DeclaredPort],
+    ) -> Result<LastingMirror, String> {
+        let full = |port: &String| match port.contains(':') {
+            true => port.clone(),
+            false => format!("{}:{port}", switch.name()),
+        };
+        let to = full(&self.to);
+        let its = ports.iter().find(|port| port.settings.name == to);
+        let to_uid = match &self.user {
+            Some(user) => switch.uid(user)?,
+            None => its.map_or(0, |port| port.settings.uid),
+        };
+        if let Some(port) = its.filter(|port| port.settings.uid != to_uid) {
+            return Err(format!(
+                "{to} is user {}'s there, and the mirror {} is for user {to_uid}",
+                port.settings.uid, self.name
+            ));
+        }
+        let from = match &self.from {
+            Shown::All(All::All) => None,
+            Shown::Ports(ports) => {
+                let ports: BTreeSet<_> = ports.iter().map(full).collect();
+                Some(ports.into_iter().collect())
+            }
+        };
+        Ok(LastingMirror {
+            name: self.name.clone(),
+            uid: 0,
+            from,
+            direction: match self.direction {
+                Direction::Sent => MirrorDirection::Sent,
+                Direction::Received => MirrorDirection::Received,
+                Direction::Both => MirrorDirection::Both,
+            },
+            to,
+            to_uid,
+            filter: self.filter.as_ref().map(FilterText::filter),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    fn declared(mirror: &str) -> Result<Vec<LastingMirror>, String> {
+        let text = format!(
+            "[[switch]]\nname = 'vale0'\n[[switch.port]]\nname = 'ids'\nuser = '7'\n{mirror}"
+        );
+        let config = Config::take_in("x.toml", &text).map_err(|error| error.to_string())?;
+        let mut switches = config.declared().map_err(|error| error.to_string())?;
+        Ok(switches.remove(0).mirrors)
+    }
+
+    #[test]
+    fn a_mirror_is_as_requests_have_it() {
+        let text = "[[switch.mirror]]\nname = 'm'\nfrom = ['b', 'vale0:a', 'b']\nto = 'ids'\n\
+                    [[switch.mirror]]\nname = 'n'\nfrom = 'all'\nto = 'x'\ndirection = 'sent'\n\
+                    filter = { expression = 'ip', bytecode = '1,6 0 0 1' }\n";
+        let [m, n] = &declared(text).unwrap()[..] else { panic!("two") };
+        let from = ["vale0:a", "vale0:b"].map(String::from).to_vec();
+        let expected = LastingMirror {
+            name: "m".into(),
+            uid: 0,
+            from: Some(from),
+            direction: MirrorDirection::Both,
+            to: "vale0:ids".into(),
+            to_uid: 7,
+            filter: None,
+        };
+        assert_eq!(*m, expected);
+        assert_eq!((&n.from, &n.to[..], n.to_uid), (&None, "vale0:x", 0));
+        assert_eq!(n.direction, MirrorDirection::Sent);
+        assert_eq!(n.filter.as_ref().unwrap().text, "ip");
+    }
+
+    #[test]
+    fn errors_say_what_is_wrong() {
+        let mirror = |keys: &str| format!("[[switch.mirror]]\n{keys}\n");
+        let good = "name = 'm'\nfrom = ['a']\nto = 'b'\n";
+        for (text, word) in [
+            (mirror("name = 'm'\nto = 'b'"), "from"),
+            (mirror("name = 'm'\nfrom = []\nto = 'b'"), "no ports"),
+            (mirror("name = 'm'\nfrom = 'some'\nto = 'b'"), "\"all\", or a list"),
+            (mirror("name = 'm'\nfrom = ['b']\nto = 'b'"), "copies of its own"),
+            (mirror("name = 'm'\nfrom = ['vale1:a']\nto = 'b'"), "no port of it"),
+            (mirror("name = 'm'\nfrom = ['a']\nto = 'vale1:b'"), "no port of it"),
+            (mirror("name = 'm m'\nfrom = ['a']\nto = 'b'"), "no mirror can be called"),
+            (mirror(&format!("{good}direction = 'out'")), "`sent`, `received` or `both`"),
+            (mirror("name = 'm'\nfrom = ['a']\nto = 'ids'\nuser = '8'"), "user 7's"),
+            (mirror(good) + &mirror(good), "stands there twice"),
+            (
+                mirror(&format!("{good}filter = {{ expression = '', bytecode = '1,9 9 9 9' }}")),
+                "vale0",
+            ),
+        ] {
+            let said = declared(&text).unwrap_err();
+            assert!(said.starts_with("x.toml: line") && said.contains(word), "{text}\n{said}");
+        }
+        assert!(declared(&mirror(good)).is_ok());
+    }
+}
