@@ -4,7 +4,8 @@ use ringway_ipc::{Answer, Page};
 use ringway_proto::{
     AddressInfo, BridgeInfo, Connector, DaemonInfo, DeviceCounter, EventPage, Flow, Forwarding,
     GroupInfo, Level, Mac, Multicast, NameConflict, PortInfo, PortSettings, PortShape, RegionInfo,
-    RegionPosition, Request, RingInfo, RingSelection, RxSelector, Steered, SwitchPosition,
+    RegionPosition, Request, RingInfo, RingSelection, RxSelector, Steered, SwitchMirror,
+    SwitchPosition,
 };
 use rustix::fd::BorrowedFd;
 
@@ -410,6 +411,45 @@ impl Control {
     /// ```
     pub fn switch_forward(&self, bridge: &str, forwarding: Forwarding) -> Result<(), Error> {
         self.call(Request::SwitchForward { bridge: bridge.into(), forwarding })
+    }
+
+    /// Sets a mirror of a bridge: one of its ports gets copies of what others send and receive, and nothing else.
+    ///
+    /// ```
+    /// # use ringway_doc as Port; use ringway_doc as Control;
+    /// use ringway::{MirrorDirection, SwitchMirror};
+    ///
+    /// let _ports = [Port::open("vale0:a")?, Port::open("vale0:probe")?];
+    /// let control = Control::connect()?;
+    /// let mirror = SwitchMirror {
+    ///     name: "span".into(),
+    ///     from: Some(vec!["a".into()]),
+    ///     direction: MirrorDirection::Both,
+    ///     to: "probe".into(),
+    ///     user: None,
+    ///     filter: None,
+    /// };
+    /// control.switch_mirror_add("vale0", mirror)?;
+    /// control.switch_mirror_delete("vale0", "span")?;
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Cause::Exists`](crate::Cause::Exists) if there is one of that name that is otherwise;
+    /// [`Cause::Denied`](crate::Cause::Denied) if it would show a port of another user, and root does not ask.
+    pub fn switch_mirror_add(&self, bridge: &str, mirror: SwitchMirror) -> Result<(), Error> {
+        let mirror = Box::new(mirror);
+        self.call(Request::SwitchMirrorAdd { bridge: bridge.into(), mirror })
+    }
+
+    /// Removes a mirror of a bridge.
+    ///
+    /// # Errors
+    ///
+    /// [`Cause::NotFound`](crate::Cause::NotFound) if there is none of that name.
+    pub fn switch_mirror_delete(&self, bridge: &str, mirror: &str) -> Result<(), Error> {
+        self.call(Request::SwitchMirrorDelete { bridge: bridge.into(), mirror: mirror.into() })
     }
 
     /// Chooses what becomes of frames for groups of IP on a bridge that learns.

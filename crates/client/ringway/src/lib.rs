@@ -108,13 +108,15 @@ pub use reopen::{Reopening, patience};
 pub use reports::{
     ActionInfo, AddressInfo, AttachmentInfo, BridgeInfo, BridgePortInfo, DaemonInfo, Declared,
     DeviceCounter, Durations, Event, EventKind, EventPage, FilterInfo, GroupInfo, KernelCounters,
-    Level, NameConflict, PortDrops, PortInfo, PortKind, PortTotals, RegionInfo, RingInfo, Steered,
+    Level, MirrorTotals, NameConflict, PortDrops, PortInfo, PortKind, PortTotals, RegionInfo,
+    RingInfo, Steered, SwitchMirrorInfo,
 };
 pub use rx::{Forwarded, RxBatch, RxFrame, RxRing};
 pub use settings::{
-    Cause, Ebpf, FloodLimit, Forwarding, Insn, Lossless, Monitor, Multicast, MulticastRouter,
-    NicMode, Polling, PortSettings, PortShape, RateLimit, Registration, RingSelection,
-    SourceAddresses, Timestamps, Vlan, mac_text, parse_mac, parse_vids,
+    Cause, Ebpf, FloodLimit, Forwarding, Insn, Lossless, MirrorDirection, Monitor, Multicast,
+    MulticastRouter, NicMode, Polling, PortSettings, PortShape, RateLimit, Registration,
+    RingSelection, SourceAddresses, SwitchMirror, Timestamps, Vlan, mac_text, parse_mac,
+    parse_vids,
 };
 pub use slot::{NS_BUF_CHANGED, NS_INDIRECT, NS_MOREFRAG, NS_REPORT, Recorded, Slot};
 pub use slots::Slots;

@@ -290,6 +290,35 @@ pub use ringway_proto::AttachmentInfo;
 #[doc(inline)]
 pub use ringway_proto::GroupInfo;
 
+/// A mirror, in its [switch](crate::BridgeInfo).
+///
+/// ```
+/// # use ringway_doc as Control;
+/// for switch in Control::connect()?.switches()? {
+///     for mirror in &switch.mirrors {
+///         println!("{}: {} waits for {:?}", mirror.name, mirror.to, mirror.absent);
+///     }
+/// }
+/// # Ok::<(), ringway::Error>(())
+/// ```
+#[doc(inline)]
+pub use ringway_proto::SwitchMirrorInfo;
+
+/// What has become of the copies of a [mirror](crate::SwitchMirrorInfo).
+///
+/// ```
+/// # use ringway_doc as Control;
+/// for switch in Control::connect()?.switches()? {
+///     for mirror in &switch.mirrors {
+///         let lost = mirror.totals.drops().map(|(_, count)| count).iter().sum::<u64>();
+///         println!("{}: {} copied, {lost} lost", mirror.name, mirror.totals.copied_packets);
+///     }
+/// }
+/// # Ok::<(), ringway::Error>(())
+/// ```
+#[doc(inline)]
+pub use ringway_proto::MirrorTotals;
+
 /// A filter, in the [port](crate::PortInfo) of an interface.
 ///
 /// ```

@@ -282,6 +282,38 @@ pub use ringway_proto::Monitor;
 #[doc(inline)]
 pub use ringway_proto::Multicast;
 
+/// A mirror of a switch: see [`Control::switch_mirror_add`](crate::Control::switch_mirror_add).
+///
+/// ```
+/// # use ringway_doc as Port; use ringway_doc as Control;
+/// use ringway::{Filter, MirrorDirection, SwitchMirror};
+///
+/// let _port = Port::open("vale0:a")?;
+/// let of_names = SwitchMirror {
+///     name: "names".into(),
+///     from: None,
+///     direction: MirrorDirection::Sent,
+///     to: "probe".into(),
+///     user: None,
+///     filter: Some(Filter::new("udp port 53")?.into()),
+/// };
+/// Control::connect()?.switch_mirror_add("vale0", of_names)?;
+/// # Ok::<(), ringway::Error>(())
+/// ```
+#[doc(inline)]
+pub use ringway_proto::SwitchMirror;
+
+/// What a [mirror](crate::SwitchMirror) copies of a port's frames.
+///
+/// ```
+/// use ringway::MirrorDirection;
+///
+/// assert!(MirrorDirection::default().is_both());
+/// assert_eq!(MirrorDirection::Received.name(), "received");
+/// ```
+#[doc(inline)]
+pub use ringway_proto::MirrorDirection;
+
 /// The way back of [`parse_mac`](crate::parse_mac).
 ///
 /// ```

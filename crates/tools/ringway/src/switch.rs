@@ -5,6 +5,7 @@ mod declared;
 mod fdb;
 mod mdb;
 mod mirror;
+mod mirrors;
 mod save;
 mod show_port;
 mod stats;
@@ -42,6 +43,7 @@ Examples:
   ringway switch fdb add vale0 02:00:00:00:00:01 veth0
   ringway switch multicast vale0 querier
   ringway switch mdb vale0
+  ringway switch mirror add vale0 span --from veth0,veth1 --to probe
   ringway switch mirror vale0 veth0 veth1 --to 'capture{1'
   ringway switch delete vale0
   ringway switch save vale0")]
@@ -100,7 +102,7 @@ enum Action {
     /// Show or choose how a port takes part: VLANs, source addresses, rate, floods, isolation,
     /// losslessness; unblock it
     Port(choose::Port),
-    /// Show another port copies of what passes ports of a switch
+    /// Show another port copies of what passes ports of a switch: one of the switch, or any other
     Mirror(mirror::Args),
     /// Show which address is behind which port; add and remove addresses
     Fdb(fdb::Args),
@@ -156,7 +158,7 @@ pub fn run(args: &Args) -> Result<()> {
             true => done("switch port", &args.port, now(&args.port).port_changed(&args.port)),
             false => show_port::show(&control, &args.port),
         },
-        Action::Mirror(args) => mirror::run(args),
+        Action::Mirror(args) => mirror::run(&control, args),
         Action::Fdb(args) => fdb::run(&control, args),
         Action::Mdb(args) => mdb::run(&control, args),
         Action::Vlan(args) => vlan::run(&control, args),
@@ -238,6 +240,7 @@ struct Switch<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     declared_at: Option<&'a str>,
     ports: Vec<SwitchPort<'a>>,
+    mirrors: Vec<mirrors::Line<'a>>,
 }
 
 #[derive(Serialize)]
@@ -279,6 +282,7 @@ impl Switch<'_> {
             declared: switch.declared,
             declared_at: switch.declared_at.as_deref(),
             ports: switch.ports.iter().map(|port| SwitchPort::of(switch, port)).collect(),
+            mirrors: switch.mirrors.iter().map(|it| mirrors::Line::of(switch, it)).collect(),
         }
     }
 }
@@ -320,7 +324,7 @@ fn list(control: &Control) -> Result<()> {
             true => &["switch", "forwarding", "ports", "owner"],
             false => &["switch", "forwarding", "ports"],
         });
-        for Switch { name, forwarding, multicast, owner, declared, ports, .. } in &lines {
+        for Switch { name, forwarding, multicast, owner, declared, ports, mirrors, .. } in &lines {
             let groups = match *multicast {
                 "flood" => "",
                 "querier" => ", snooping as querier",
@@ -332,7 +336,9 @@ fn list(control: &Control) -> Result<()> {
                 Declared::Changed => ", changed by hand",
                 Declared::No | Declared::Yes => "",
             };
-            let mut row = vec![name.to_string(), format!("{forwarding}{groups}{changed}"), ports];
+            let mirrors: String = mirrors.iter().map(|it| format!(", {it}")).collect();
+            let how = format!("{forwarding}{groups}{mirrors}{changed}");
+            let mut row = vec![name.to_string(), how, ports];
             if shows_owners {
                 row.push(owner.map(|uid| format!("user {uid}")).unwrap_or_default());
             }

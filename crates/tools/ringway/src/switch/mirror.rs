@@ -12,7 +12,7 @@ use crate::opening;
 use crate::output::{Output, note};
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{self, RunLoop};
-use crate::switch::choose::switch_name;
+use crate::switch::{choose::switch_name, mirrors};
 use ringway::{
     BridgeInfo, Cause, Control, FileSpec, Forwarding, Interest, Port, PortSpec, Turns, TxRing,
 };
@@ -21,7 +21,13 @@ use rustix::process::geteuid;
 use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "\
+With `add`, the switch itself has a mirror, to another of its ports: see `ringway switch mirror add --help`. Without,
+the command sends copies to a port that is not of the switch, or to a file.
+
 Runs until it is interrupted, and nothing is mirrored after that: for a mirror that is always there, systemd runs it as
 ringway-mirror@NAME, with the arguments in /etc/ringway/mirror/NAME.conf (MIRROR=vale0 eth1 --to ...). Copies that the other port has no room for are lost, and counted; the
 ports that are mirrored never wait. A port that is not there yet, or goes, is mirrored as soon as it is
@@ -31,18 +37,23 @@ Examples (quote the braces of a pipe's name):
   ringway switch mirror vale0 eth1 --to 'capture{1'        and receive at 'capture}1'
   ringway switch mirror vale0 veth-a veth-b --direction sent --to 'capture{1'
   ringway switch mirror vale0 a --filter 'udp port 53' --sample 10 --to netmap:eth2
-  ringway switch mirror vale0 a b --to file:seen.pcapng@rotate=1h@files=24")]
+  ringway switch mirror vale0 a b --to file:seen.pcapng@rotate=1h@files=24
+  ringway switch mirror add vale0 span --from veth-a,veth-b --to probe
+  ringway switch mirror show vale0
+  ringway switch mirror del vale0 span"
+)]
 pub struct Args {
     /// The switch: vale<id>
-    switch: String,
+    #[arg(required = true)]
+    switch: Option<String>,
 
     /// Its ports: programs', or interfaces that are attached
     #[arg(required = true)]
     ports: Vec<String>,
 
     /// The port that sends the copies: of another switch, a pipe's end, an interface, or a capture file
-    #[arg(long, value_name = "PORT")]
-    to: String,
+    #[arg(long, value_name = "PORT", required = true)]
+    to: Option<String>,
 
     /// What the ports send into the switch, what they receive from it, or both
     #[arg(long, value_enum, default_value_t = Direction::Both)]
@@ -62,16 +73,27 @@ pub struct Args {
 
     #[command(flatten)]
     run_loop: run_loop::Args,
+
+    #[command(subcommand)]
+    action: Option<mirrors::Action>,
 }
 
 impl Args {
+    fn switch(&self) -> &str {
+        self.switch.as_deref().unwrap_or_default()
+    }
+
+    fn to(&self) -> &str {
+        self.to.as_deref().unwrap_or_default()
+    }
+
     fn sources(&self) -> impl Iterator<Item = Source> {
-        self.ports.iter().map(|port| Source::new(&self.switch, port, self.direction))
+        self.ports.iter().map(|port| Source::new(self.switch(), port, self.direction))
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Direction {
+pub enum Direction {
     Sent,
     Received,
     Both,
@@ -95,7 +117,10 @@ const RETRY: Duration = Duration::from_millis(250);
 const BATCH: usize = 256;
 
 pub fn check(args: &Args) -> Result<()> {
-    switch_name(&args.switch)?;
+    if let Some(action) = &args.action {
+        return mirrors::check(action);
+    }
+    switch_name(args.switch())?;
     let mut specs: Vec<String> = args.sources().map(|source| source.spec).collect();
     specs.sort_unstable();
     if let Some(twice) = specs.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -103,29 +128,35 @@ pub fn check(args: &Args) -> Result<()> {
         let problem = "the port is named twice, and would be mirrored twice; name it once";
         return Err(Error::Value(format!("{port}: {problem}")));
     }
-    if FileSpec::is_file(&args.to) {
+    if FileSpec::is_file(args.to()) {
         return Ok(());
     }
     // What is sent into the switch goes to its ports, and what they get is mirrored again.
-    match PortSpec::parse(&args.to)?.name.split_once(':') {
-        Some((switch, _)) if switch == args.switch => Err(Error::Value(format!(
-            "{}: copies that are sent into the switch would be forwarded, and mirrored again; name a port \
-             of another switch, or a pipe's end",
-            args.to
+    match PortSpec::parse(args.to())?.name.split_once(':') {
+        Some((switch, _)) if switch == args.switch() => Err(Error::Value(format!(
+            "{}: copies that are sent into the switch would be forwarded, and mirrored again; for a port of \
+             the switch, set a mirror of the switch: `ringway switch mirror add {} NAME --from {} --to {}`",
+            args.to(),
+            args.switch(),
+            args.ports.join(","),
+            args.to()
         ))),
         _ => Ok(()),
     }
 }
 
-pub fn run(args: &Args) -> Result<()> {
+pub fn run(control: &Control, args: &Args) -> Result<()> {
+    if let Some(action) = &args.action {
+        return mirrors::run(control, action);
+    }
     let selection = Selection::new(args)?;
-    let to = opening::open(&Port::options().tx_only(), &args.to, args.opening)?;
+    let to = opening::open(&Port::options().tx_only(), args.to(), args.opening)?;
     let run_loop = RunLoop::begin(&args.run_loop)?;
     run_loop.output.write(&Opened::new(&to))?;
     if let Some((switch, _)) = to.name().split_once(':') {
         warn_of_learning(switch)?;
     }
-    let label = format!("{} -> {}", args.switch, to.name());
+    let label = format!("{} -> {}", args.switch(), to.name());
     let lasting = Lasting::begin(&to)?;
     let mut mirror = Mirror {
         sources: args.sources().collect(),

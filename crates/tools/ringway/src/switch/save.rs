@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use ringway::{
     AddressInfo, AttachmentInfo, BridgeInfo, BridgePortInfo, Control, Filter, FloodLimit,
-    Forwarding, Lossless, Multicast, MulticastRouter, NicMode, RateLimit, SourceAddresses, Vlan,
+    Forwarding, Lossless, MirrorDirection, Multicast, MulticastRouter, NicMode, RateLimit,
+    SourceAddresses, SwitchMirrorInfo, Vlan,
 };
+use rustix::process::geteuid;
 use serde::Serialize;
 
 use super::choose::{ranges, renamed};
@@ -17,7 +19,8 @@ use crate::output::{Output, note};
 #[command(after_help = "\
 What it prints is for the system daemon's configuration, or for a file of its own in the folder
 beside it. It has what stays: the switches, the interfaces on them, and how ports take part; not
-the ports of programs of which nothing is chosen, mirrors, and processors that poll.
+the ports of programs of which nothing is chosen, mirrors that `ringway switch mirror` runs or that
+users other than root have set, and processors that poll.
 
 Examples:
   ringway switch save
@@ -61,6 +64,28 @@ struct Switch {
     back: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     port: Vec<Port>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    mirror: Vec<Mirror>,
+}
+
+#[derive(Serialize)]
+struct Mirror {
+    name: String,
+    from: Mirrored,
+    to: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    direction: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    filter: Option<FilterText>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Mirrored {
+    All(&'static str),
+    Ports(Vec<String>),
 }
 
 #[derive(Default, PartialEq, Serialize)]
@@ -191,6 +216,7 @@ fn saved(switch: &BridgeInfo, known: &[AddressInfo]) -> Result<Switch> {
         over: Vec::new(),
         back: None,
         port: Vec::new(),
+        mirror: Vec::new(),
     };
     // By the names of ports.
     let mut addresses: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -226,7 +252,30 @@ fn saved(switch: &BridgeInfo, known: &[AddressInfo]) -> Result<Switch> {
     for (name, addresses) in addresses {
         saved.port.push(Port { name: Some(name.into()), addresses, ..Port::default() });
     }
+    for mirror in &switch.mirrors {
+        saved.mirror.extend(saved_mirror(mirror)?);
+    }
     Ok(saved)
+}
+
+/// `None`: what is declared shows the ports of all users, and so does this not.
+fn saved_mirror(mirror: &SwitchMirrorInfo) -> Result<Option<Mirror>> {
+    if ![0, geteuid().as_raw()].contains(&mirror.uid) {
+        note(format_args!("mirror {} of user {} is left out", mirror.name, mirror.uid));
+        return Ok(None);
+    }
+    let from = match &mirror.from {
+        None => Mirrored::All("all"),
+        Some(ports) => Mirrored::Ports(ports.iter().map(|port| plain(port).into()).collect()),
+    };
+    Ok(Some(Mirror {
+        name: mirror.name.clone(),
+        from,
+        to: plain(&mirror.to).into(),
+        user: (mirror.user != 0).then(|| mirror.user.to_string()),
+        direction: Some(mirror.direction).filter(|it| !it.is_both()).map(MirrorDirection::name),
+        filter: mirror.filter.as_deref().map(compiled).transpose()?,
+    }))
 }
 
 /// `None`: there is nothing to say of the port.
