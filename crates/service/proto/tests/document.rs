@@ -5,10 +5,11 @@ use std::{fs, path::Path};
 
 use ringway_abi::Dir;
 use ringway_proto::{
-    Cause, DaemonInfo, Error, EventKind, EventPage, Forwarding, Grant, Layout, Level, Multicast,
-    NicMode, Options, Parameters, Polling, Pools, PortGeometry, PortKind, PortSettings, PortShape,
-    Refusal, Refusals, RegionPosition, Registration, Reply, Request, RingBackend, RingGrant,
-    RingSelection, RxSelector, Steered, SwitchPosition,
+    Cause, DaemonInfo, Error, EventKind, EventPage, Forwarding, Grant, Layout, Level,
+    MirrorDirection, Multicast, NicMode, Options, Parameters, Polling, Pools, PortGeometry,
+    PortKind, PortSettings, PortShape, Refusal, Refusals, RegionPosition, Registration, Reply,
+    Request, RingBackend, RingGrant, RingSelection, RxSelector, Steered, SwitchMirror,
+    SwitchPosition,
 };
 use ringway_region::Sizes;
 use serde::{Serialize, de::DeserializeOwned};

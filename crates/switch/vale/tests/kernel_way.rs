@@ -20,8 +20,8 @@ use ringway_switch_port::{
     PortMirrors, Wake,
 };
 use ringway_vale::{
-    Bridge, ByWorker, FloodLimit, Forwarding, PortConfig, PortCounters, PortFilter, RateLimit,
-    RingPort, SourceAddresses, Totals, Vlan,
+    Bridge, ByWorker, FloodLimit, Forwarding, MirrorSources, PortConfig, PortCounters, PortFilter,
+    RateLimit, RingPort, SourceAddresses, SwitchMirror, Totals, Vlan,
 };
 use rustix::{
     fs::{MemfdFlags, ftruncate, memfd_create},
@@ -305,6 +305,25 @@ fn a_port_says_why_the_worker_forwards() {
         world.bridge.set_mirrors(1, mirrors);
         assert_eq!(world.by_worker(), [None, Some(ByWorker::Monitored), None]);
         world.bridge.set_mirrors(1, PortMirrors::default());
+        assert_eq!(world.by_worker(), [None; 3]);
+    }
+    let (mirrored, gets) = (Some(ByWorker::Mirrored), Some(ByWorker::MirrorPort));
+    let some = |port| MirrorSources::Ports(vec![port]);
+    for (from, to, expected) in [
+        (some(0), 2, [mirrored, None, None]),
+        (MirrorSources::All, 2, [mirrored, mirrored, None]),
+        (some(2), 1, [None, gets, None]),
+        (MirrorSources::All, 1, [mirrored, gets, None]),
+    ] {
+        let (filter, counters) = (None, Arc::default());
+        let mirror = SwitchMirror { from, sent: true, received: false, to, filter, counters };
+        world.bridge.set_switch_mirrors(vec![mirror]);
+        assert_eq!(world.by_worker(), expected);
+        assert_eq!(
+            [0, 1].map(|port| world.told(port)[0] == 0),
+            [0, 1].map(|i| expected[i].is_some())
+        );
+        world.bridge.set_switch_mirrors(Vec::new());
         assert_eq!(world.by_worker(), [None; 3]);
     }
     world.bridge.set_forwarding(&Forwarding::Flood);

@@ -9,7 +9,10 @@ use std::sync::{
 
 use common::{BROADCAST, Client, bytes, header, mac};
 use ringway_switch_port::PortIndex;
-use ringway_vale::{Clock, Forwarding, PortConfig, PortState, SteppedBridge, Vlan};
+use ringway_vale::{
+    Clock, Forwarding, MirrorCounters, MirrorSources, PortConfig, PortState, SteppedBridge,
+    SwitchMirror, Vlan,
+};
 
 /// The address of spanning tree, and that of LLDP.
 const STP: [u8; 6] = [0x01, 0x80, 0xc2, 0, 0, 0];
@@ -287,4 +290,29 @@ fn a_cable_between_two_vlans_is_no_loop() {
         let states = [0, 1, 2, 3, 4].map(|port| world.state(port).loops_with);
         assert_eq!(states.iter().any(Option::is_some), goes_back, "{states:?}");
     }
+}
+
+/// What a cable brings back of a mirror's copies is copied again: that ends, too.
+#[test]
+fn a_loop_of_copies_ends() {
+    let mut world = World::new(&[PortConfig::default(), interface(), interface()]);
+    let [program, source, probe] = [0, 1, 2].map(|port| world.ports[port].0);
+    let counters = Arc::new(MirrorCounters::default());
+    world.bridge.set_switch_mirrors(vec![SwitchMirror {
+        from: MirrorSources::Ports(vec![source]),
+        sent: true,
+        received: true,
+        to: probe,
+        filter: None,
+        counters: counters.clone(),
+    }]);
+    world.send(usize::from(program), &[frame(BROADCAST, 7)]);
+    world.carry([1, 2], 3000);
+    let blocked = [1, 2].map(|port| world.state(port).loops_with.is_some());
+    assert!(blocked[0] != blocked[1], "{blocked:?}");
+    world.received(0);
+    let before = counters.totals();
+    world.carry([1, 2], 10);
+    assert!(world.received(0).is_empty(), "it goes round");
+    assert_eq!(counters.totals(), before);
 }

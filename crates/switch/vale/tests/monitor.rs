@@ -13,7 +13,9 @@ use ringway_region::RingInit;
 use ringway_switch_port::{
     Backpressure, Burst, Configure, Delivered, Drops, Frame, Mirrored, PacketIo, PortMirrors, Wake,
 };
-use ringway_vale::{Clock, Forwarding, PortConfig, RingPort, SteppedBridge};
+use ringway_vale::{
+    Clock, Forwarding, MirrorSources, PortConfig, RingPort, SteppedBridge, SwitchMirror,
+};
 use rustix::fd::BorrowedFd;
 
 /// A receiver at which the sender's packets have just arrived when the sender writes others into its
@@ -112,6 +114,33 @@ fn a_monitor_sees_what_was_delivered() {
         })
         .collect();
     assert_eq!(seen, frames);
+}
+
+/// The same for a mirror of the bridge.
+#[test]
+fn a_mirror_shows_what_was_delivered() {
+    for directions in [[true, false], [false, true]] {
+        let mut bridge = SteppedBridge::new(&Forwarding::Flood, Clock::new(|| 0)).unwrap();
+        let [sender, receiver, probe] = [(); 3].map(|()| Client::new([1, 1], [16, 16], 0));
+        bridge.attach(Box::new(sender.port()), PortConfig::default()).unwrap();
+        let moment = Moment { port: receiver.port(), sender: sender.tx[0].clone() };
+        bridge.attach(Box::new(moment), PortConfig::default()).unwrap();
+        let to = bridge.attach(Box::new(probe.port()), PortConfig::default()).unwrap();
+        let ([sent, received], counters) = (directions, Arc::default());
+        let from = MirrorSources::All;
+        let mirror = SwitchMirror { from, sent, received, to, filter: None, counters };
+        bridge.set_switch_mirrors(vec![mirror]);
+        let frames: Vec<Vec<u8>> =
+            (1..4).map(|n| [&header(BROADCAST, mac(n))[..], &[n; 46]].concat()).collect();
+        for frame in &frames {
+            sender.fill(0, frame, frame.len() as u16, 0, None);
+        }
+        sender.tx_sync(0);
+        bridge.round();
+        bridge.flush_idle();
+        assert_eq!(bytes(receiver.receive(0, usize::MAX)), frames);
+        assert_eq!(bytes(probe.receive(0, usize::MAX)), frames);
+    }
 }
 
 /// Rings of the port that is watched.

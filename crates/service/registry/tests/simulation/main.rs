@@ -92,7 +92,7 @@ fn histories() {
 }
 
 /// Kinds of requests that histories have answered.
-const KINDS: [&str; 29] = [
+const KINDS: [&str; 31] = [
     "DeleteInterface",
     "Describe",
     "DeviceCounters",
@@ -116,6 +116,8 @@ const KINDS: [&str; 29] = [
     "SwitchDelete",
     "SwitchDetach",
     "SwitchForward",
+    "SwitchMirrorAdd",
+    "SwitchMirrorDelete",
     "SwitchMulticast",
     "SwitchNew",
     "SwitchPoll",

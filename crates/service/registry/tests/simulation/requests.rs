@@ -2,9 +2,9 @@
 
 use ringway_abi::Dir;
 use ringway_proto::{
-    Action, Ebpf, Filter, FloodLimit, Forwarding, Lossless, Monitor, Multicast, MulticastRouter,
-    NicMode, Options, Polling, PortSettings, PortShape, RateLimit, Registration, Request,
-    RingSelection, RxSelector, SwitchPosition, Vlan,
+    Action, Ebpf, Filter, FloodLimit, Forwarding, Lossless, MirrorDirection, Monitor, Multicast,
+    MulticastRouter, NicMode, Options, Polling, PortSettings, PortShape, RateLimit, Registration,
+    Request, RingSelection, RxSelector, SwitchMirror, SwitchPosition, Vlan,
 };
 
 use crate::random::Random;
@@ -133,13 +133,23 @@ fn action(random: &mut Random) -> Option<Action> {
     (!random.one_in(3)).then(|| Action { text: "all".into(), insns, redirects: Vec::new() })
 }
 
+/// Ports that a mirror shows; `None`: all.
+pub fn mirrored(random: &mut Random) -> Option<Vec<&'static str>> {
+    let some: [&[&str]; 4] = [&["a"], &["a", "b"], &["a", "n0"], &["n0", "n1", "v0"]];
+    (!random.one_in(3)).then(|| random.of(&some).to_vec())
+}
+
+pub fn direction(random: &mut Random) -> MirrorDirection {
+    random.of(&[MirrorDirection::Sent, MirrorDirection::Received, MirrorDirection::Both])
+}
+
 pub fn address(random: &mut Random) -> [u8; 6] {
     [2, 0, 0, 0, 0, random.below(4) as u8]
 }
 
 pub fn request(random: &mut Random) -> Request {
     let from = SwitchPosition::default();
-    match random.below(47) {
+    match random.below(49) {
         0..16 => open(random),
         16 | 17 => Request::SwitchDetach { name: name_of_switch_port(random) },
         18 => Request::Describe,
@@ -242,6 +252,22 @@ pub fn request(random: &mut Random) -> Request {
             let all = [Multicast::Flood, Multicast::Snooping, Multicast::Querier];
             let bridge = random.of(&SWITCHES).into();
             Request::SwitchMulticast { bridge, multicast: random.of(&all) }
+        }
+        47 => {
+            let (bridge, direction) = (random.of(&SWITCHES).into(), direction(random));
+            let mirror = SwitchMirror {
+                name: random.of(&["m0", "m1"]).into(),
+                from: mirrored(random).map(|ports| ports.into_iter().map(Into::into).collect()),
+                direction,
+                to: random.of(&["c", "c", "n2", "v0"]).into(),
+                user: random.of(&[None, None, Some(1001)]),
+                filter: if random.one_in(4) { filter(random) } else { None },
+            };
+            Request::SwitchMirrorAdd { bridge, mirror: Box::new(mirror) }
+        }
+        48 => {
+            let (bridge, mirror) = (random.of(&SWITCHES).into(), random.of(&["m0", "m1"]).into());
+            Request::SwitchMirrorDelete { bridge, mirror }
         }
         38 => Request::DeviceCounters { port: random.below(30) as u64, from: 0 },
         _ => Request::Rings { port: random.below(30) as u64, from: 0 },

@@ -4,13 +4,13 @@ use ringway_proto::{
     FloodLimit, Forwarding, Multicast, MulticastRouter, RateLimit, SourceAddresses, Vlan,
 };
 use ringway_registry::{
-    DeclaredInterface, DeclaredPort, DeclaredSwitch, LastingAddress, LastingSettings,
+    DeclaredInterface, DeclaredPort, DeclaredSwitch, LastingAddress, LastingMirror, LastingSettings,
 };
 
 use super::{History, USERS};
 use crate::{
     random::Random,
-    requests::{INTERFACES, SWITCHES, address, mode},
+    requests::{INTERFACES, SWITCHES, address, direction, mirrored, mode},
 };
 
 impl History {
@@ -71,6 +71,17 @@ fn switches(random: &mut Random) -> Vec<DeclaredSwitch> {
         let forwarding = if learns { Forwarding::default() } else { Forwarding::Flood };
         let some = [Multicast::Flood, Multicast::Snooping, Multicast::Querier];
         let multicast = if learns { random.of(&some) } else { Multicast::Flood };
+        let full = |port: &str| format!("{name}:{port}");
+        let mirror = |random: &mut Random| LastingMirror {
+            name: "m0".into(),
+            uid: 0,
+            from: mirrored(random).map(|ports| ports.into_iter().map(full).collect()),
+            direction: direction(random),
+            to: full("c"),
+            to_uid: random.of(&USERS),
+            filter: None,
+        };
+        let mirrors = if random.one_in(2) { vec![mirror(random)] } else { Vec::new() };
         let (name, one_address, place) = (name.into(), random.one_in(3), String::new());
         let switch = DeclaredSwitch {
             name,
@@ -80,6 +91,7 @@ fn switches(random: &mut Random) -> Vec<DeclaredSwitch> {
             multicast,
             ports,
             addresses,
+            mirrors,
             place,
         };
         switch.check().expect("there can be such a switch");
