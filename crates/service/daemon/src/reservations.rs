@@ -120,6 +120,7 @@ mod tests {
             multicast: Default::default(),
             settings: Vec::new(),
             addresses: Vec::new(),
+            mirrors: Vec::new(),
             declared: None,
         };
         let attached = |name: &str, uid| LastingAttachment {

@@ -231,11 +231,11 @@ mod tests {
 
     use ringway_filter::Insn;
     use ringway_proto::{
-        Filter, FloodLimit, Forwarding, Lossless, Multicast, MulticastRouter, NicMode, PortShape,
-        RateLimit, SourceAddresses, Vlan,
+        Filter, FloodLimit, Forwarding, Lossless, MirrorDirection, Multicast, MulticastRouter,
+        NicMode, PortShape, RateLimit, SourceAddresses, Vlan,
     };
     use ringway_registry::{
-        LastingAddress, LastingAttachment, LastingDevice, LastingNetns, LastingPort,
+        LastingAddress, LastingAttachment, LastingDevice, LastingMirror, LastingNetns, LastingPort,
         LastingSettings, LastingSwitch,
     };
     use ringway_testkit::Folder;
@@ -279,12 +279,27 @@ mod tests {
             multicast: Multicast::default(),
             settings,
             addresses: Vec::new(),
+            mirrors: Vec::new(),
             declared: None,
         };
         let added = LastingAddress { mac: [2, 0, 0, 0, 0, 9], vlan: 7, port: "vale3:d".into() };
         let learning = switch("vale3", None, Forwarding::default(), Vec::new());
         let multicast = Multicast::Querier;
-        let learning = LastingSwitch { addresses: vec![added], multicast, ..learning };
+        let mirror = |from, direction, filter| LastingMirror {
+            name: "span".into(),
+            uid: 7,
+            from,
+            direction,
+            to: "vale3:probe".into(),
+            to_uid: 8,
+            filter,
+        };
+        let some = Some(vec!["vale3:a".into(), "vale3:b".into()]);
+        let mirrors = vec![
+            mirror(None, MirrorDirection::Both, None),
+            mirror(some, MirrorDirection::Sent, Some(filter("ip"))),
+        ];
+        let learning = LastingSwitch { addresses: vec![added], multicast, mirrors, ..learning };
         let addresses = vec![([2, 0, 0, 0, 0, 1], "a".into()), ([255; 6], "vale0:b^".into())];
         let only = SourceAddresses::Only(vec![[2; 6]]);
         let (over, back) = (vec!["a".into(), "b".into()], None);

@@ -82,11 +82,11 @@ pub struct SwitchMirrorInfo {
     pub user: u32,
     /// Which frames are mirrored, if not all.
     pub filter: Option<String>,
-    /// The user who has set it.
+    /// The user that has set it.
     pub uid: u32,
-    /// Those of its ports that are not there. Without the one that gets the copies, nothing is mirrored.
+    /// Those of its ports that are not there. Without `to`, nothing is mirrored.
     pub absent: Vec<String>,
-    /// Those that belong to users for whom it is not: they are as if they were not there.
+    /// Ports of its names that other users have, and that it leaves out.
     pub foreign: Vec<String>,
     /// What the daemon's configuration has to do with it.
     pub declared: Declared,

@@ -149,7 +149,7 @@ pub struct SwitchMirror {
     pub direction: MirrorDirection,
     /// The port that gets the copies, as long as it is there.
     pub to: String,
-    /// The user whose that port is to be; `None`: the one who asks.
+    /// The user whose that port is to be; `None`: the caller.
     pub user: Option<u32>,
     /// Which frames are mirrored; `None`: all. It takes no samples.
     pub filter: Option<Filter>,

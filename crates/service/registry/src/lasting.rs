@@ -95,7 +95,7 @@ pub struct LastingSwitch {
 #[serde(deny_unknown_fields)]
 pub struct LastingMirror {
     pub name: String,
-    /// The user who has set it.
+    /// The user that has set it.
     pub uid: u32,
     /// The ports that it shows; `None`: all.
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! Mirrors of a switch: whose ports they show and to whom, and what they wait for.
+//! Mirrors of a switch: whose ports they show, whose port gets the copies, and what they wait for.
 
 mod common;
 
@@ -156,8 +156,8 @@ fn impossible_mirrors_are_refused() {
     drop_switch(&mut w);
 }
 
-/// Root's mirrors show the ports of all users, another user's those of that user; the copies are for the port of the
-/// user that is said, whoever opens it first.
+/// Root's mirrors show the ports of all users, another user's those of that user; the copies are for the port of
+/// one user, also if another user opens it first.
 #[test]
 fn a_mirror_shows_what_its_user_may_see() {
     let mut w = World::new();

@@ -19,7 +19,7 @@ pub(super) struct Mirror {
     from: Shown,
     /// The port that gets the copies, and nothing else.
     to: String,
-    /// The user whose that port is. Without it: the one that a `[[switch.port]]` says, or root.
+    /// The user whose that port is. Without it: as a `[[switch.port]]` says, or root.
     user: Option<String>,
     /// What of the ports it shows: "sent", "received" or "both".
     #[serde(default)]

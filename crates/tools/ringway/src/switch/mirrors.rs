@@ -106,11 +106,11 @@ pub(super) struct Line<'a> {
     to: &'a str,
     user: u32,
     filter: Option<&'a str>,
-    /// The user who has set it.
+    /// The user that has set it.
     set_by: u32,
     /// Those of its ports that are not there.
     absent: &'a [String],
-    /// Those that belong to users for whom it is not.
+    /// Ports of its names that other users have, and that it leaves out.
     foreign: &'a [String],
     /// Its port is there: it mirrors.
     active: bool,
