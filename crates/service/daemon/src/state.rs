@@ -415,6 +415,7 @@ mod tests {
         let mut second = lasting();
         for switch in &mut second.switches {
             switch.addresses.clear();
+            switch.mirrors.clear();
             switch.multicast = Multicast::Flood;
         }
         let settings = second.switches.iter_mut().flat_map(|switch| &mut switch.settings);

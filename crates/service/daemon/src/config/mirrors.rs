@@ -151,7 +151,7 @@ mod tests {
             (mirror("name = 'm'\nfrom = ['vale1:a']\nto = 'b'"), "no port of it"),
             (mirror("name = 'm'\nfrom = ['a']\nto = 'vale1:b'"), "no port of it"),
             (mirror("name = 'm m'\nfrom = ['a']\nto = 'b'"), "no mirror can be called"),
-            (mirror(&format!("{good}direction = 'out'")), "`sent`, `received` or `both`"),
+            (mirror(&format!("{good}direction = 'out'")), "expected one of `sent`, `received`, `both`"),
             (mirror("name = 'm'\nfrom = ['a']\nto = 'ids'\nuser = '8'"), "user 7's"),
             (mirror(good) + &mirror(good), "stands there twice"),
             (

@@ -90,7 +90,7 @@ impl Runs {
     fn note(&mut self, args: &[&str]) {
         let with_own = ["switch", "filter", "action", "queue", "vm"].contains(&args[0]);
         let words = match args {
-            ["switch", "fdb" | "mdb", ..] => 3,
+            ["switch", "fdb" | "mdb", ..] | ["switch", "mirror", "add" | "del" | "show", ..] => 3,
             _ if with_own => 2,
             _ => 1,
         };
@@ -113,7 +113,7 @@ impl Runs {
     fn changes(&mut self, command: Command, args: &[&str]) -> Value {
         let printed = self.run(command, args);
         let done = find(&printed.results, "done");
-        let words = if args[1] == "fdb" { 3 } else { 2 };
+        let words = if ["fdb", "mirror"].contains(&args[1]) { 3 } else { 2 };
         assert_eq!(done["action"], args[..words].join(" "));
         assert_eq!(done["of"], args[words]);
         done["now"].clone()
@@ -174,6 +174,16 @@ fn every_command_prints_objects() {
     let mirror = ["switch", "mirror", "vale0", "b", "c", "--to", "probe{1", "--duration", "10ms"];
     let mirrored = runs.run(plain(), &mirror);
     assert!(find(&mirrored.aside, "note")["text"].as_str().unwrap().contains("vale0:c"));
+    let add = ["switch", "mirror", "add", "vale0", "span", "--from", "b,c", "--to", "probe"];
+    let now = runs.changes(plain(), &[&add[..], &["--filter", "ip"]].concat());
+    assert_eq!((&now["name"], &now["to"]), (&"span".into(), &"vale0:probe".into()));
+    assert_eq!(now["absent"], json!(["vale0:c", "vale0:probe"]));
+    let shown = runs.run(plain(), &["switch", "mirror", "show", "vale0"]);
+    assert_eq!(*find(&shown.results, "mirror"), now);
+    runs.run(plain(), &["switch", "list"]);
+    runs.run(plain(), &["switch", "save", "vale0"]);
+    let del = ["switch", "mirror", "del", "vale0", "span"];
+    assert_eq!(runs.changes(plain(), &del), Value::Null);
     let socket = home.dir.join("vm.sock").display().to_string();
     let vm = ["vm", "attach", "vale0", "vm", "--socket", &socket, "--duration", "10ms"];
     assert_eq!(find(&runs.run(plain(), &vm).results, "summary")["label"], "vm -> vale0");
