@@ -111,6 +111,16 @@ fn every_option_on_every_kind_of_port() {
         record(&home.path().join("in.pcap"), 4);
         let _others = ["vale0:watched", "vale0:other"].map(|name| open(&a, name));
         let mut wrong = Vec::new();
+        // One of two would be ignored.
+        for (option, row) in table("option", &KINDS) {
+            let cells = KINDS.iter().zip(names(home.path())).zip(row);
+            for ((kind, name), _) in cells.filter(|(_, works)| *works) {
+                match a.enter(|| Port::open(&format!("{name}{option}{option}"))) {
+                    Ok(_) => wrong.push(format!("{kind}, {option}: it is taken twice")),
+                    Err(error) => assert!(error.to_string().contains("is given twice"), "{error}"),
+                }
+            }
+        }
         for (option, row) in table("option", &KINDS) {
             for ((kind, name), works) in KINDS.iter().zip(names(home.path())).zip(row) {
                 // What begins another file needs to know when.
@@ -225,12 +235,15 @@ fn filters_work_on_every_kind_of_port_that_receives() {
             ("vale1:a/r", Some("vale1:b")),
             (&*file, None),
         ];
+        // The sample is given in the name, or with the expression.
+        let samples = [("", 1, &even), ("", 10, &tenth), ("@sample=10", 1, &tenth)];
         for (name, sender) in cases {
-            for (sample, expected) in [(1, &even), (10, &tenth)] {
+            for (in_name, sample, expected) in samples {
                 let mut watched = name.contains('/').then(|| open(&a, "vale1:a"));
                 let filter = Filter::new("udp port 53").unwrap().one_in(sample);
                 let options = Port::options().rx_only().filter(filter);
-                let mut port = a.enter(|| options.open(name)).unwrap_or_else(|e| panic!("{e}"));
+                let spec = format!("{name}{in_name}");
+                let mut port = a.enter(|| options.open(&spec)).unwrap_or_else(|e| panic!("{e}"));
                 let mut sender =
                     sender.map(|name| open(if name == "netmap:n1" { &b } else { &a }, name));
                 let (mut seen, mut next) = (Vec::new(), 0);

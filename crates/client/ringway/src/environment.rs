@@ -4,14 +4,14 @@ use std::str::FromStr;
 
 use ringway_proto::{NicMode, Options, Registration, RingSelection};
 
-use crate::{error::Error, filter::Filter, open_options::is_interface};
+use crate::{asked_twice, error::Error, filter::Filter, open_options::is_interface};
 
 /// Adds to `options`, where they ask for nothing, what the environment asks of the port `name`.
 ///
 /// `RINGWAY_NIC_MODE` is a [mode](crate::NicMode), and no other mode than that; `RINGWAY_NIC_BUFFERS`
 /// the bytes of buffers, where no region is asked for; `RINGWAY_NIC_TIMESTAMPS` the
 /// [timestamps](crate::Timestamps) of frames. `RINGWAY_FILTER` is an expression, for what receives by the
-/// rings of an interface. Errors: [`Error::Name`] and [`Error::Filter`] when they say anything else.
+/// rings of an interface; a sample without an expression is one of the frames that it matches. Errors: [`Error::Name`] and [`Error::Filter`] when they say anything else.
 pub fn add_environment(name: &str, reg: &Registration, options: &mut Options) -> Result<(), Error> {
     if options.mode.is_none() {
         options.mode = mode_of_environment()?;
@@ -22,11 +22,11 @@ pub fn add_environment(name: &str, reg: &Registration, options: &mut Options) ->
     if options.timestamps.is_none() {
         options.timestamps = variable("RINGWAY_NIC_TIMESTAMPS")?;
     }
-    if options.filter.is_none()
-        && receives_by_interface(name, reg)
-        && let Some(expression) = variable::<String>("RINGWAY_FILTER")?
-    {
-        options.filter = Some(Filter::new(&expression)?.into());
+    if receives_by_interface(name, reg) {
+        options.filter = asked_twice::filter_or(options.filter.take(), || {
+            let expression = variable::<String>("RINGWAY_FILTER")?;
+            expression.map(|expression| Filter::new(&expression)).transpose()
+        })?;
     }
     Ok(())
 }

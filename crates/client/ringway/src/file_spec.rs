@@ -30,7 +30,10 @@ pub use ringway_file::Replay;
 #[doc(inline)]
 pub use ringway_file::Rotation;
 
-use crate::{error::Error, own_options::NAMES};
+use crate::{
+    error::Error,
+    own_options::{NAMES, given_twice},
+};
 
 /// A capture file as a port, taken apart.
 ///
@@ -96,10 +99,16 @@ impl FileSpec {
             filter: None,
             sample: None,
         };
+        let mut given = Vec::new();
         while let Some((front, option)) = path.rsplit_once('@') {
             if !file.take(option).map_err(wrong)? {
                 break;
             }
+            let told = what_of(option);
+            if given.contains(&told) {
+                return Err(wrong(given_twice(told.0)));
+            }
+            given.push(told);
             path = front;
         }
         if path.is_empty() {
@@ -219,6 +228,16 @@ impl FileSpec {
     }
 }
 
+/// What an option is about, by its name; `@rotate` has two meanings, and two names have one.
+fn what_of(option: &str) -> (&str, bool) {
+    let (name, value) = option.split_once('=').unwrap_or((option, ""));
+    match name {
+        "rotate" => (name, matches!(limit(value), Some(Limit::Time(_)))),
+        "read" | "write" => ("read or write", false),
+        _ => (name, false),
+    }
+}
+
 /// A time with its unit: `1s`, `500ms`, `2m`.
 fn duration(text: &str) -> Option<Duration> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -316,6 +335,11 @@ mod tests {
             "file:a@max-gap=5",
             "file:a@dst-mac=1:2",
             "file:a@src-mac=1:2:3:4:5:+6",
+            "file:a@read@write",
+            "file:a@loop@loop=2",
+            "file:a@rotate=1M@rotate=2M",
+            "file:a@rotate=1s@files=2@rotate=2s",
+            "file:a@filter=udp@filter=udp",
         ] {
             assert_eq!(FileSpec::parse(bad).unwrap_err().cause(), Cause::Invalid, "{bad}");
         }

@@ -14,12 +14,12 @@ use ringway_proto::{Options, Registration, RingSelection, is_printable};
 use rustix::fd::AsFd;
 
 use crate::{
+    asked_twice,
     binding::Binding,
     driver::{LocalDriver, RingDriver},
     error::Error,
     file_spec::FileSpec,
     open_options::OpenOptions,
-    own_options::filter_of,
     port::Port,
     reopen::Opened,
 };
@@ -45,9 +45,10 @@ pub(crate) fn open(file: &FileSpec, options: &OpenOptions, spec: &str) -> Result
     if let Some(what) = options.not_for_files() {
         return Err(wrong(format!("a capture file does not have {what}; leave that option out")));
     }
-    let named = filter_of(file.filter.as_deref(), file.sample)?;
-    let filter = named.or_else(|| options.asked_filter().map(Into::into));
-    if let Some((option, does)) = file.misplaced(dir == Dir::Tx, filter.is_some()) {
+    let filter =
+        asked_twice::filter(spec, file.filter.as_deref(), file.sample, options.asked_filter())?;
+    let filters = filter.is_some() || file.sample.is_some();
+    if let Some((option, does)) = file.misplaced(dir == Dir::Tx, filters) {
         return Err(wrong(format!("{option} is for a file that is {does}; leave it out")));
     }
     let session = options.session()?;

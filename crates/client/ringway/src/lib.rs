@@ -40,6 +40,7 @@
 
 mod action;
 mod address;
+mod asked_twice;
 #[cfg(feature = "async")]
 mod async_port;
 mod batch;

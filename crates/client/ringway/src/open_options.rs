@@ -8,8 +8,9 @@ use ringway_proto::{
 };
 
 use crate::{
-    action::Action, binding::Binding, environment::add_environment, error::Error, filter::Filter,
-    port::Port, reopen::Opened, session::Session, spec::PortSpec, verbose::tell_switch_owner,
+    action::Action, asked_twice, asked_twice::either, binding::Binding,
+    environment::add_environment, error::Error, filter::Filter, port::Port, reopen::Opened,
+    session::Session, spec::PortSpec, verbose::tell_switch_owner,
 };
 
 /// What a port is to be like, where it does not exist yet, and how it is opened.
@@ -227,6 +228,9 @@ impl OpenOptions {
 
     /// Only frames that match, from the first on. The stack of a network interface gets the others;
     /// on other ports they are taken from the ring here, and dropped.
+    ///
+    /// The port's name may have the sample, `@sample=10`, and this the expression, or the other way
+    /// round. Different expressions, or samples, are refused.
     ///
     /// ```
     /// # use ringway_doc as Port;
@@ -503,13 +507,13 @@ impl OpenOptions {
                            them; leave @conf out";
             return Err(Error::Name { name: spec.into(), problem: problem.into() });
         }
-        let own = own.options()?;
+        let expression = own.filter.as_deref();
         let mut options = Options {
-            filter: own.filter.or_else(|| self.filter.clone().map(Into::into)),
-            mode: own.mode.or(self.mode),
-            buf_size: own.buf_size.or(self.buf_size),
-            timestamps: own.timestamps.or(self.timestamps),
-            user: own.user.or(self.user),
+            filter: asked_twice::filter(spec, expression, own.sample, self.filter.as_ref())?,
+            mode: either(spec, "mode", own.mode, self.mode)?,
+            buf_size: either(spec, "buffers of", own.buf_size, self.buf_size)?,
+            timestamps: either(spec, "timestamps of", own.timestamps, self.timestamps)?,
+            user: either(spec, "user", own.user, self.user)?,
             action: self.action.clone().map(Action::request),
             ..Options::default()
         };
@@ -615,8 +619,8 @@ impl OpenOptions {
 
     /// The filter that is asked for.
     #[cfg(feature = "files")]
-    pub(crate) fn asked_filter(&self) -> Option<Filter> {
-        self.filter.clone()
+    pub(crate) fn asked_filter(&self) -> Option<&Filter> {
+        self.filter.as_ref()
     }
 
     /// The first of the options that capture files do not have.

@@ -66,6 +66,18 @@ impl OwnOptions {
 
     /// Takes an option in. False if it is not one of these.
     pub(crate) fn take(&mut self, option: &Opt<'_>) -> Result<bool, String> {
+        let is_given = match option.name {
+            b"filter" => self.filter.is_some(),
+            b"sample" => self.sample.is_some(),
+            b"mode" => self.mode.is_some(),
+            b"buffers" => self.buf_size.is_some(),
+            b"timestamps" => self.timestamps.is_some(),
+            b"user" => self.user.is_some(),
+            _ => false,
+        };
+        if is_given {
+            return Err(given_twice(&String::from_utf8_lossy(option.name)));
+        }
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
         match (option.name, &option.body) {
             (b"filter", Body::Default(expression)) => self.filter = Some(text(expression)),
@@ -106,12 +118,17 @@ impl OwnOptions {
     }
 }
 
+/// What is wrong with a name that has an option twice: one of them would be ignored.
+pub(crate) fn given_twice(option: &str) -> String {
+    format!("option {option} is given twice; leave one of them out")
+}
+
 /// The filter that an expression and a sample ask for.
-pub(crate) fn filter_of(
+fn filter_of(
     expression: Option<&str>,
     one_in: Option<u32>,
 ) -> Result<Option<ringway_proto::Filter>, Error> {
-    if expression.is_none() && one_in.is_none() {
+    if expression.is_none() && one_in.unwrap_or(1) <= 1 {
         return Ok(None);
     }
     let filter = Filter::new(expression.unwrap_or_default())?;
@@ -145,6 +162,12 @@ mod tests {
             "@x",
             "@user",
             "@user=no such user",
+            "@filter=udp@mode=copy@filter=udp",
+            "@sample=2@sample=3",
+            "@mode=copy@mode=packet",
+            "@buffers=2048@buffers=4096",
+            "@timestamps=software@timestamps=hardware",
+            "@user=1@user=2",
         ] {
             assert_eq!(OwnOptions::parse(bad).unwrap_err().cause(), Cause::Invalid, "{bad}");
         }

@@ -4,7 +4,7 @@
 use ringway_portspec::{Body, Key, Keys, option};
 use ringway_proto::Registration;
 
-use crate::own_options::{NAMES, OwnOptions};
+use crate::own_options::{NAMES, OwnOptions, given_twice};
 
 /// Options that are no part of the registration proper.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -17,6 +17,7 @@ pub(crate) struct Named {
 /// Applies the options to `reg`; returns the others. Errors say which part is wrong.
 pub(crate) fn apply(list: &[u8], reg: &mut Registration) -> Result<Named, String> {
     let mut named = Named::default();
+    let mut given = Vec::new();
     let mut rest = list;
     while !rest.is_empty() {
         let (opt, others) = option(rest).map_err(|e| e.to_string())?;
@@ -25,8 +26,11 @@ pub(crate) fn apply(list: &[u8], reg: &mut Registration) -> Result<Named, String
             continue;
         }
         match (opt.name, opt.body) {
-            (b"conf", Body::Keys(keys)) => conf(keys, reg)?,
+            (b"conf", Body::Keys(keys)) => conf(keys, reg, &mut given)?,
             (b"conf", _) => return Err("write conf as @conf:rings=2,slots=512".into()),
+            (b"share", Body::Default(_)) if named.share.is_some() => {
+                return Err(given_twice("share"));
+            }
             (b"share", Body::Default(port)) => named.share = Some(text(port)),
             (b"share", _) => return Err("write share as @share=vale0:a".into()),
             (other, _) => {
@@ -41,7 +45,11 @@ pub(crate) fn apply(list: &[u8], reg: &mut Registration) -> Result<Named, String
     Ok(named)
 }
 
-fn conf(keys: Keys<'_>, reg: &mut Registration) -> Result<(), String> {
+/// A number of a registration: which of rings, slots and host rings, and whether to receive; `None`: both.
+type Counted = (i32, Option<usize>);
+
+/// Applies the keys of one option; `given` are those of options before it.
+fn conf(keys: Keys<'_>, reg: &mut Registration, given: &mut Vec<Counted>) -> Result<(), String> {
     // The number for one direction comes before that for both, wherever it stands.
     let (mut both, mut one): (Vec<_>, Vec<_>) = (Vec::new(), Vec::new());
     for key in keys {
@@ -49,6 +57,7 @@ fn conf(keys: Keys<'_>, reg: &mut Registration) -> Result<(), String> {
         let value = number(&key)?;
         let known = [("rings", 0), ("slots", 1), ("host_rings", 2)].into_iter();
         if let Some((_, what)) = known.clone().find(|(name, _)| key.is(name.as_bytes())) {
+            note(given, (what, None), &key)?;
             both.extend([(what, 0, value), (what, 1, value)]);
             continue;
         }
@@ -62,6 +71,7 @@ fn conf(keys: Keys<'_>, reg: &mut Registration) -> Result<(), String> {
         let found = sided.into_iter().find(|(name, ..)| key.is(name.as_bytes()));
         let (_, what, side) =
             found.ok_or_else(|| format!("conf has no key `{}`", text(key.name)))?;
+        note(given, (what, Some(side)), &key)?;
         one.push((what, side, value));
     }
     for (what, side, value) in both.into_iter().chain(one) {
@@ -75,6 +85,15 @@ fn conf(keys: Keys<'_>, reg: &mut Registration) -> Result<(), String> {
             (..) => reg.host_rx_rings = small,
         }
     }
+    Ok(())
+}
+
+/// Refuses a key that is given already.
+fn note(given: &mut Vec<Counted>, counted: Counted, key: &Key<'_>) -> Result<(), String> {
+    if given.contains(&counted) {
+        return Err(given_twice(&format!("conf:{}", text(key.name))));
+    }
+    given.push(counted);
     Ok(())
 }
 
@@ -124,6 +143,9 @@ mod tests {
             "@mode",
             "@buffers=big",
             "@buffers",
+            "@share=vale0:a@share=vale0:a",
+            "@conf:rings=1,rings=2",
+            "@conf:tx-rings=1@conf:slots=64,tx_rings=2",
         ] {
             assert!(read(bad).is_err(), "{bad}");
         }

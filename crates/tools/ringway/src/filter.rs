@@ -81,11 +81,11 @@ impl Chosen {
 
     /// The filter, if one is asked for.
     pub fn filter(&self) -> Result<Option<Filter>> {
-        if self.filter.is_none() && self.sample.is_none() {
+        if self.filter.is_none() && self.one_in() == 1 {
             return Ok(None);
         }
         let filter = Filter::new(self.filter.as_deref().unwrap_or_default())?;
-        Ok(Some(filter.one_in(self.sample.unwrap_or(1))))
+        Ok(Some(filter.one_in(self.one_in())))
     }
 }
 
