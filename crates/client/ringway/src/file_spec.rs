@@ -46,6 +46,8 @@ use crate::{
 /// ```
 ///
 /// A part behind an `@` that is no option belongs to the path.
+/// Files that rotate have numbers, or the time of their beginning if the path has conversions of
+/// strftime(3); none replaces a file that is there.
 ///
 /// ```
 /// use ringway::{FileSpec, Replay, Rotation};

@@ -146,8 +146,9 @@ fn driver(file: &FileSpec, dir: Dir, spec: &str, binding: &Binding) -> Result<Ri
             let mut recording = Recording::to(&file.file, spec);
             recording.snaplen = file.snaplen;
             recording.rotation = file.rotation;
-            // One that is there is read, unless the name says that it is written.
-            recording.overwrite = true;
+            // One that is there is read, unless the name says that it is written. Those of a rotation are
+            // none that a user has named: what is there stays.
+            recording.overwrite = !file.rotation.is_on();
             Box::new(FileTx::new(Recorder::new(&recording)?, layout))
         }
     }))

@@ -18,7 +18,8 @@
 //! | `playback.rs`, `rx.rs` | the thread that reads ahead, and the driver of an rx ring |
 //! | `blocks.rs` | frames as records of pcap and blocks of pcapng |
 //! | `recorder.rs`, `output.rs`, `tx.rs` | the queue of blocks; the files they go to; the driver of a tx ring |
-#![forbid(unsafe_code)]
+//! | `sys.rs` | the local time, for names of files |
+#![deny(unsafe_code)]
 #![deny(missing_docs)]
 #![cfg_attr(
     test,
@@ -36,6 +37,7 @@ mod playback;
 mod reader;
 mod recorder;
 mod rx;
+mod sys;
 mod tx;
 
 pub use error::{Error, Result};
@@ -44,8 +46,8 @@ pub use frames::Frames;
 pub use playback::{Next, Playback, Replay};
 pub use reader::{Captured, Reader, Skipped};
 pub use recorder::{
-    Burst, Direction, Interface, Names, QUEUE_BYTES, Record, Recorder, Recording, Rotation, Totals,
-    now,
+    Burst, Direction, Interface, QUEUE_BYTES, Record, Recorder, Recording, Rotation, Totals, now,
 };
 pub use rx::FileRx;
+pub use sys::local_time;
 pub use tx::{FileTx, RECORDED};

@@ -2,9 +2,13 @@
 
 use std::{
     collections::VecDeque,
+    ffi::OsString,
     fs::{self, File, OpenOptions},
     io::{self, Write},
-    os::unix::fs::{FileTypeExt, MetadataExt},
+    os::unix::{
+        ffi::{OsStrExt, OsStringExt},
+        fs::{FileTypeExt, MetadataExt},
+    },
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering::Relaxed},
     time::{Instant, SystemTime},
@@ -17,7 +21,8 @@ use crate::{
     error::{Error, Result},
     format::{Compression, Kind},
     in_use::InUse,
-    recorder::{Blocks, Names, Recording, Shared},
+    recorder::{Blocks, Recording, Shared},
+    sys::local_time,
 };
 
 /// Zstandard's level: about as fast as a disk.
@@ -25,7 +30,6 @@ const ZSTD_LEVEL: i32 = 1;
 
 pub(crate) struct Output {
     recording: Recording,
-    names: Option<Names>,
     kind: Kind,
     shared: Arc<Shared>,
     /// The first one, opened before there is a thread.
@@ -69,21 +73,20 @@ struct Target {
 
 impl Output {
     /// Opens the first file, unless that is a named pipe.
-    pub fn new(recording: Recording, names: Option<Names>, shared: Arc<Shared>) -> Result<Output> {
+    pub fn new(recording: Recording, shared: Arc<Shared>) -> Result<Output> {
         Kind::check_name(&recording.file)?;
         let kind = Kind::of_name(&recording.file);
         let mut output = Output {
             recording,
-            names,
             kind,
             shared,
             opened: None,
             current: None,
             begun: VecDeque::new(),
-            number: 1,
+            number: 0,
             written_of_last: 0,
         };
-        let path = output.first_path();
+        let path = output.next_path();
         let waits = fs::metadata(&path).is_ok_and(|data| data.file_type().is_fifo());
         if !waits {
             output.opened = Some(open(&path, output.recording.overwrite)?);
@@ -227,39 +230,38 @@ impl Output {
         Ok(())
     }
 
-    fn first_path(&self) -> PathBuf {
-        let file = &self.recording.file;
-        match &self.names {
-            _ if !self.recording.rotation.is_on() || is_stdout(file) => file.clone(),
-            Some(names) => names(SystemTime::now()),
-            None => numbered(file, self.number),
-        }
-    }
-
-    /// A file that is not there, or may be overwritten and is none of those that were begun here.
+    /// The file that is begun now. With rotation: one that is not there, or may be overwritten and is none
+    /// of those that were begun here.
     fn next_path(&mut self) -> PathBuf {
+        let file = &self.recording.file;
+        if !self.recording.rotation.is_on() || is_stdout(file) {
+            return file.clone();
+        }
         let is_free = |path: &PathBuf| {
             !self.begun.contains(path)
                 && (self.recording.overwrite || fs::symlink_metadata(path).is_err())
         };
-        let path = match &self.names {
-            None => {
-                let of_number = |number| (number, numbered(&self.recording.file, number));
-                let mut all = (self.number + 1..).map(of_number);
-                all.find(|(_, path)| is_free(path))
-            }
-            Some(names) => {
-                let path = names(SystemTime::now());
+        let numbers = self.number + 1..;
+        let found = match timed(file) {
+            None => numbers.map(|number| (number, numbered(file, number))).find(|n| is_free(&n.1)),
+            Some(path) => {
                 let again = (2..).map(|number| numbered(&path, number));
                 let found = std::iter::once(path.clone()).chain(again).find(is_free);
-                found.map(|path| (self.number + 1, path))
+                found.map(|path| (self.number, path))
             }
         };
         // There are more numbers than a directory has files.
-        let (number, path) = path.unwrap_or_else(|| (self.number, self.first_path()));
+        let (number, path) = found.unwrap_or_else(|| (self.number, file.clone()));
         self.number = number;
         path
     }
+}
+
+/// A name with the time of now in place of the conversions of strftime(3); `None`: it has none.
+fn timed(file: &Path) -> Option<PathBuf> {
+    let pattern = file.as_os_str().as_bytes();
+    let name = if pattern.contains(&b'%') { local_time(pattern, SystemTime::now()) } else { None };
+    name.map(|name| OsString::from_vec(name).into())
 }
 
 /// The path of file `number`, which stands before the ending.
@@ -388,7 +390,7 @@ mod tests {
             rotation: age(Duration::ZERO),
             ..Recording::default()
         };
-        let mut output = Output::new(recording, None, Arc::new(Shared::new(1))).unwrap();
+        let mut output = Output::new(recording, Arc::new(Shared::new(1))).unwrap();
         output.begin().unwrap();
         let blocks = Blocks { bytes: vec![0; 76], ends: vec![76] };
         // It is old enough, but has no frame.

@@ -63,7 +63,8 @@ impl Rotation {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recording {
     /// The file, `-` being standard output. With rotation, the files have numbers: `x.pcap` stands for
-    /// `x_00001.pcap` and so on.
+    /// `x_00001.pcap` and so on. If the name has conversions of strftime(3), the files have the time of
+    /// their beginning instead, and a number where a name was given before.
     pub file: PathBuf,
     /// What frames come from. A pcap file does not tell one from the other.
     pub interfaces: Vec<Interface>,
@@ -71,13 +72,10 @@ pub struct Recording {
     pub snaplen: u32,
     /// When another file is begun.
     pub rotation: Rotation,
-    /// What is in a file already is lost; else a file that has something is refused, or, where it is
-    /// not the first, passed over.
+    /// What is in a file already is lost; else a file that has something is refused, or, with rotation,
+    /// passed over.
     pub overwrite: bool,
 }
-
-/// What a file is called that is begun at a time.
-pub type Names = Box<dyn Fn(SystemTime) -> PathBuf + Send>;
 
 impl Recording {
     /// To one file, of one interface.
@@ -182,22 +180,9 @@ impl Recorder {
     /// # Errors
     /// When the file cannot be opened, or has something in it.
     pub fn new(recording: &Recording) -> Result<Recorder> {
-        Recorder::open(recording, None)
-    }
-
-    /// The same, with other names for the files of a recording that rotates. A name that was given before gets
-    /// a number.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    pub fn named(recording: &Recording, names: Names) -> Result<Recorder> {
-        Recorder::open(recording, Some(names))
-    }
-
-    fn open(recording: &Recording, names: Option<Names>) -> Result<Recorder> {
         let format = Kind::of_name(&recording.file).format;
         let shared = Arc::new(Shared::new(recording.interfaces.len()));
-        let output = Output::new(recording.clone(), names, shared.clone())?;
+        let output = Output::new(recording.clone(), shared.clone())?;
         let is_regular = output.is_regular();
         let writer = Writer { output, shared: shared.clone() };
         let name = "ringway-writer".to_owned();

@@ -15,12 +15,9 @@ use crate::receive::slots;
 use crate::recording::Origin;
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{self, RunLoop};
-use crate::sys::local_time;
 use crate::units::{parse_count, parse_duration};
 use ringway::{Interest, Port};
-use ringway_file::{Interface, Names, Recorder, Recording, Rotation, now};
-use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use ringway_file::{Interface, Recorder, Recording, Rotation, now};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -30,9 +27,9 @@ The command takes the frames that ports receive. To record beside the program th
 the port's monitor (vale0:b/rt: frames that it receives and sends). A pcapng file has the names of
 the ports, the direction of monitored frames, and the number of dropped frames. A file named .pcap
 is in that format; the endings .gz and .zst compress it. Files that rotate have numbers, or the time
-of their beginning if the name has conversions for it; existing files are replaced only with
---overwrite. A disk that is too slow blocks no port: frames that it has no room for are dropped and
-counted.
+of their beginning if the name has conversions for it, and pass over names in use; existing files are
+replaced only with --overwrite. A disk that is too slow blocks no port: frames that it has no room for are dropped and
+counted. A file that ends, and an interface that goes, ends the capture of that port alone.
 
 Examples:
   ringway capture vale0:b/rt -w session.pcapng
@@ -135,18 +132,13 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let interface = |name: &String| Interface { name: name.clone(), filter: args.chosen.text() };
     let recorder = args.write.as_ref().map(|file| {
-        let names = names(file).filter(|_| rotation.is_on());
-        let recording = Recording {
+        Recorder::new(&Recording {
             file: file.clone(),
             interfaces: args.ports.iter().map(interface).collect(),
             snaplen: args.snaplen,
             rotation,
             overwrite: args.overwrite,
-        };
-        match names {
-            Some(names) => Recorder::named(&recording, names),
-            None => Recorder::new(&recording),
-        }
+        })
     });
     let mut printer = args.print.printer();
     if args.ports.len() > 1 {
@@ -173,18 +165,6 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let captured = crate::capture_file::ended(capture.capture());
     capture.finish(captured)
-}
-
-/// What the files are called whose name has conversions of strftime(3); `None`: it has none.
-fn names(file: &Path) -> Option<Names> {
-    let pattern = file.as_os_str().as_bytes().to_vec();
-    let file = file.to_owned();
-    pattern.contains(&b'%').then(|| -> Names {
-        Box::new(move |time| match local_time(&pattern, time) {
-            Some(name) => OsString::from_vec(name).into(),
-            None => file.clone(),
-        })
-    })
 }
 
 /// A port that is recorded.

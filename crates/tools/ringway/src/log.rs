@@ -3,8 +3,8 @@
 use crate::error::{Error, Result};
 use crate::output::{Output, note};
 use crate::run_loop::{self, RunLoop};
-use crate::sys::local_time;
 use ringway::{Control, Event, EventPage, Level};
+use ringway_file::local_time;
 use serde::Serialize;
 use std::fmt::{self, Display};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};

@@ -280,8 +280,12 @@ fn files_that_rotate_have_the_time_in_their_names_and_replace_none() {
     let (first, day) = (&names[0], &names[0]["day-%-".len()..][..3]);
     assert!(day.parse::<u16>().is_ok_and(|day| (1..=366).contains(&day)), "{names:?}");
     assert_eq!(names[1..], [2, 3, 4].map(|n| format!("day-%-{day}_{n:05}.pcap")), "{first}");
-    let again = capture("day-%%-%j.pcap", &["--json"]);
-    assert!(!again.status.success());
+    // The same as a port: `gen` sends as many frames as the capture has taken.
+    let (_, port) = named(&home, "day-%%-%j.pcap@rotate=2000");
+    home.json(&["gen", &port, "--count", "100"]);
+    assert_eq!(begun_with(&home, "day-%-").len(), 8, "none is replaced");
+    assert!(capture("day-%%-%j.pcap", &[]).status.success());
+    assert_eq!(begun_with(&home, "day-%-").len(), 12, "none is replaced");
     // Without rotation it is a name as others.
     let (plain, _) = named(&home, "plain-%j.pcap");
     home.json(&["capture", &from, "-w", &plain]);
@@ -314,3 +318,8 @@ fn rotation_needs_files_of_some_size() {
     assert_eq!(frames(&independently(&file)), 10);
     home.is_left_clean();
 }
+    let (_, port) = named(&home, "n.pcap@rotate=2000@files=1");
+    home.json(&["gen", &port, "--count", "100"]);
+    assert_eq!(begun_with(&home, "n_"), [2, 4, 5, 7].map(|n| format!("n_{n:05}.pcap")));
+    assert_eq!(fs::read(home.dir.join("n_00002.pcap")).unwrap(), b"mine");
+    fs::remove_file(home.dir.join("n_00007.pcap")).unwrap();

@@ -1,7 +1,10 @@
-//! The local time, as strftime(3) writes it.
+//! The local time, as strftime(3) writes it: the unsafe code of this crate.
+#![allow(unsafe_code)]
 
-use std::ffi::CString;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    ffi::CString,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 /// The longest that a time may be written.
 const LONGEST: usize = 4096;
@@ -32,8 +35,9 @@ pub fn local_time(pattern: &[u8], time: SystemTime) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::time::Duration;
+
+    use super::*;
 
     #[test]
     fn conversions_are_replaced() {
