@@ -1,5 +1,6 @@
 //! `ringway capture`: records what ports receive into capture files, and prints it.
 
+use crate::capture_file;
 use crate::drops::{Drops, Losses};
 use crate::error::{Error, Result};
 use crate::filter::Chosen;
@@ -9,6 +10,7 @@ use crate::lasting::{Lasting, outlive, until};
 use crate::listening::Listening;
 use crate::opened::Opened;
 use crate::opening;
+use crate::output::note;
 use crate::port_notes;
 use crate::print::{self, Printer};
 use crate::receive::slots;
@@ -27,9 +29,10 @@ The command takes the frames that ports receive. To record beside the program th
 the port's monitor (vale0:b/rt: frames that it receives and sends). A pcapng file has the names of
 the ports, the direction of monitored frames, and the number of dropped frames. A file named .pcap
 is in that format; the endings .gz and .zst compress it. Files that rotate have numbers, or the time
-of their beginning if the name has conversions for it, and pass over names in use; existing files are
-replaced only with --overwrite. A disk that is too slow blocks no port: frames that it has no room for are dropped and
-counted. A file that ends, and an interface that goes, ends the capture of that port alone.
+of their beginning if the name has conversions for it, and pass over names in use; existing files
+are replaced only with --overwrite. A disk that is too slow blocks no port: frames that it has no
+room for are dropped and counted. A file that ends, and an interface that goes, ends the capture of
+that port alone.
 
 Examples:
   ringway capture vale0:b/rt -w session.pcapng
@@ -128,7 +131,7 @@ pub fn run(args: &Args) -> Result<()> {
         port_notes::receiving(&port, name);
         let (origin, lasting) = (Origin::new(interface, &port), Lasting::begin(&port)?);
         let fragments = Fragments::of(&port);
-        sources.push(Source { port, lasting, origin, fragments });
+        sources.push(Source { port, lasting, origin, fragments, is_over: false });
     }
     let interface = |name: &String| Interface { name: name.clone(), filter: args.chosen.text() };
     let recorder = args.write.as_ref().map(|file| {
@@ -156,6 +159,7 @@ pub fn run(args: &Args) -> Result<()> {
         counted: Counters::default(),
         reporter,
         run_loop,
+        failed: None,
     };
     for source in &capture.sources {
         capture.run_loop.tell(&Opened::new(&source.port))?;
@@ -163,7 +167,7 @@ pub fn run(args: &Args) -> Result<()> {
     for listening in &capture.listening {
         capture.run_loop.tell(&Opened::listening(&listening.name))?;
     }
-    let captured = crate::capture_file::ended(capture.capture());
+    let captured = capture.capture();
     capture.finish(captured)
 }
 
@@ -174,6 +178,8 @@ struct Source {
     origin: Origin,
     /// Ring by ring.
     fragments: Vec<Fragments>,
+    /// Nothing comes any more: a file has ended, or an interface has gone.
+    is_over: bool,
 }
 
 struct Capture {
@@ -184,17 +190,19 @@ struct Capture {
     counted: Counters,
     reporter: Reporter,
     run_loop: RunLoop,
+    /// Why a port was over before the run, except at the end of a file.
+    failed: Option<Error>,
 }
 
 impl Capture {
     fn capture(&mut self) -> Result<()> {
         loop {
             let mut taken = 0;
-            for source in &mut self.sources {
+            for source in live(&mut self.sources) {
                 let left = self.wanted - self.counted.packets;
                 taken += source.take(&mut self.uses, &mut self.counted, left);
             }
-            taken += self.listen()?;
+            taken += self.listen();
             self.uses.flush()?;
             let now = Instant::now();
             self.report(now)?;
@@ -203,51 +211,73 @@ impl Capture {
             }
             if self.run_loop.is_over(now) {
                 self.take_rest();
-                self.listen()?;
+                self.listen();
                 return self.uses.flush();
             }
             if taken == 0 {
-                let waited = self.wait();
-                let ports = self.sources.iter_mut().map(|source| {
-                    let Source { port, lasting, .. } = source;
-                    (lasting, port)
-                });
-                for opened in outlive(waited, ports, &self.run_loop)? {
-                    self.sources[opened].begin();
-                }
+                self.wait()?;
+                self.check();
+            }
+            if !self.goes_on() {
+                return Ok(());
             }
         }
+    }
+
+    /// Whether there is a port that something may come from.
+    fn goes_on(&self) -> bool {
+        self.sources.iter().any(|source| !source.is_over)
+            || self.listening.iter().any(|listening| !listening.is_over)
+    }
+
+    /// Finds the ports that are over, of those that had nothing: the others go on.
+    fn check(&mut self) {
+        let run_loop = &self.run_loop;
+        let ended = live(&mut self.sources).filter_map(|source| source.check(run_loop).err());
+        ended.collect::<Vec<_>>().into_iter().for_each(|why| self.tell_end(why));
+    }
+
+    /// Tells why a port is over. The end of a file is no failure.
+    fn tell_end(&mut self, why: Error) {
+        let Err(error) = capture_file::ended(Err(why)) else { return };
+        if self.goes_on() {
+            note(format_args!("{error}; the capture of the other ports goes on"));
+        }
+        self.failed.get_or_insert(error);
     }
 
     fn wait(&mut self) -> Result<()> {
         let due = until(self.reporter.due(), self.sources.iter().map(|source| &source.lasting));
-        let ports = self.sources.iter_mut().map(|source| (&mut source.port, Interest::Rx));
+        let ports = live(&mut self.sources).map(|source| (&mut source.port, Interest::Rx));
         let mut ports = ports.collect::<Vec<_>>();
-        match &self.listening[..] {
-            [] => self.run_loop.wait(&mut ports, due),
-            listening => {
-                let fds = listening.iter().map(Listening::fd).collect();
-                self.run_loop.wait_beside(&mut ports, fds, due)
-            }
-        }
+        let fds = self.listening.iter().filter(|listening| !listening.is_over).map(Listening::fd);
+        self.run_loop.wait_beside(&mut ports, fds.collect(), due)
     }
 
     /// Takes what passed the interfaces that are listened to; how many packets that were.
-    fn listen(&mut self) -> Result<usize> {
-        let mut taken = 0;
-        for listening in &mut self.listening {
+    fn listen(&mut self) -> usize {
+        let (mut taken, mut ended) = (0, Vec::new());
+        for listening in self.listening.iter_mut().filter(|listening| !listening.is_over) {
             let left = self.wanted - self.counted.packets;
-            let (packets, bytes) = listening.take(&mut self.uses, left)?;
-            self.counted.packets += packets;
-            self.counted.bytes += bytes;
-            taken += packets as usize;
+            match listening.take(&mut self.uses, left) {
+                Ok((packets, bytes)) => {
+                    self.counted.packets += packets;
+                    self.counted.bytes += bytes;
+                    taken += packets as usize;
+                }
+                Err(why) => {
+                    listening.is_over = true;
+                    ended.push(why);
+                }
+            }
         }
-        Ok(taken)
+        ended.into_iter().for_each(|why| self.tell_end(why));
+        taken
     }
 
     /// Takes what has come before the end, and no more than the rings hold.
     fn take_rest(&mut self) {
-        for source in &mut self.sources {
+        for source in live(&mut self.sources) {
             let mut room = slots(&source.port);
             while room > 0 && source.port.poll(Interest::Rx) {
                 let left = self.wanted - self.counted.packets;
@@ -304,8 +334,13 @@ impl Capture {
             self.run_loop.tell(&Losses { port: listening.name.clone(), drops, left: 0 })?;
         }
         captured?;
-        self.uses.flush()
+        self.uses.flush()?;
+        self.failed.map_or(Ok(()), Err)
     }
+}
+
+fn live(sources: &mut [Source]) -> impl Iterator<Item = &mut Source> {
+    sources.iter_mut().filter(|source| !source.is_over)
 }
 
 impl Source {
@@ -313,6 +348,24 @@ impl Source {
     fn begin(&mut self) {
         self.origin = Origin::new(self.origin.interface, &self.port);
         self.fragments = Fragments::of(&self.port);
+    }
+
+    /// Whether something may still come. A port whose daemon has ended is opened again.
+    ///
+    /// # Errors
+    /// Why the port is over, once.
+    fn check(&mut self, run_loop: &RunLoop) -> Result<()> {
+        let Source { port, lasting, .. } = self;
+        let checked = match port.is_shut() {
+            true => Ok(()),
+            false => port.poll_or_check(Interest::Rx).map(drop).map_err(Error::from),
+        };
+        let opened = outlive(checked, [(lasting, port)], run_loop);
+        self.is_over = opened.is_err();
+        if !opened?.is_empty() {
+            self.begin();
+        }
+        Ok(())
     }
 
     /// Takes a batch of each ring; returns how many slots that were.

@@ -24,6 +24,8 @@ pub struct Listening {
     one_in: u32,
     passed_over: u32,
     copy: Vec<u8>,
+    /// Nothing comes any more.
+    pub is_over: bool,
 }
 
 impl Listening {
@@ -54,12 +56,13 @@ impl Listening {
             one_in: chosen.one_in(),
             passed_over: 0,
             copy: Vec::new(),
+            is_over: false,
         })
     }
 
     /// Takes what has come, `most` packets at the most; packets and bytes of these.
     pub fn take(&mut self, uses: &mut FrameUses, most: u64) -> Result<(u64, u64)> {
-        let Listening { name, origin, tap, signals, one_in, passed_over, copy } = self;
+        let Listening { name, origin, tap, signals, one_in, passed_over, copy, .. } = self;
         let most = u32::try_from(most).unwrap_or(u32::MAX);
         let (mut packets, mut bytes) = (0, 0);
         let mut batch = uses.begin(origin);

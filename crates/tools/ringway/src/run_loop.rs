@@ -204,6 +204,9 @@ struct Beside<'p, 'f> {
 
 impl Beside<'_, '_> {
     fn is_readable(&self) -> bool {
+        if self.fds.is_empty() {
+            return false;
+        }
         let readable = |&fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut fds: Vec<_> = self.fds.iter().map(readable).collect();
         poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)

@@ -93,6 +93,39 @@ fn frames_of_an_interface_are_recorded() {
     homes.iter().for_each(Home::is_left_clean);
 }
 
+/// What ends one port ends the capture of that port: a file that has been read, an interface that has gone.
+#[test]
+fn a_capture_goes_on_while_one_of_its_ports_does() {
+    if skip_without_root("cli::capture::a_capture_goes_on_while_one_of_its_ports_does") {
+        return;
+    }
+    let home = Home::new();
+    let [(_, short), (_, long)] = ["short.pcap", "long.pcap"].map(|name| named(&home, name));
+    let (file, _) = named(&home, "both.pcap");
+    home.json(&["gen", &short, "--count", "100"]);
+    home.json(&["gen", &long, "--count", "20000"]);
+    let both = home.json(&["capture", &short, &long, "-w", &file]);
+    assert_eq!(find(&both, "summary")["packets"], 20_100);
+    assert_eq!(frames(&independently(&file)), 20_100);
+
+    let netns = Netns::quiet("ce");
+    let peer = netns.name().expect("it has a name");
+    netns.run(&format!("ip link add ce0 type veth peer name ce1 netns {peer}"));
+    netns.run("ip link set ce0 up");
+    let args =
+        ["capture", &short, "netmap:ce0", "vale0:live", "-w", &file, "--overwrite", "--json"];
+    let capture = Proc::spawn(home.command_in(&netns, &args));
+    capture.wait_for(r#""port":"vale0:live""#, LIMIT);
+    netns.run("ip link del ce0");
+    capture.wait_for("the capture of the other ports goes on", LIMIT);
+    home.json(&["gen", "vale0:a", "--count", "100"]);
+    capture.signal(Signal::INT);
+    let (status, said) = capture.wait();
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(said.contains(r#""packets":200,"#) && said.contains("ce0"), "{said}");
+    home.is_left_clean();
+}
+
 /// The names of the interfaces in a file, by a program that is not ours.
 fn interfaces(file: &str) -> Vec<String> {
     let mut command = Command::new("tshark");
@@ -295,6 +328,11 @@ fn files_that_rotate_have_the_time_in_their_names_and_replace_none() {
     assert!(capture("n.pcap", &["--files", "2"]).status.success());
     assert_eq!(fs::read(home.dir.join("n_00002.pcap")).unwrap(), b"mine");
     assert_eq!(begun_with(&home, "n_"), [2, 4, 5].map(|n| format!("n_{n:05}.pcap")));
+    let (_, port) = named(&home, "n.pcap@rotate=2000@files=1");
+    home.json(&["gen", &port, "--count", "100"]);
+    assert_eq!(begun_with(&home, "n_"), [2, 4, 5, 7].map(|n| format!("n_{n:05}.pcap")));
+    assert_eq!(fs::read(home.dir.join("n_00002.pcap")).unwrap(), b"mine");
+    fs::remove_file(home.dir.join("n_00007.pcap")).unwrap();
     assert!(capture("n.pcap", &["--overwrite"]).status.success());
     assert_eq!(begun_with(&home, "n_"), [1, 2, 3, 4, 5].map(|n| format!("n_{n:05}.pcap")));
     assert_ne!(fs::read(home.dir.join("n_00002.pcap")).unwrap(), b"mine");
@@ -318,8 +356,3 @@ fn rotation_needs_files_of_some_size() {
     assert_eq!(frames(&independently(&file)), 10);
     home.is_left_clean();
 }
-    let (_, port) = named(&home, "n.pcap@rotate=2000@files=1");
-    home.json(&["gen", &port, "--count", "100"]);
-    assert_eq!(begun_with(&home, "n_"), [2, 4, 5, 7].map(|n| format!("n_{n:05}.pcap")));
-    assert_eq!(fs::read(home.dir.join("n_00002.pcap")).unwrap(), b"mine");
-    fs::remove_file(home.dir.join("n_00007.pcap")).unwrap();
