@@ -300,7 +300,12 @@ impl Control {
         queues: &[u16],
         to_program: bool,
     ) -> Result<(), Error> {
-        let (name, queues) = (PortSpec::parse(spec)?.name, queues.into());
+        let (name, rings) = PortSpec::parse_open(spec)?;
+        if rings != RingSelection::All {
+            let problem = format!("the queues are named beside the port; write {name}");
+            return Err(Error::Name { name: spec.into(), problem });
+        }
+        let queues = queues.into();
         self.call(Request::RedirectQueues { name, queues, to_program })
     }
 
@@ -518,11 +523,15 @@ impl Control {
 
 /// The port that `spec` names, and which of its receive rings.
 fn receive_rings(spec: &str) -> Result<(String, RxSelector), Error> {
-    let PortSpec { name, registration, .. } = PortSpec::parse(spec)?;
-    let rings = match registration.rings {
+    let (name, rings) = PortSpec::parse_open(spec)?;
+    let rings = match rings {
+        RingSelection::All => RxSelector::Queues,
         RingSelection::One(queue) => RxSelector::Queue(queue),
         RingSelection::Host => RxSelector::Host,
-        _ => RxSelector::Queues,
+        _ => {
+            let problem = format!("write {name}, {name}-2 for one of its queues, or {name}^");
+            return Err(Error::Name { name: spec.into(), problem });
+        }
     };
     Ok((name, rings))
 }

@@ -63,6 +63,25 @@ impl PortSpec {
         let name = String::from_utf8_lossy(name).into_owned();
         Ok(PortSpec { name, registration, share, own })
     }
+
+    /// A port that programs have open, by its name, and which of its rings: a name says nothing else
+    /// there.
+    ///
+    /// # Errors
+    /// [`Error::Name`], also for flags and options: they are for a program that opens the port.
+    #[doc(hidden)]
+    pub fn parse_open(spec: &str) -> Result<(String, RingSelection), Error> {
+        let PortSpec { name, registration, share, own } = PortSpec::parse(spec)?;
+        let Registration { rings, without_tx, .. } = registration;
+        // A receive ring alone is one of the receive rings.
+        let plain = Registration { rings, without_tx, ..Registration::default() };
+        if registration != plain || share.is_some() || own != OwnOptions::default() {
+            let problem =
+                "flags and options are for the program that opens the port; leave them out";
+            return Err(Error::Name { name: spec.into(), problem: problem.into() });
+        }
+        Ok((name, rings))
+    }
 }
 
 /// What the grammar has read, as a registration.
@@ -91,6 +110,19 @@ mod tests {
     use ringway_proto::Cause;
 
     use super::*;
+
+    #[test]
+    fn open_ports_have_their_options_already() {
+        for name in ["e", "netmap:e", "e-2", "e~2", "e/R", "e^", "e*", "vale0:a"] {
+            assert!(PortSpec::parse_open(name).is_ok(), "{name}");
+        }
+        let extra = ["/t", "/x", "/T", "@3", "@filter=udp", "@sample=7", "@mode=zerocopy"];
+        let more = ["@buffers=512", "@timestamps=software", "@user=root", "@share=vale0:a"];
+        for extra in extra.into_iter().chain(more).chain(["@conf:slots=64"]) {
+            let error = PortSpec::parse_open(&format!("netmap:e{extra}")).unwrap_err();
+            assert!(error.to_string().contains("; leave them out"), "{extra}: {error}");
+        }
+    }
 
     #[test]
     fn parts() {

@@ -147,14 +147,14 @@ pub fn chosen_ports(
     let mut ports = control.ports()?;
     let Some(only) = only else { return Ok((ports, RingSelection::AllAndHost)) };
     let full = if only.contains(':') { only.into() } else { format!("netmap:{only}") };
-    let PortSpec { name, registration, .. } = PortSpec::parse(&full)?;
+    let (name, rings) = PortSpec::parse_open(&full)?;
     ports.retain(|port| port.name == name);
     if ports.is_empty() {
         return Err(Error::Value(format!(
             "{only}: no such port is open; `ringway ports` shows those that are"
         )));
     }
-    Ok((ports, registration.rings))
+    Ok((ports, rings))
 }
 
 fn lines(ports: &[PortInfo]) -> Vec<Line<'_>> {

@@ -14,6 +14,7 @@ mod lb;
 mod log;
 mod metrics;
 mod mirror;
+mod named_twice;
 mod numbers;
 mod packets;
 mod ping;
