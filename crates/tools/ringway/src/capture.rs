@@ -17,6 +17,7 @@ use crate::receive::slots;
 use crate::recording::Origin;
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{self, RunLoop};
+use crate::same_rings::check_distinct;
 use crate::units::{parse_count, parse_duration};
 use ringway::{Interest, Port};
 use ringway_file::{Interface, Recorder, Recording, Rotation, now};
@@ -114,6 +115,7 @@ pub fn run(args: &Args) -> Result<()> {
             "-: standard output is one file; name a file for --rotate-size and --rotate-time";
         return Err(Error::Value(wrong.into()));
     }
+    check_distinct(&args.ports, "recorded")?;
     let is_data_on_stdout = args.print.is_data_on_stdout(args.write.as_deref())?;
     let mut options = Port::options().rx_only();
     if let Some(filter) = args.chosen.filter()? {

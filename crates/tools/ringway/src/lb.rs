@@ -14,6 +14,7 @@ use crate::output::note;
 use crate::port_notes;
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{self, RunLoop};
+use crate::same_rings::{are_same, check_distinct};
 use crate::units::parse_count;
 use ringway::{FileSpec, Interest, Port, PortKind, PortSpec};
 use ringway_balance::{Output, Share};
@@ -180,12 +181,8 @@ fn outlive_all(
 /// The names of all outputs.
 fn names(args: &Args) -> Result<Vec<String>> {
     const MOST: u32 = 64;
-    if args.to.contains(&args.port) {
-        let problem = "packets would come back to where they are received; name another output";
-        return Err(Error::Value(format!("--to {}: {problem}", args.port)));
-    }
-    let [count] = &args.to[..] else { return Ok(args.to.clone()) };
-    let Ok(count) = count.parse::<u32>() else { return Ok(args.to.clone()) };
+    let pipes = if let [count] = &args.to[..] { count.parse::<u32>().ok() } else { None };
+    let Some(count) = pipes else { return listed(args) };
     if !(1..=MOST).contains(&count) {
         return Err(Error::Value(format!("--to {count}: 1 to {MOST} pipes are possible")));
     }
@@ -203,6 +200,22 @@ fn names(args: &Args) -> Result<Vec<String>> {
         return Err(Error::Value(format!("{base}: {problem}; {remedy}")));
     }
     Ok((0..count).map(|id| format!("{base}{{{id}")).collect())
+}
+
+/// The ports that are listed, each of which has packets of its own.
+fn listed(args: &Args) -> Result<Vec<String>> {
+    if let Some(name) = &args.name {
+        let problem = "it names the pipes of a number, --to 4, and ports are listed; leave it out";
+        return Err(Error::Value(format!("--name {name}: {problem}")));
+    }
+    for to in &args.to {
+        if are_same(&args.port, to)? {
+            let problem = "packets would come back to where they are received; name another output";
+            return Err(Error::Value(format!("--to {to}: {problem}")));
+        }
+    }
+    check_distinct(&args.to, "an output")?;
+    Ok(args.to.clone())
 }
 
 /// Opens an output: a pipe in the memory of the input, unless a program has it in another.

@@ -67,6 +67,7 @@ mod rings;
 mod route;
 mod run;
 mod run_loop;
+mod same_rings;
 mod shape;
 mod steer;
 mod switch;

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::interface_use::InterfaceUse;
 use crate::output::note;
 use crate::port_notes;
+use crate::same_rings::are_same;
 use crate::sys;
 use ringway::{FileSpec, OpenOptions, Port, PortSpec, RingSelection, TakenFrames};
 use std::sync::Mutex;
@@ -69,6 +70,13 @@ pub fn open_pair(names: [&str; 2], args: Args) -> Result<[Port; 2]> {
         return Err(Error::Value(format!(
             "{} and {}: neither {which} anything, so nothing can be moved; leave the flags behind / out of a port's \
              name, and let a file that is there be replaced with @write",
+            names[0], names[1]
+        )));
+    }
+    let is_both_ways = ways.iter().all(|ways| ways.sends && ways.receives);
+    if is_both_ways && are_same(names[0], names[1])? {
+        return Err(Error::Value(format!(
+            "{} and {} are one port, which would send what it receives; name another port",
             names[0], names[1]
         )));
     }

@@ -144,9 +144,6 @@ impl Args {
 /// Emulates the link until the time is through, the user stops it, or a file that is sent has ended.
 pub fn run(args: &Args) -> Result<()> {
     let settings = args.settings()?;
-    if args.a == args.b {
-        return Err(Error::Value(format!("{}: a link has two ends; name another port", args.a)));
-    }
     let ports = opening::open_pair([&args.a, &args.b], args.opening)?;
     let [a, b] = &ports;
     port_notes::receiving(a, &args.a);
