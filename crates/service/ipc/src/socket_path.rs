@@ -52,8 +52,23 @@ impl SocketPath {
     pub fn socket(&self) -> PathBuf {
         match self {
             SocketPath::Named(path) | SocketPath::System(path) => path.clone(),
-            SocketPath::Private { dir } => dir.join("ringwayd.sock"),
+            SocketPath::Private { dir } => socket_in(dir),
         }
+    }
+
+    /// Whether a private daemon could be started there, if that is where it is: nothing is left that was
+    /// not there before.
+    ///
+    /// # Errors
+    /// [`Error::Unsafe`], as for a program that opens a port.
+    pub fn check_private(&self) -> Result<(), Error> {
+        let SocketPath::Private { dir } = self else { return Ok(()) };
+        let was_there = fs::symlink_metadata(dir).is_ok();
+        let secured = secure_for_socket(dir);
+        if !was_there {
+            leave_folder(dir);
+        }
+        secured
     }
 
     /// Whether a daemon listens there; none is started.
@@ -64,6 +79,11 @@ impl SocketPath {
             Ok(_) => Ok(()),
         }
     }
+}
+
+/// A private daemon's socket.
+fn socket_in(dir: &Path) -> PathBuf {
+    dir.join("ringwayd.sock")
 }
 
 /// Whether a connection is to the system daemon, at its usual place.
@@ -135,6 +155,18 @@ fn private_dir() -> PathBuf {
 /// Whether a file is a directory that its owner alone can enter, and this process is the owner's.
 pub(crate) fn is_alone(found: &fs::Metadata) -> bool {
     found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o077 == 0
+}
+
+/// As [`secure`], of a directory that is to have a daemon's socket: the kernel takes no long path for one.
+pub(crate) fn secure_for_socket(dir: &Path) -> Result<(), Error> {
+    if SocketAddrUnix::new(socket_in(dir)).is_err() {
+        return Err(Error::Unsafe {
+            path: dir.display().to_string(),
+            problem: "is too long for the path of a socket".into(),
+            remedy: "make its path shorter",
+        });
+    }
+    secure(dir)
 }
 
 /// Makes the private directory, or checks that the existing one is ours alone: a socket

@@ -29,7 +29,7 @@ use rustix::{
 use crate::{
     Error, is_no_descriptors,
     shared_folder::retried,
-    socket_path::{SocketPath, is_set_id, leave, secure},
+    socket_path::{SocketPath, is_set_id, leave, secure_for_socket},
     sys,
 };
 
@@ -105,7 +105,7 @@ fn lock(dir: &Path, operation: FlockOperation) -> Result<File, Error> {
     let shown = path.display();
     let refused = |source| cannot_start(&shown, source);
     loop {
-        secure(dir)?;
+        secure_for_socket(dir)?;
         let file = match own_file(&path, File::options().write(true)) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
             result => result.map_err(refused)?,

@@ -84,7 +84,7 @@ fn diagnose(host: &Host) -> Diagnosis {
         check::call(Need::Everything, "sockets", "Unix SOCK_SEQPACKET", &host.seqpacket),
         check::call(Need::Everything, "events", "eventfd", &host.eventfd),
         check::daemon_program(host.daemon_program.as_deref()),
-        check::daemon_running(&host.daemon.0, &host.daemon.1),
+        check::daemon_running(&host.daemon.0, &host.daemon.1, &host.private),
     ];
     // What this process may do matters only where it has a daemon of its own.
     match host.nic_grant {

@@ -142,8 +142,13 @@ pub fn daemon_program(found: Option<&Path>) -> Check {
     }
 }
 
-/// Whether the daemon that programs look for answers. Only one of their own is started for them.
-pub fn daemon_running(place: &SocketPath, answer: &io::Result<()>) -> Check {
+/// Whether the daemon that programs look for answers. Only one of their own is started for them, where that
+/// `private` directory is good for it.
+pub fn daemon_running(
+    place: &SocketPath,
+    answer: &io::Result<()>,
+    private: &Result<(), String>,
+) -> Check {
     let name = "daemon";
     let whose = match place {
         SocketPath::Named(_) => "the one that RINGWAY_SOCKET names",
@@ -151,6 +156,10 @@ pub fn daemon_running(place: &SocketPath, answer: &io::Result<()>) -> Check {
         SocketPath::Private { .. } => "your own",
     };
     let at = format!("{whose}, at {}", place.socket().display());
+    if let Err(problem) = private {
+        let (problem, remedy) = problem.split_once("; ").unwrap_or((problem, "remove it"));
+        return Check::missing(Need::Everything, name, problem, remedy);
+    }
     match (answer, place) {
         (Ok(()), _) => Check::ok(Need::Information, name, at),
         (Err(_), SocketPath::Private { .. }) => {
@@ -457,17 +466,17 @@ Hugepagesize:       2048 kB
     #[test]
     fn only_a_daemon_of_ones_own_may_be_missing() {
         let there = SocketPath::Named("/b".into());
-        let found = daemon_running(&there, &Ok(()));
+        let found = daemon_running(&there, &Ok(()), &Ok(()));
         assert_eq!(found.detail, "the one that RINGWAY_SOCKET names, at /b");
         let own = SocketPath::Private { dir: "/c".into() };
-        let found = daemon_running(&own, &error(libc::ENOENT));
+        let found = daemon_running(&own, &error(libc::ENOENT), &Ok(()));
         assert!(found.level == Level::Ok && found.detail.contains("starts a private one"));
         for (errno, remedy) in [
             (libc::EACCES, "join the group"),
             (libc::ECONNREFUSED, "start it again"),
             (libc::ENOENT, "RINGWAY_SOCKET"),
         ] {
-            let found = daemon_running(&SocketPath::System("/a".into()), &error(errno));
+            let found = daemon_running(&SocketPath::System("/a".into()), &error(errno), &Ok(()));
             assert!(found.breaks_everything() && found.detail.contains("the system's, at /a"));
             assert!(found.remedy.unwrap().contains(remedy));
         }

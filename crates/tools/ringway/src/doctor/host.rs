@@ -30,6 +30,8 @@ pub struct Host {
     pub daemon_program: Option<PathBuf>,
     /// Where the client library looks for a daemon, and what it finds.
     pub daemon: (SocketPath, io::Result<()>),
+    /// Whether a daemon of one's own could be started; else why not, and what to do.
+    pub private: Result<(), String>,
     /// Whether a daemon that is not this user's own opens all interfaces for this user; `None` if there
     /// is no such daemon.
     pub nic_grant: Option<bool>,
@@ -60,6 +62,7 @@ impl Host {
             nic_grant: nic_grant(&daemon),
             conflicts: conflicts(&daemon),
             losses: losses(&daemon, only),
+            private: daemon.0.check_private().map_err(|error| error.to_string()),
             daemon,
             nics: nics(&read("/proc/self/net/dev"), only, Path::new("/sys/class/net"), sys::driver),
         }

@@ -1,9 +1,9 @@
 //! `doctor IF --try`: frames are really sent, and what the way loses is what it says.
 
-use crate::home::{Home, find, lines};
+use crate::home::{Home, find, lines, sentence};
 use ringway_testkit::{Netns, NicState, VethPair, bpf_object, skip_without_root};
 use serde_json::Value;
-use std::process::Output;
+use std::{fs, os::unix::fs::PermissionsExt, process::Output};
 
 /// Drops what has 512 bytes, and nothing else.
 const DROP: &str = "
@@ -68,6 +68,35 @@ fn lost(trial: &Value, direction: usize) -> Vec<u64> {
 fn sizes(trial: &Value) -> Vec<u64> {
     let sizes = trial["directions"][0]["sizes"].as_array().unwrap();
     sizes.iter().map(|size| size["size"].as_u64().unwrap()).collect()
+}
+
+/// What a program that opens a port is told of the directory of its daemon, `doctor` tells before.
+#[test]
+fn directories_that_no_daemon_can_have_are_told() {
+    let home = Home::new();
+    let inside = |name: &str| home.dir.join(name);
+    fs::create_dir(inside("open")).unwrap();
+    fs::set_permissions(inside("open"), fs::Permissions::from_mode(0o777)).unwrap();
+    fs::write(inside("file"), "").unwrap();
+    let long = "x".repeat(100);
+    for (place, problem) in [
+        ("open", "can be entered by others (mode 777); take their rights away"),
+        ("file", "is not a directory"),
+        ("no/parent", "cannot be created"),
+        (&long, "is too long for the path of a socket"),
+    ] {
+        for args in [&["doctor"][..], &["gen", "vale0:a", "--count", "1"]] {
+            let mut command = home.command(args);
+            let said = sentence(command.env("RINGWAY_DIR", inside(place)).output().unwrap());
+            let said = said.replace(": take", "; take");
+            assert!(said.contains(place) && said.contains(problem), "{args:?}: {said}");
+            assert!(said.contains("RINGWAY_DIR"), "{args:?}: {said}");
+        }
+        assert!(!inside(&long).exists());
+    }
+    let mut fresh = home.command(&["doctor"]);
+    assert!(fresh.env("RINGWAY_DIR", inside("fresh")).output().unwrap().status.success());
+    assert!(!inside("fresh").exists(), "doctor leaves nothing");
 }
 
 #[test]
