@@ -158,6 +158,8 @@ fn start(
             .max_buf_size(REQUEST)
             .max_headers(HEADERS)
             .keep_alive(false)
+            // A scraper that has said all may shut its side down, and still waits for the answer.
+            .half_close(true)
             .serve_connection(TokioIo::new(stream), service);
         // A scraper that goes, or is too slow, is its own matter.
         let _ = tokio::time::timeout(CONNECTION, connection).await;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -255,6 +255,21 @@ fn other_machines_are_not_listened_to() {
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(said.contains("127.0.0.1:") && said.contains("unix:/PATH"), "{said}");
     }
+}
+
+/// As `nc -N` asks: nothing follows the request, and the answer is waited for.
+#[test]
+fn a_scraper_may_shut_down_its_side_before_the_answer() {
+    let home = Home::new();
+    let (exporter, address) = serve(&home, "127.0.0.1:0");
+    let mut stream = TcpStream::connect(&address).unwrap();
+    stream.write_all(GET.as_bytes()).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer:?}");
+    end(exporter);
+    home.is_left_clean();
 }
 
 /// Each has its bounds of time and memory, so a scraper that asks properly is answered.
