@@ -104,9 +104,10 @@ pub struct BoundRing {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Slots sent.
+    /// Packets sent by an interface or to a file; on other ports slots, of which a packet that is longer
+    /// than a buffer takes several.
     pub tx_packets: u64,
-    /// Slots received.
+    /// The same of those received.
     pub rx_packets: u64,
     /// Syncs refused because head or cur were outside the ring.
     pub bad_index: u64,

@@ -218,7 +218,8 @@ pub struct RingInfo {
     /// Slots with packets, as of the last sync: sent and not taken yet, or received and not released by
     /// the program. Fewer than it has slots.
     pub fill: u32,
-    /// Packets that went through it.
+    /// Packets that went through it; where another process takes them, slots: a packet that is longer than a
+    /// buffer counts several times.
     pub packets: u64,
     /// Bytes of these.
     pub bytes: u64,

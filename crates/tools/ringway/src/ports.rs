@@ -46,10 +46,12 @@ discipline has dropped (qdisc_dropped, from `tc -s qdisc`). A frame may be in se
 rx_dropped and tx_dropped may include frames that the kernel's stack has dropped: do not add them
 up. --json also has the counters of AF_XDP sockets (`sockets`).
 
-With --rings: packets that each ring has sent or received, and dropped, including those that the
-kernel has dropped on an interface's queues; `fill` is the number of slots with packets, sent and
-not taken yet, or received and not released, as of the program's last sync. With --pf-ring: the
-contents of /proc/net/pf_ring of PF_RING's module, for your own programs of PF_RING, as of each
+With --rings: what each ring has sent or received, and the packets that it has dropped, including
+those that the kernel has dropped on an interface's queues. Rings of interfaces and files count
+packets; those of switch ports, pipes and monitors count slots, of which a packet that is longer
+than a buffer takes several. With --json both are `packets`. `fill` is the number of slots with
+packets, sent and not taken yet, or received and not released, as of the program's last sync. With
+--pf-ring: the contents of /proc/net/pf_ring of PF_RING's module, for your own programs of PF_RING, as of each
 program's last look at its counters.
 
 Examples:

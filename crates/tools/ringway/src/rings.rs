@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use ringway::{KernelCounters, PortInfo, RingInfo};
+use ringway::{FileSpec, KernelCounters, PortInfo, PortKind, RingInfo};
 use serde::Serialize;
 
 use crate::drops::{Drops, occurred};
@@ -16,11 +16,15 @@ pub struct Line<'a> {
     region: u16,
     #[serde(flatten)]
     ring: RingInfo,
+    /// What the count of `packets` counts.
+    #[serde(skip)]
+    unit: &'static str,
 }
 
 impl<'a> Line<'a> {
     pub fn new(port: &'a PortInfo, ring: RingInfo) -> Line<'a> {
-        Line { port: &port.name, region: port.mem_id, ring }
+        let unit = unit(&port.name, port.kind);
+        Line { port: &port.name, region: port.mem_id, ring, unit }
     }
 
     fn drops(&self) -> Drops {
@@ -33,6 +37,16 @@ impl fmt::Display for Line<'_> {
         let RingInfo { host, receives, index, .. } = self.ring;
         let (host, way) = (if host { "host " } else { "" }, if receives { "rx" } else { "tx" });
         write!(f, "{host}{way} {index}")
+    }
+}
+
+/// What rings of a port count: whole packets where this process puts them together, and else what is passed on,
+/// of which a packet that is longer than a buffer takes several.
+fn unit(name: &str, kind: PortKind) -> &'static str {
+    match kind {
+        PortKind::Nic => "packets",
+        _ if FileSpec::is_file(name) => "packets",
+        _ => "slots",
     }
 }
 
@@ -52,7 +66,7 @@ pub fn table(lines: &[Line]) -> String {
         return "no ports have rings".into();
     }
     let heading =
-        ["port", "ring", "users", "fill", "packets", "bytes", "drops", "of these the kernel's"];
+        ["port", "ring", "users", "fill", "moved", "bytes", "drops", "of these the kernel's"];
     let mut table = Table::new(&heading);
     for line in lines {
         let RingInfo { users, slots, fill, packets, bytes, kernel, .. } = &line.ring;
@@ -61,7 +75,7 @@ pub fn table(lines: &[Line]) -> String {
             line.to_string(),
             users.to_string(),
             format!("{fill}/{slots}"),
-            packets.to_string(),
+            format!("{packets} {}", line.unit),
             bytes.to_string(),
             line.drops().to_string(),
             kernel.as_ref().map(troubles).unwrap_or_default(),
@@ -88,13 +102,27 @@ mod tests {
             kernel: Some(kernel),
             ..RingInfo::default()
         };
-        let text = table(&[Line { port: "eth0", region: 1, ring }]);
+        let text = table(&[Line { port: "eth0", region: 1, ring, unit: "packets" }]);
         let row = text.lines().nth(1).unwrap();
         let cells: Vec<_> =
             row.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
         assert_eq!(
             cells,
-            ["eth0", "host rx 1", "0", "12/1024", "70", "0", "3 ring full", "3 rx_dropped"]
+            ["eth0", "host rx 1", "0", "12/1024", "70 packets", "0", "3 ring full", "3 rx_dropped"]
         );
+    }
+
+    #[test]
+    fn rings_count_slots_but_for_those_that_put_packets_together() {
+        for (name, kind, expected) in [
+            ("eth0", PortKind::Nic, "packets"),
+            ("file:x.pcap@7.0", PortKind::Null, "packets"),
+            ("none", PortKind::Null, "slots"),
+            ("vale0:a", PortKind::Vale, "slots"),
+            ("p{1", PortKind::Pipe, "slots"),
+            ("vale0:a/r", PortKind::Monitor, "slots"),
+        ] {
+            assert_eq!(unit(name, kind), expected, "{name}");
+        }
     }
 }

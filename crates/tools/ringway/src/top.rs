@@ -27,9 +27,11 @@ use view::{Action, Shown, View};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Rates are those of the last interval, totals those since the start, or since z was pressed. RX is the traffic that a port receives, TX the traffic that it sends. UID is the user that has the
-port, OPEN the number of handles that programs have of it. The reasons of the selected line's drops
-are below the list.
+Rates are those of the last interval, totals those since the start, or since z was pressed. RX is
+the traffic that a port receives, TX the traffic that it sends. Pipes, monitors and the rings of
+switch ports count slots, of which a packet that is longer than a buffer takes several; interfaces,
+files and the ports of a switch count packets. UID is the user that has the port, OPEN the number of handles that programs have of it. The
+reasons of the selected line's drops are below the list.
 
 Keys: p ports, s ports of switches, r rings, Tab the next of these; < and > choose the column to sort by, i
 turns the order round; / filters by name; t switches between rates and totals; z sets totals to zero; up and

@@ -172,7 +172,7 @@ impl Rings {
             ),
             packets: Family::counter(
                 "ringway_port_packets_total",
-                "Packets that went through the rings",
+                "Packets that went through the rings; slots where they are those of switch ports, pipes and monitors",
             ),
             bytes: Family::counter("ringway_port_bytes_total", "Bytes of these packets"),
             drops: Family::counter(

@@ -95,7 +95,7 @@ fn port(info: &PortInfo, rings: &[RingInfo], on_switch: Option<&BridgePortInfo>)
             bytes: sum.bytes.wrapping_add(ring.bytes),
         })
     };
-    // Rings of switch ports count no bytes, and attached interfaces have none: the switch counts.
+    // Rings of switch ports count slots, and attached interfaces have none: the switch counts.
     let [rx, tx] = on_switch.map_or_else(|| [count(true), count(false)], counts);
     let drops = rings.iter().map(Drops::of_ring).chain(on_switch.map(Drops::at));
     Entity {
