@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 /// Between two lines.
 pub const INTERVAL: Duration = Duration::from_secs(1);
 
-/// What has been counted since the start.
+/// What has been counted since the start: the packets that a command has passed on, or taken where it passes none
+/// on, and those dropped on both sides of it. What was lost before does not count as a packet; what the port or the
+/// file behind has dropped counts as both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     pub packets: u64,
