@@ -164,6 +164,8 @@ struct Pending {
     writer_waits: bool,
     closing: bool,
     writer_ended: bool,
+    /// The writer is not waited for any more.
+    given_up: bool,
 }
 
 /// Whole blocks.
@@ -172,6 +174,13 @@ pub(crate) struct Blocks {
     pub bytes: Vec<u8>,
     /// Where each frame's block ends.
     pub ends: Vec<usize>,
+}
+
+impl Pending {
+    /// Whether there is nothing to wait for: all is written, or the rest was given up.
+    fn is_over(&self) -> bool {
+        self.writer_ended || self.given_up
+    }
 }
 
 impl Recorder {
@@ -221,12 +230,16 @@ impl Recorder {
     /// Writes what there is, and ends the files; gives up when nothing is read from a pipe for five seconds.
     /// It is what dropping does as well.
     pub fn finish(&mut self) -> Totals {
+        self.finish_within(PATIENCE)
+    }
+
+    fn finish_within(&mut self, patience: Duration) -> Totals {
         let mut pending = self.shared.pending();
         pending.closing = true;
         self.shared.news.notify_one();
         let mut moved = self.shared.bytes.load(Relaxed);
-        while !pending.writer_ended {
-            let waited = self.shared.ended.wait_timeout(pending, PATIENCE);
+        while !pending.is_over() {
+            let waited = self.shared.ended.wait_timeout(pending, patience);
             let (guard, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             pending = guard;
             let now = self.shared.bytes.load(Relaxed);
@@ -236,7 +249,7 @@ impl Recorder {
                 pending.blocks = Blocks::default();
                 self.shared.dropped.fetch_add(given_up, Relaxed);
                 self.shared.fail(Error::write(&self.file, io::ErrorKind::TimedOut.into()));
-                break;
+                pending.given_up = true;
             }
             moved = now;
         }
@@ -404,5 +417,28 @@ impl Writer {
         let written = self.output.written_of_last();
         let lost = blocks.ends.len().saturating_sub(written);
         self.shared.dropped.fetch_add(lost as u64, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    /// A pipe without a reader is given up once: the recorder that is dropped then waits for nothing.
+    #[test]
+    fn what_was_given_up_is_not_waited_for_again() {
+        let path = std::env::temp_dir().join(format!("ringway-unread-{}.pcap", std::process::id()));
+        mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let mut recorder = Recorder::new(&Recording::to(&path, "a")).unwrap();
+        assert!(!recorder.shared.pending().is_over());
+        let record = Record { length: 60, ..Record::default() };
+        assert!(recorder.burst().record(&record, |_| {}));
+        assert_eq!(recorder.finish_within(Duration::from_millis(1)).dropped, 1);
+        assert!(recorder.shared.pending().is_over());
+        assert!(recorder.error().is_some());
+        drop(recorder);
+        std::fs::remove_file(path).unwrap();
     }
 }
