@@ -205,6 +205,12 @@ fn malformed_requests() {
         "request 1 has a body of 56 bytes; put its address into nr_body",
         "request 999 is not known, or has no body; leave nr_body 0",
         "no option of type 77; leave it out",
+        "it begins within a page; align it to 4096 bytes",
+        "give its size in nro_info.nr_memsize",
+        "not all of it is there to be written; map it first",
+        "valeMalformed:a, CSB mode: the rings have to be the program's alone; register them with NR_EXCLUSIVE",
+        "align csb_atok and csb_ktoa to that",
+        "not all entries are there to be written; map memory",
     ] {
         assert!(said.contains(words), "no {words:?} in {said}");
     }

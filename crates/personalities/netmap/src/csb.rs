@@ -13,7 +13,7 @@ use ringway_abi::{Dir, nm_csb_atok, nm_csb_ktoa, nmreq_opt_csb};
 use ringway_kring::{Cursors, Kring, View};
 
 use crate::{
-    netmap_fd::NetmapFd,
+    netmap_fd::{NetmapFd, explain_as},
     sys,
     user::{self, Fault},
 };
@@ -50,15 +50,22 @@ pub fn enable(netmap: &NetmapFd, binding: &Binding, csb: &nmreq_opt_csb) -> Resu
     if rings == 0 {
         return Ok(());
     }
-    let mode = binding.csb_mode().ok_or(libc::EINVAL)?;
+    let wrong = |errno, problem| {
+        explain_as(&format_args!("{}, CSB mode: {problem}", binding.name()), errno)
+    };
+    let shared = "the rings have to be the program's alone; register them with NR_EXCLUSIVE";
+    let mode = binding.csb_mode().ok_or_else(|| wrong(libc::EINVAL, shared))?;
     if mode.is_running() {
-        return Err(libc::EBUSY);
+        return Err(wrong(libc::EBUSY, "a loop runs already; stop it first"));
     }
     let addresses = [csb.csb_atok, csb.csb_ktoa];
     if addresses.iter().any(|at| at % ENTRY as u64 != 0) {
-        return Err(libc::EINVAL);
+        let problem = "entries have 64 bytes; align csb_atok and csb_ktoa to that";
+        return Err(wrong(libc::EINVAL, problem));
     }
-    addresses.iter().try_for_each(|&at| check(at, rings * ENTRY))?;
+    let missing = "not all entries are there to be written; map memory for one of each ring";
+    let checked = addresses.iter().try_for_each(|&at| check(at, rings * ENTRY));
+    checked.map_err(|fault| wrong(fault.into(), missing))?;
     user::write(csb.csb_ktoa, &vec![0; rings * ENTRY])?;
     netmap.set_csb(addresses);
     for (index, ring) in binding.all_rings().enumerate() {

@@ -14,6 +14,7 @@ use ringway_proto::Extmem;
 use rustix::fd::BorrowedFd;
 
 use crate::{
+    netmap_fd::explain_as,
     request::neutral::{extmem, store_extmem},
     sys,
 };
@@ -36,11 +37,22 @@ impl UserMemory {
     /// (S-EXT-1).
     pub fn look(option: &nmreq_opt_extmem) -> Result<UserMemory, i32> {
         let (at, info) = (option.nro_usrptr, option.nro_info);
-        let end = at.checked_add(info.nr_memsize).ok_or(libc::EFAULT)?;
-        if !at.is_multiple_of(PAGE) || info.nr_memsize == 0 {
-            return Err(libc::EINVAL);
+        let size = info.nr_memsize;
+        let wrong = |errno, problem| {
+            explain_as(
+                &format_args!("memory for a region, {size} bytes at {at:#x}: {problem}"),
+                errno,
+            )
+        };
+        let not_there = "not all of it is there to be written; map it first";
+        let end = at.checked_add(size).ok_or_else(|| wrong(libc::EFAULT, not_there))?;
+        if !at.is_multiple_of(PAGE) {
+            return Err(wrong(libc::EINVAL, "it begins within a page; align it to 4096 bytes"));
         }
-        let areas = areas(at, end)?;
+        if size == 0 {
+            return Err(wrong(libc::EINVAL, "give its size in nro_info.nr_memsize"));
+        }
+        let areas = areas(at, end).map_err(|errno| wrong(errno, not_there))?;
         let same = match areas.as_slice() {
             [MappedArea { shared: true, file: Some((dev, inode)), start, offset, .. }] => {
                 Some((*dev, *inode, offset + (at - start)))
