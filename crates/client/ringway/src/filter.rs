@@ -1,5 +1,7 @@
 //! Filters: only some of what an interface receives.
 
+use ringway_proto::Cause;
+
 use crate::error::Error;
 
 /// Which frames a port is to get of what its interface receives. The stack gets the others, as if
@@ -31,7 +33,20 @@ impl Filter {
     /// println!("{}", Filter::new("udp prot 53").unwrap_err()); // It says what is wrong.
     /// # Ok::<(), ringway::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// [`Error::Filter`] for what is no expression; one of more than 4096 bytes is refused before it is
+    /// compiled, which takes libpcap longer than a user waits.
     pub fn new(expression: &str) -> Result<Filter, Error> {
+        const MOST: usize = ringway_proto::Filter::MAX_TEXT;
+        if expression.len() > MOST {
+            let problem = format!(
+                "a filter's text has {MOST} bytes at most, and this one {}",
+                expression.len()
+            );
+            let refused = ringway_proto::Error::new(Cause::Invalid, problem);
+            return Err(refused.remedy("name ranges, such as portrange 1000-2000").into());
+        }
         let insns = ringway_filter::compile(expression)?.insns().to_vec();
         Ok(Filter::classic(expression, insns))
     }
@@ -92,5 +107,20 @@ impl Filter {
 impl From<Filter> for ringway_proto::Filter {
     fn from(filter: Filter) -> Self {
         filter.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Such an expression takes libpcap half a minute.
+    #[test]
+    fn long_texts_are_refused_before_they_are_compiled() {
+        let ports: Vec<_> = (1..3000).map(|port| format!("port {port}")).collect();
+        let error = Filter::new(&ports.join(" or ")).unwrap_err();
+        assert_eq!(error.cause(), Cause::Invalid);
+        assert!(error.to_string().contains("4096 bytes at most"), "{error}");
+        assert!(error.to_string().len() < 200, "{error}");
     }
 }

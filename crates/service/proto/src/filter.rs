@@ -14,6 +14,11 @@ pub struct Filter {
     pub one_in: u32,
 }
 
+impl Filter {
+    /// Bytes of the text, at most.
+    pub const MAX_TEXT: usize = 4096;
+}
+
 /// Receive rings of an interface that programs have open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RxSelector {

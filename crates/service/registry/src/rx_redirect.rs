@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Bytes of the text of a filter, or of an action program, at most.
-pub(crate) const MAX_TEXT: usize = 4096;
+pub(crate) const MAX_TEXT: usize = Filter::MAX_TEXT;
 
 /// A filter at work.
 pub(crate) struct Installed {
