@@ -37,7 +37,8 @@ pub(crate) fn exists_if_known(name: &str, caller: &Caller) -> Result<bool> {
 /// lasting change; see [`Lookups`](crate::lookups::Lookups).
 pub(crate) fn look_up(name: &str, caller: &Caller) -> Result<Interface> {
     if name.is_empty() || name.len() >= crate::name::IFNAMSIZ || name.contains(['/', ':']) {
-        return Err(Error::absent("no network interface can have this name").at(name));
+        let refused = Error::absent("no network interface can have this name").at(name);
+        return Err(refused.remedy("name it as `ip link` does"));
     }
     caller.lookups.interface(&caller.netns, name)
 }

@@ -11,7 +11,7 @@ use crate::opening;
 use crate::port_notes;
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{self, RunLoop};
-use ringway::{FileSpec, Port, PortSpec};
+use ringway::{FileSpec, Port, PortSpec, Registration};
 use serde::Serialize;
 use std::fmt;
 use std::time::Instant;
@@ -46,7 +46,7 @@ pub struct Args {
     run_loop: run_loop::Args,
 }
 
-/// The stack behind an interface. It has the interface's memory and mode; what is chosen from it are the
+/// The stack behind an interface, which is named without rings and flags. It has the interface's memory and mode; what is chosen from it are the
 /// frames of the wire.
 fn stack_behind(interface: &str) -> String {
     let mut parts = interface.split('@');
@@ -60,11 +60,23 @@ fn other_end(args: &Args) -> Result<String> {
     if let Some(b) = args.b.as_ref().filter(|b| **b != args.a) {
         return Ok(b.clone());
     }
-    let is_interface =
-        !FileSpec::is_file(&args.a) && !PortSpec::parse(&args.a)?.name.contains([':', '{', '}']);
-    match is_interface {
-        true => Ok(stack_behind(&args.a)),
-        false => Err(Error::Value(format!(
+    let interface = match FileSpec::is_file(&args.a) {
+        true => None,
+        false => Some(PortSpec::parse(&args.a)?),
+    };
+    let is_interface = |spec: &PortSpec| !spec.name.contains([':', '{', '}']);
+    match interface.filter(is_interface) {
+        Some(PortSpec { name, registration, .. }) => {
+            let whole = Registration { mem_id: registration.mem_id, ..Registration::default() };
+            if registration != whole {
+                return Err(Error::Value(format!(
+                    "{}: the stack is behind the interface as a whole; write netmap:{name}, or name both ports",
+                    args.a
+                )));
+            }
+            Ok(stack_behind(&args.a))
+        }
+        None => Err(Error::Value(format!(
             "{}: only a network interface has a stack behind it; name another port to bridge with",
             args.a
         ))),

@@ -1,5 +1,5 @@
 //! Opens ports. A port of an interface that takes frames away from the machine's own stack is
-//! opened with a word about that; one that the machine, or the user, cannot do without only by
+//! opened with a word about that; those that the machine, or the user, cannot do without only by
 //! `--force`.
 
 use crate::error::{Error, Result};
@@ -35,8 +35,9 @@ pub fn force_all() {
 
 /// Opens a port.
 pub fn open(options: &OpenOptions, name: &str, args: Args) -> Result<Port> {
-    check(options, name, args)?;
+    let stops = check(options, name, args)?;
     let port = options.open(name)?;
+    stops.tell();
     port_notes::switch_owner(&port);
     Ok(port)
 }
@@ -80,11 +81,12 @@ pub fn open_pair(names: [&str; 2], args: Args) -> Result<[Port; 2]> {
             names[0], names[1]
         )));
     }
+    let mut stops = [Stops::default(), Stops::default()];
     if !are_interface_and_stack(names)? {
-        check(&options[0], names[0], args)?;
-        check(&options[1], names[1], args)?;
+        stops = [check(&options[0], names[0], args)?, check(&options[1], names[1], args)?];
     }
     let ports = [options[0].open(names[0])?, options[1].open(names[1])?];
+    stops.into_iter().for_each(Stops::tell);
     ports.iter().for_each(port_notes::switch_owner);
     Ok(ports)
 }
@@ -129,9 +131,26 @@ fn are_interface_and_stack(names: [&str; 2]) -> Result<bool> {
     Ok(a.name == b.name && (is_whole(&a) && is_stack(&b) || is_stack(&a) && is_whole(&b)))
 }
 
+/// What stops working when an interface is taken.
+#[derive(Debug, Default)]
+#[must_use = "the user is told once it is taken"]
+pub struct Stops(Option<(String, String)>);
+
+impl Stops {
+    /// Tells it, once for each interface: it has been taken.
+    pub fn tell(self) {
+        let Some((interface, note_of_it)) = self.0 else { return };
+        let mut told = TOLD.lock().unwrap_or_else(|e| e.into_inner());
+        if !told.contains(&interface) {
+            note(format_args!("{interface}: {note_of_it}"));
+            told.push(interface);
+        }
+    }
+}
+
 /// What [`open`] does first.
-pub fn check(options: &OpenOptions, name: &str, args: Args) -> Result<()> {
-    let Some(taken) = options.takes(name)? else { return Ok(()) };
+pub fn check(options: &OpenOptions, name: &str, args: Args) -> Result<Stops> {
+    let Some(taken) = options.takes(name)? else { return Ok(Stops::default()) };
     let TakenFrames { interface, received, sent, queue } = &taken;
     // Of several queues one is a part.
     let is_part = queue.is_some() && sys::rx_queues(interface).is_ok_and(|queues| queues > 1);
@@ -139,7 +158,7 @@ pub fn check(options: &OpenOptions, name: &str, args: Args) -> Result<()> {
         true => format!(
             "`ringway switch attach SWITCH {interface} --host` leaves it to the stack, and has ports to send by"
         ),
-        false if is_part || !received => return Ok(()),
+        false if is_part || !received => return Ok(Stops::default()),
         false => format!(
             "--filter EXPRESSION takes some frames only, and `ringway bridge {interface}` gives all on to the \
              stack; `ringway capture netmap:{interface}/rt` only looks"
@@ -148,32 +167,32 @@ pub fn check(options: &OpenOptions, name: &str, args: Args) -> Result<()> {
     allow(interface, &remedy, args)
 }
 
-/// Refuses to attach an interface to a switch without the stack behind it, or says what that stops.
-pub fn check_attach(interface: &str, args: Args) -> Result<()> {
+/// Refuses to attach an interface to a switch without the stack behind it, or finds what that stops.
+pub fn check_attach(interface: &str, args: Args) -> Result<Stops> {
     let remedy = "with --host the stack stays connected, through the switch; attach another interface, or a veth pair's end";
     allow(interface, remedy, args)
 }
 
 /// Refuses an interface for frames of a test if it has any other use.
-pub fn check_idle(interface: &str, args: Args) -> Result<()> {
+pub fn check_idle(interface: &str, args: Args) -> Result<Stops> {
     let remedy = "take an interface that is not used";
     allow_if(interface, remedy, args, InterfaceUse::is_none)
 }
 
-/// Says what stops working. An error where that is what nobody can do without.
-fn allow(interface: &str, remedy: &str, args: Args) -> Result<()> {
+/// Finds what stops working. An error where the machine or the user cannot do without it.
+fn allow(interface: &str, remedy: &str, args: Args) -> Result<Stops> {
     allow_if(interface, remedy, args, |used| !used.is_vital())
 }
 
-/// Says what stops working. An error where that `may_stop` only by force.
+/// Finds what stops working. An error where that `may_stop` only by force.
 fn allow_if(
     interface: &str,
     remedy: &str,
     args: Args,
     may_stop: impl Fn(&InterfaceUse) -> bool,
-) -> Result<()> {
+) -> Result<Stops> {
     let used = InterfaceUse::of(interface).ok().flatten();
-    let Some(used) = used.filter(|used| !used.is_none()) else { return Ok(()) };
+    let Some(used) = used.filter(|used| !used.is_none()) else { return Ok(Stops::default()) };
     if !may_stop(&used) && !args.force && !FORCED.load(Relaxed) {
         return Err(Error::InUse {
             interface: interface.into(),
@@ -181,10 +200,6 @@ fn allow_if(
             remedy: format!("{remedy}; --force takes it all the same"),
         });
     }
-    let mut told = TOLD.lock().unwrap_or_else(|e| e.into_inner());
-    if !told.iter().any(|known| known == interface) {
-        told.push(interface.into());
-        note(format_args!("{interface}: this stops {used}, as long as it lasts; {remedy}"));
-    }
-    Ok(())
+    let note = format!("this stops {used}, as long as it lasts; {remedy}");
+    Ok(Stops(Some((interface.into(), note))))
 }

@@ -100,7 +100,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// Turns counters into lines. The caller looks at the clock; nothing here waits.
+/// Turns counters into lines. Nothing here waits.
 #[derive(Debug)]
 pub struct Reporter {
     label: String,
@@ -142,15 +142,15 @@ impl Reporter {
         line
     }
 
-    /// The summary of a run whose last packet passed at `end`; without a packet, it lasted until the last
-    /// line.
+    /// The summary of a run whose last packet passed at `end`; without a packet, it has lasted until now.
     ///
     /// Intervals before the first and after the last packet say nothing about speed and are left
     /// out, and so is a last one that is shorter than half, unless it is all there is. The two in
     /// which the packets begin and end are full only in part: they count only if there are no
     /// others.
     pub fn finish(&mut self, end: Instant, counters: Counters) -> Summary {
-        let end = if counters.packets == 0 { end.max(self.last) } else { end };
+        let now = self.last.max(Instant::now());
+        let end = if counters.packets == 0 { end.max(now) } else { end };
         let rest = end.saturating_duration_since(self.last);
         if rest >= INTERVAL / 2 || self.samples.is_empty() {
             let (_, sample) = self.interval_until(end, counters);
@@ -211,11 +211,13 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_packets_lasts_until_its_last_line() {
+    fn a_run_without_packets_lasts_until_its_end() {
         let start = Instant::now();
         let mut reporter = Reporter::new("p", start);
         reporter.tick(start + 2 * INTERVAL, counters(0));
         assert_eq!(reporter.finish(start, counters(0)).seconds, 2.0);
+        let ago = start.checked_sub(3 * INTERVAL).unwrap();
+        assert!(Reporter::new("p", ago).finish(ago, counters(0)).seconds >= 3.0);
     }
 
     fn run(ticks: &[u64], rest: Duration, total: u64) -> Summary {

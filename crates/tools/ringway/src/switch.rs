@@ -14,7 +14,7 @@ mod vlan;
 pub use choose::state;
 
 use crate::error::Result;
-use crate::opening;
+use crate::opening::{self, Stops};
 use crate::output::Output;
 use crate::port_notes::{self, is_another_user};
 use crate::table::Table;
@@ -193,9 +193,10 @@ fn attach(
     host: bool,
     opening: opening::Args,
 ) -> Result<()> {
-    for interface in interfaces.iter().skip(usize::from(host)) {
-        opening::check_attach(plain(interface), opening)?;
-    }
+    let others = interfaces.iter().skip(usize::from(host));
+    let stops: Vec<_> = others
+        .map(|interface| opening::check_attach(plain(interface), opening))
+        .collect::<Result<_>>()?;
     for (i, interface) in interfaces.iter().enumerate() {
         if let Err(error) = control.switch_attach(switch, interface, host && i == 0) {
             for interface in &interfaces[..i] {
@@ -205,6 +206,7 @@ fn attach(
             return Err(error.into());
         }
     }
+    stops.into_iter().for_each(Stops::tell);
     for interface in interfaces {
         port_notes::down(plain(interface));
     }

@@ -13,7 +13,7 @@ mod report;
 use crate::error::{Error, Result};
 use crate::interface_use::InterfaceUse;
 use crate::losses::Losses;
-use crate::opening;
+use crate::opening::{self, Stops};
 use crate::output::Output;
 use crate::run_loop::{self, RunLoop};
 use crate::sys;
@@ -117,7 +117,7 @@ impl End {
                     "{name}: the interface is down, so nothing would arrive; `ip link set {interface} up`"
                 )));
             }
-            opening::check_idle(interface, opening::Args { force })
+            opening::check_idle(interface, opening::Args { force }).map(Stops::tell)
         })?
     }
 

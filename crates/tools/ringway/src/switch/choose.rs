@@ -537,7 +537,8 @@ pub fn part(port: &BridgePortInfo) -> String {
         words.push(format!("gets `{filter}`"));
     }
     if let Some(most) = port.max_addresses {
-        words.push(format!("{most} addresses at most"));
+        let addresses = if most == 1 { "address" } else { "addresses" };
+        words.push(format!("{most} {addresses} at most"));
     }
     if let Some(RateLimit { bits_per_second, burst_bytes }) = port.rate {
         let rate = human(bits_per_second as f64);

@@ -4,7 +4,7 @@ use super::getopt::{Arg, Getopt, count};
 use super::log::{say, tell};
 use super::portname;
 use crate::error::{Error, Result};
-use crate::opening;
+use crate::opening::{self, Stops};
 use ringway::{Control, Polling, PortShape, PortSpec};
 use std::io;
 use std::process::ExitCode;
@@ -144,11 +144,15 @@ fn act(control: &Control, action: Action, name: &str, options: &Options) -> Resu
     let config = options.config.as_deref();
     match action {
         Action::Attach { host } => {
-            if let (false, Some((_, interface))) = (host, name.split_once(':')) {
-                opening::check_attach(interface, Default::default())?;
-            }
+            let stops = match (host, name.split_once(':')) {
+                (false, Some((_, interface))) => {
+                    opening::check_attach(interface, Default::default())?
+                }
+                _ => Stops::default(),
+            };
             let wanted = wanted(control, options)?;
             let index = control.vale_attach(name, host, wanted)?;
+            stops.tell();
             show_index(index, options);
         }
         Action::Detach => show_index(control.vale_detach(name)?, options),

@@ -102,6 +102,34 @@ fn what_is_used_is_not_taken_without_a_word() {
     }
 }
 
+/// What is not done stops nothing, and the error says what to write.
+#[test]
+fn what_fails_is_not_said_to_stop_anything() {
+    if skip_without_root("interface_use::what_fails_is_not_said_to_stop_anything") {
+        return;
+    }
+    let home = Home::new();
+    let (near, _pair, _far) = used(ADDRESS);
+    let taken = home.command_in(&near, &["switch", "attach", "vale0", "vu0"]).output().unwrap();
+    let said = String::from_utf8(taken.stderr).unwrap();
+    assert!(taken.status.success() && said.contains("this stops the address"), "{said}");
+    for (args, words) in [
+        (&["switch", "attach", "vale0", "vu0"][..], "vu0"),
+        (&["switch", "attach", "vale1", "netmap:vu0"], "name it as `ip link` does"),
+        (&["switch", "attach", "vale0", "vu0@mode=none"], "vu0"),
+        (&["recv", "netmap:vu0"], "vu0"),
+        (&["bridge", "netmap:vu0^"], "netmap:vu0^: the stack is behind the interface as a whole"),
+        (&["bridge", "netmap:vu0/T"], "netmap:vu0/T: the stack is behind the interface as a whole"),
+    ] {
+        let output = home.command_in(&near, args).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && said.contains(words), "{args:?}: {said}");
+        assert!(!said.contains("this stops"), "{args:?}: {said}");
+    }
+    assert!(home.command_in(&near, &["switch", "delete", "vale0"]).status().unwrap().success());
+    home.is_left_clean();
+}
+
 /// A look at an interface that no program has open leaves it to its stack, as in libpcap.
 #[test]
 fn a_look_at_a_free_interface_takes_nothing() {

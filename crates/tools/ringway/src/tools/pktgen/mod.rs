@@ -225,8 +225,10 @@ fn open(options: &Options, spec: &str, thread: u16) -> Result<Port> {
         return opening::open(&port, spec, Default::default());
     }
     // The threads take all of it together.
-    opening::check(&port, spec, Default::default())?;
-    one_ring(port, spec, thread)
+    let stops = opening::check(&port, spec, Default::default())?;
+    let port = one_ring(port, spec, thread)?;
+    stops.tell();
+    Ok(port)
 }
 
 /// Host rings come after the others (`*`), or are the only ones (`^`).
