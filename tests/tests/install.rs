@@ -75,6 +75,8 @@ fn what_is_installed_can_be_taken_away() {
         (&[][..], "usr/local", "usr/local/lib", "usr/local/lib/ringway/netmap-tools"),
         (&["TOOLS=1"], "usr/local", "usr/local/lib", "usr/local/bin"),
         (&["PREFIX=/usr", "LIBDIR=/usr/lib64"], "usr", "usr/lib64", "usr/lib/ringway/netmap-tools"),
+        // What sed would take for something else.
+        (&["PREFIX=/opt/r&|x"], "opt/r&|x", "opt/r&|x/lib", "opt/r&|x/lib/ringway/netmap-tools"),
     ] {
         let folder = Folder::new();
         let [prefix, libraries, tools] = [prefix, libraries, tools].map(|p| folder.path().join(p));

@@ -82,13 +82,14 @@ fn see_also(above: Option<&str>, below: &[&Command], page: &mut Roff) {
     }
 }
 
-/// With RINGWAY_UPDATE_MAN set this test writes them.
+/// With RINGWAY_UPDATE_MAN set this test writes them, and the version into those that are written by hand.
 #[test]
 fn the_manual_pages_are_current() {
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
     let mut made = BTreeMap::new();
     pages(&command, None, &mut made);
+    made.extend(of_this_version());
     if env::var_os("RINGWAY_UPDATE_MAN").is_some() {
         made.iter().for_each(|(file, text)| fs::write(folder().join(file), text).unwrap());
     }
@@ -101,6 +102,28 @@ fn the_manual_pages_are_current() {
     let of_commands = kept.map(Result::unwrap).filter(|file| file.ends_with(".1"));
     let left: Vec<_> = of_commands.filter(|file| !made.contains_key(file)).collect();
     assert!(left.is_empty(), "pages of no command: {left:?}");
+}
+
+/// The pages that are written by hand, with this version in their headings.
+fn of_this_version() -> BTreeMap<String, Vec<u8>> {
+    const BEFORE: &str = " \"Ringway ";
+    let mut pages = BTreeMap::new();
+    for below in ["", "netmap-tools/"] {
+        for entry in fs::read_dir(folder().join(below)).unwrap().flatten() {
+            let file = format!("{below}{}", entry.file_name().into_string().unwrap());
+            if entry.path().is_dir() || file.ends_with(".1") {
+                continue;
+            }
+            let text = fs::read_to_string(entry.path()).unwrap();
+            let heading = text.lines().find(|line| line.starts_with(".TH ")).expect("a heading");
+            let (title, rest) = heading.split_once(BEFORE).expect("a version");
+            let (_, rest) = rest.split_once('"').expect("the version's end");
+            let current = format!("{title}{BEFORE}{}\"{rest}", env!("CARGO_PKG_VERSION"));
+            pages.insert(file, text.replacen(heading, &current, 1).into_bytes());
+        }
+    }
+    assert!(pages.len() > 8, "{:?}", pages.keys());
+    pages
 }
 
 /// Those written by hand, too.

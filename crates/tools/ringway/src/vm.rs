@@ -32,11 +32,14 @@ enum Command {
 #[derive(clap::Args)]
 #[command(after_help = "\
 The machine's monitor connects to the socket by vhost-user, and shares the machine's memory. QEMU does with
-  -object memory-backend-memfd,id=mem,size=1G,share=on -machine memory-backend=mem -m 1G
+  -object memory-backend-memfd,id=mem,size=1G,share=on
+  -machine memory-backend=mem -m 1G
   -chardev socket,id=c0,path=/run/vm1.sock,reconnect-ms=1000
-  -netdev vhost-user,id=n0,chardev=c0 -device virtio-net-pci,netdev=n0
+  -netdev vhost-user,id=n0,chardev=c0
+  -device virtio-net-pci,netdev=n0
 and DPDK with --vdev=virtio_user0,path=/run/vm1.sock. With --stream, QEMU needs no shared memory:
-  -netdev stream,id=n0,server=off,addr.type=unix,addr.path=/run/vm1.sock -device virtio-net-pci,netdev=n0
+  -netdev stream,id=n,server=off,addr.type=unix,addr.path=/run/vm1.sock
+  -device virtio-net-pci,netdev=n
 When the machine is switched off or boots again, the
 port stays, and waits for it. Frames that come meanwhile are dropped as the port's ring is full.
 
