@@ -2,6 +2,7 @@
 //! that have something else to say there.
 
 use std::{
+    ffi::OsStr,
     fmt::Display,
     io::{Write, stderr},
 };
@@ -17,7 +18,12 @@ pub fn explain(error: &dyn Display) {
 
 /// Whether the user wants to know. A program that tells by itself need not do so then.
 pub fn is_verbose() -> bool {
-    ringway_environment::variable("RINGWAY_VERBOSE").is_some()
+    ringway_environment::variable("RINGWAY_VERBOSE").is_some_and(|value| is_on(&value))
+}
+
+/// Empty and 0 are off.
+fn is_on(value: &OsStr) -> bool {
+    !value.is_empty() && value != "0"
 }
 
 /// Says that another user decides over the switch that a port has joined. For all that opens a port by
@@ -31,4 +37,17 @@ pub fn tell_switch_owner(binding: &Binding) {
 /// In one piece: other threads, and the program itself, say things too. A program may have closed its standard error.
 fn say(what: &dyn Display) {
     let _ = stderr().write_all(format!("ringway: {what}\n").as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_of_0_is_off() {
+        assert_eq!(
+            ["1", "yes", "0", ""].map(|text| is_on(text.as_ref())),
+            [true, true, false, false]
+        );
+    }
 }

@@ -72,7 +72,10 @@ struct Line<'a> {
     port: Option<&'a str>,
     switch: Option<&'a str>,
     mode: Option<&'a str>,
-    cause: Option<&'a str>,
+    cause: Option<String>,
+    /// Of the operating system's error, where one is the cause.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    errno: Option<i32>,
     left_out: u64,
     text: &'a str,
 }
@@ -80,6 +83,7 @@ struct Line<'a> {
 impl Line<'_> {
     fn of(event: &Event) -> Line<'_> {
         let Event { number, time, level, kind, audit, uid, pid, left_out, .. } = *event;
+        let (cause, errno) = cause_of(&event.cause);
         Line {
             number,
             time: time as f64 / 1e6,
@@ -91,11 +95,29 @@ impl Line<'_> {
             port: Some(event.port.as_str()).filter(|text| !text.is_empty()),
             switch: Some(event.switch.as_str()).filter(|text| !text.is_empty()),
             mode: Some(event.mode.as_str()).filter(|text| !text.is_empty()),
-            cause: Some(event.cause.as_str()).filter(|text| !text.is_empty()),
+            cause: Some(cause).filter(|text| !text.is_empty()),
+            errno,
             left_out,
             text: &event.text,
         }
     }
+}
+
+/// A cause as errors have it, `no_room`, and the number of the operating system's error: the daemon writes
+/// `NoRoom` and `System(12)`.
+fn cause_of(text: &str) -> (String, Option<i32>) {
+    let errno = text.strip_prefix("System(").and_then(|rest| rest.strip_suffix(')'));
+    if let Some(errno) = errno.and_then(|errno| errno.parse().ok()) {
+        return ("system".into(), Some(errno));
+    }
+    let mut name = String::new();
+    for letter in text.chars() {
+        if letter.is_ascii_uppercase() && !name.is_empty() {
+            name.push('_');
+        }
+        name.push(letter.to_ascii_lowercase());
+    }
+    (name, None)
 }
 
 impl Display for Line<'_> {
@@ -222,6 +244,19 @@ mod tests {
     use ringway::EventKind;
 
     #[test]
+    fn causes_are_spelled_as_in_errors() {
+        for (said, expected) in [
+            ("", ("", None)),
+            ("Denied", ("denied", None)),
+            ("NoRoom", ("no_room", None)),
+            ("HeadersNotAccepted", ("headers_not_accepted", None)),
+            ("System(12)", ("system", Some(12))),
+        ] {
+            assert_eq!(cause_of(said), (expected.0.to_owned(), expected.1));
+        }
+    }
+
+    #[test]
     fn a_line_has_time_level_kind_and_text() {
         let event = Event {
             number: 3,
@@ -243,6 +278,7 @@ mod tests {
         let wanted = " warn  refused: eth0: no (2 more of this kind were left out)";
         assert!(shown.ends_with(wanted), "{shown}");
         let json = serde_json::to_value(line).unwrap();
+        assert_eq!((&json["cause"], &json["errno"]), (&"denied".into(), &serde_json::Value::Null));
         assert_eq!((&json["time"], &json["pid"]), (&1.5.into(), &serde_json::Value::Null));
         assert_eq!((&json["port"], &json["switch"]), (&"eth0".into(), &serde_json::Value::Null));
     }

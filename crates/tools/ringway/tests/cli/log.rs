@@ -76,7 +76,7 @@ fn a_private_daemon_is_followed_over_its_end() {
     assert_eq!((&made["uid"], &made["audit"]), (&uid.into(), &true.into()));
     assert!(made["pid"].is_u64() && made["level"] == "info", "{made}");
     let refused = &all[2];
-    assert_eq!((&refused["cause"], &refused["audit"]), (&"Exists".into(), &true.into()));
+    assert_eq!((&refused["cause"], &refused["audit"]), (&"exists".into(), &true.into()));
     assert!(refused["text"].as_str().unwrap().contains("there is such a switch"), "{refused}");
     let opened = &all[4];
     assert_eq!((&opened["port"], &opened["switch"]), (&"vale0:c".into(), &"vale0".into()));
@@ -240,7 +240,7 @@ fn users_see_what_concerns_themselves() {
     assert_eq!(of_kind(&all, "switch").len(), 1);
     let own = system.events(system.as_nobody(&["log", "--json"]));
     assert!(own.len() == 1 && own[0]["uid"] == NOBODY, "{own:?}");
-    assert_eq!((&own[0]["cause"], &own[0]["level"]), (&"Denied".into(), &"warn".into()));
+    assert_eq!((&own[0]["cause"], &own[0]["level"]), (&"denied".into(), &"warn".into()));
     assert_eq!(&own[0], of_kind(&all, "refused")[0]);
     let level = system.as_nobody(&["log", "--set-level", "error", "--json"]).output().unwrap();
     let said = lines(&String::from_utf8(level.stderr).unwrap());
