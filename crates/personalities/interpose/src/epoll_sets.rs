@@ -8,6 +8,13 @@
 //! sets with few members take no memory that is allocated; a number that is [closed] is noted only, and
 //! leaves the sets when these are locked for the next time; and numbers that are in no set are known
 //! without the lock.
+//!
+//! A set may change while other threads wait for it, and then they wait for what it is from then on. Those
+//! that wait for members of ours sleep on [news] as well; those that sleep in the kernel, which has all
+//! other members, are [called](asleep) out of there.
+
+mod asleep;
+mod news;
 
 use std::{
     ffi::c_int,
@@ -22,6 +29,8 @@ use std::{
 
 use smallvec::SmallVec;
 
+pub use self::asleep::{Asleep, data as call_data};
+use self::{asleep::Call, news::News};
 use crate::{
     descriptors,
     signals::Blocked,
@@ -56,11 +65,18 @@ pub struct Set {
     numbers: SmallVec<[c_int; FEW_COPIES]>,
     pub members: SmallVec<[Member; FEW]>,
     pub waits: usize,
+    /// While threads are to leave the kernel's wait for it.
+    call: Option<Call>,
 }
 
-/// A process has few of them: those with descriptors of ours in them, and their copies.
-static SETS: Mutex<SmallVec<[Set; FEW_SETS]>> = Mutex::new(SmallVec::new_const());
-/// Numbers of sets and of members.
+/// A process has few sets: those with descriptors of ours in them, and their copies.
+struct State {
+    sets: SmallVec<[Set; FEW_SETS]>,
+    news: News,
+}
+
+static STATE: Mutex<State> = Mutex::new(State { sets: SmallVec::new_const(), news: News::new() });
+/// Numbers of sets and of members, and those that this file has of the kernel.
 static KNOWN: Numbers = Numbers::new();
 /// Those of them that were closed since the sets were locked last.
 static CLOSED: Numbers = Numbers::new();
@@ -104,15 +120,15 @@ impl Numbers {
 /// The sets, locked.
 pub struct Sets {
     // The lock goes before the signals come: a handler may ask for it.
-    all: MutexGuard<'static, SmallVec<[Set; FEW_SETS]>>,
+    state: MutexGuard<'static, State>,
     _signals: Blocked,
 }
 
 impl Sets {
     pub fn lock() -> Sets {
         let signals = Blocked::new();
-        let all = SETS.lock().unwrap_or_else(|e| e.into_inner());
-        let mut sets = Sets { all, _signals: signals };
+        let state = STATE.lock().unwrap_or_else(|e| e.into_inner());
+        let mut sets = Sets { state, _signals: signals };
         if ANY_CLOSED.swap(false, AcqRel) {
             CLOSED.each().for_each(|fd| sets.remove(fd));
         }
@@ -121,18 +137,78 @@ impl Sets {
 
     /// The set behind a descriptor, if it ever had members of ours.
     pub fn get(&mut self, epfd: c_int) -> Option<&mut Set> {
-        self.all.iter_mut().find(|set| set.numbers.contains(&epfd))
+        self.state.sets.iter_mut().find(|set| set.numbers.contains(&epfd))
     }
 
     /// The set behind a descriptor.
     pub fn get_or_new(&mut self, epfd: c_int) -> &mut Set {
-        let known = self.all.iter().position(|set| set.numbers.contains(&epfd));
+        let all = &mut self.state.sets;
+        let known = all.iter().position(|set| set.numbers.contains(&epfd));
         let at = known.unwrap_or_else(|| {
             KNOWN.insert(epfd);
-            self.all.push(Set { numbers: SmallVec::from_iter([epfd]), ..Set::default() });
-            self.all.len() - 1
+            all.push(Set { numbers: SmallVec::from_iter([epfd]), ..Set::default() });
+            all.len() - 1
         });
-        &mut self.all[at]
+        &mut all[at]
+    }
+
+    fn members(&mut self, epfd: c_int) -> SmallVec<[Member; FEW]> {
+        self.get(epfd).map(|set| set.members.clone()).unwrap_or_default()
+    }
+
+    /// There is more to wait for: the threads that wait for the set are to know.
+    pub fn changed(&mut self, epfd: c_int) {
+        self.state.news.ring();
+        self.call(epfd, DEEPEST);
+    }
+
+    /// Those that sleep in the kernel for the set, or for one that it is in.
+    fn call(&mut self, epfd: c_int, depth: usize) {
+        let Some(at) = self.state.sets.iter().position(|set| set.numbers.contains(&epfd)) else {
+            return;
+        };
+        let set = &mut self.state.sets[at];
+        if set.call.is_none() && asleep::are_there(&set.numbers) {
+            set.call = set.numbers.iter().find_map(|number| Call::new(*number));
+            if let Some(call) = &set.call {
+                KNOWN.insert(call.number());
+            }
+        }
+        if depth == 0 {
+            return;
+        }
+        let numbers = self.state.sets[at].numbers.clone();
+        for outer in 0..self.state.sets.len() {
+            let outer = &self.state.sets[outer];
+            if outer.members.iter().any(|m| numbers.contains(&m.fd)) {
+                let number = outer.numbers.first().copied();
+                number.into_iter().for_each(|number| self.call(number, depth - 1));
+            }
+        }
+    }
+
+    /// A thread sleeps for the set no longer: the last of them ends the call.
+    fn end_call(&mut self, epfd: c_int) {
+        if let Some(set) = self.get(epfd)
+            && !asleep::are_there(&set.numbers)
+        {
+            set.end_call();
+        }
+    }
+
+    /// Threads were called that do not come: they have left the kernel's wait by a jump.
+    #[cold]
+    pub fn call_no_longer(&mut self, epfd: c_int) {
+        if let Some(set) = self.get(epfd) {
+            set.numbers.iter().for_each(|number| asleep::forget(*number));
+            set.end_call();
+        }
+    }
+
+    /// In a child of `fork`, which has no threads that wait; what would wake its parent's is not its own.
+    pub fn forked(&mut self) {
+        self.state.news = News::new();
+        self.state.sets.iter_mut().for_each(|set| set.call = None);
     }
 
     /// A number leaves all sets, and a set goes with the last of its own.
@@ -140,7 +216,12 @@ impl Sets {
     fn remove(&mut self, fd: c_int) {
         CLOSED.remove(fd);
         KNOWN.remove(fd);
-        self.all.retain(|set| {
+        let State { sets, news } = &mut *self.state;
+        news.closed(fd);
+        sets.retain(|set| {
+            if let Some(call) = set.call.take_if(|call| call.number() == fd) {
+                call.closed();
+            }
             set.members.retain(|m| m.fd != fd);
             set.numbers.retain(|number| *number != fd);
             !set.numbers.is_empty()
@@ -153,6 +234,43 @@ impl Set {
     pub fn add(&mut self, member: Member) {
         KNOWN.insert(member.fd);
         self.members.push(member);
+    }
+
+    fn end_call(&mut self) {
+        if let (Some(call), Some(number)) = (self.call.take(), self.numbers.first()) {
+            KNOWN.remove(call.number());
+            call.end(*number);
+        }
+    }
+}
+
+/// A wait that is to end when a set changes.
+pub struct Listening {
+    /// What it sleeps on. `None`: there was no descriptor left for it.
+    pub fd: Option<c_int>,
+    /// Whether it was found ready.
+    pub is_ready: bool,
+}
+
+impl Listening {
+    /// What the sets are after this call is what they are until there is news.
+    pub fn begin(sets: &mut Sets) -> Listening {
+        Listening { fd: sets.state.news.begin(), is_ready: false }
+    }
+
+    /// The same as dropping it.
+    pub fn end(mut self, sets: &mut Sets) {
+        if let Some(fd) = self.fd.take() {
+            sets.state.news.end(fd, self.is_ready);
+        }
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        if let Some(fd) = self.fd.take() {
+            Sets::lock().state.news.end(fd, self.is_ready);
+        }
     }
 }
 
@@ -186,10 +304,13 @@ pub fn entries(epfd: c_int) -> Entries {
     }
 }
 
-/// Whether [`entries`] may find something.
-#[inline]
-pub fn has_members(epfd: c_int) -> bool {
-    descriptors::is_set(epfd) && !entries(epfd).is_empty()
+/// The same, as it is until there is news.
+pub fn entries_until(epfd: c_int) -> (Listening, Entries) {
+    let mut sets = Sets::lock();
+    let listening = Listening::begin(&mut sets);
+    let members = sets.members(epfd);
+    drop(sets);
+    (listening, of_members(&members, DEEPEST))
 }
 
 #[inline(never)]
@@ -197,7 +318,11 @@ fn within(epfd: c_int, depth: usize) -> Entries {
     if depth == 0 {
         return Entries::new();
     }
-    let members = Sets::lock().get(epfd).map(|set| set.members.clone()).unwrap_or_default();
+    let members = Sets::lock().members(epfd);
+    of_members(&members, depth)
+}
+
+fn of_members(members: &[Member], depth: usize) -> Entries {
     members.iter().filter(|m| m.armed).filter_map(|m| entry(m, depth)).collect()
 }
 

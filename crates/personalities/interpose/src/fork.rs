@@ -39,5 +39,7 @@ pub fn generation() -> u32 {
 extern "C" fn in_child() {
     GENERATION.fetch_add(1, Relaxed);
     vfork::forked();
-    drop(DURING_FORK.take());
+    if let Some((_, mut sets, _)) = DURING_FORK.take() {
+        sets.forked();
+    }
 }

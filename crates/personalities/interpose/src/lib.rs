@@ -64,7 +64,7 @@ mod vfork;
 mod wait;
 
 #[cfg(not(loom))]
-pub use descriptors::with_descriptor;
+pub use descriptors::{out_of_the_way, with_descriptor};
 #[cfg(not(loom))]
 pub use exit::close_at_exit;
 pub use fd_table::End;

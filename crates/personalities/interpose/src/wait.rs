@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 
 use crate::{
     descriptors::{self, InUse},
-    epoll_sets,
+    epoll_sets::{self, Listening},
     real_libc::{errno, real},
     uaccess,
 };
@@ -27,8 +27,8 @@ use crate::{
 /// has interrupted one.
 pub const FEW: usize = 16;
 
-/// Descriptors to wait for.
-pub type Entries = SmallVec<[Entry; FEW]>;
+/// Descriptors to wait for: beside these there may be a set of the kernel's, and [news](Listening).
+pub type Entries = SmallVec<[Entry; FEW + 2]>;
 
 type Polled = SmallVec<[pollfd; 2 * FEW]>;
 
@@ -61,19 +61,22 @@ impl Entry {
     pub fn new(fd: RawFd, events: c_short) -> Entry {
         let what = match descriptors::get(fd) {
             Some(own) => What::Own(own),
-            None => match epoll_sets::entries(fd) {
-                members if members.is_empty() => What::Foreign,
-                members => What::Set(members.into_vec()),
-            },
+            // It may get members of ours later.
+            None if descriptors::is_set(fd) => What::Set(epoll_sets::entries(fd).into_vec()),
+            None => What::Foreign,
         };
         Entry { fd, events, revents: 0, what, edge: None }
+    }
+
+    /// A descriptor for the kernel alone.
+    pub fn foreign(fd: RawFd, events: c_short) -> Entry {
+        Entry { fd, events, revents: 0, what: What::Foreign, edge: None }
     }
 
     /// Whether there is more to it than the kernel knows.
     #[inline]
     pub fn is_ours(fd: RawFd) -> bool {
-        !descriptors::is_foreign(fd)
-            && (descriptors::get(fd).is_some() || epoll_sets::has_members(fd))
+        !descriptors::is_foreign(fd) && (descriptors::get(fd).is_some() || descriptors::is_set(fd))
     }
 
     /// Looks at what there is, for `revents`.
@@ -160,6 +163,12 @@ impl Deadline {
         self.left() == Some(Duration::ZERO)
     }
 
+    /// This one, or another that comes after `time` at the latest.
+    pub fn within(self, time: Duration) -> Deadline {
+        let soon = Deadline::after(time);
+        Deadline(self.0.map_or(soon.0, |at| soon.0.map(|soon| soon.min(at))))
+    }
+
     /// Time left, `None` for ever.
     pub fn left(&self) -> Option<Duration> {
         self.0.map(|at| at.saturating_duration_since(Instant::now()))
@@ -167,8 +176,43 @@ impl Deadline {
 }
 
 /// Waits until something is ready, the deadline is there, or a signal comes (Err(EINTR)).
-/// Returns how many entries have `revents`.
+/// Returns how many entries have `revents`. Sets are waited for as they are, and as they become.
 pub fn wait(
+    entries: &mut Entries,
+    deadline: Deadline,
+    mask: Option<*const sigset_t>,
+) -> Result<usize, c_int> {
+    if !entries.iter().any(|e| matches!(e.what, What::Set(_))) {
+        return wait_for_these(entries, deadline, mask);
+    }
+    loop {
+        let mut listening = Listening::begin(&mut epoll_sets::Sets::lock());
+        let sets = entries.iter_mut().filter(|e| matches!(e.what, What::Set(_)));
+        sets.for_each(|set| *set = Entry::new(set.fd, set.events));
+        entries.push(listening.entry());
+        let waited = wait_for_these(entries, deadline, mask);
+        listening.heard(entries.pop());
+        let ready = waited? - usize::from(listening.is_ready);
+        if ready > 0 || deadline.is_over() {
+            return Ok(ready);
+        }
+    }
+}
+
+impl Listening {
+    /// What to wait for beside all else.
+    pub fn entry(&self) -> Entry {
+        Entry::foreign(self.fd.unwrap_or(-1), POLLIN)
+    }
+
+    /// The wait is over, and this came of the entry.
+    pub fn heard(&mut self, entry: Option<Entry>) {
+        self.is_ready = entry.is_some_and(|entry| entry.revents != 0);
+    }
+}
+
+/// The same, where sets are what they are.
+pub fn wait_for_these(
     entries: &mut [Entry],
     deadline: Deadline,
     mask: Option<*const sigset_t>,

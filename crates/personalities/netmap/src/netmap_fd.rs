@@ -11,7 +11,7 @@ use std::{
 
 use ringway::{Ask, Binding, BusyPoll, CloseBarrier};
 use ringway_errno::errno;
-use ringway_interpose::End;
+use ringway_interpose::{End, out_of_the_way};
 use ringway_ipc::Answer;
 use ringway_proto::{Grant, MirrorGrant, Request};
 
@@ -172,12 +172,6 @@ impl NetmapFd {
     pub fn is_gone(&self) -> bool {
         self.gone.load(Relaxed)
     }
-}
-
-/// Moves a descriptor of our own to a high number, away from those that programs count on.
-pub fn out_of_the_way(fd: OwnedFd) -> OwnedFd {
-    const HIGH: RawFd = 512;
-    rustix::io::fcntl_dupfd_cloexec(&fd, HIGH).unwrap_or(fd)
 }
 
 /// The errno that a program sees; with `RINGWAY_VERBOSE` set, stderr gets the sentence.

@@ -3,7 +3,7 @@
 //! `epoll_wait` waits for the kernel's set as a whole, which is itself a descriptor that can
 //! be polled, and for ours.
 
-use std::ffi::c_int;
+use std::{ffi::c_int, time::Duration};
 
 use libc::{
     EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, EPOLLET, EPOLLONESHOT, POLLIN, epoll_event,
@@ -12,11 +12,11 @@ use libc::{
 
 use crate::{
     descriptors,
-    epoll_sets::{self, Member, Sets},
+    epoll_sets::{self, Asleep, Member, Sets},
     hooks::waiting::deadline,
     real_libc::{errno, fail, real},
     uaccess,
-    wait::{Deadline, Edge, Entries, Entry, What, wait},
+    wait::{Deadline, Edge, Entry, wait_for_these},
 };
 
 /// Events that one call may ask for.
@@ -115,6 +115,9 @@ unsafe fn change(
         (EPOLL_CTL_MOD | EPOLL_CTL_DEL, None) => return Err(libc::ENOENT),
         _ => return Err(libc::EINVAL),
     }
+    if operation != EPOLL_CTL_DEL {
+        sets.changed(epfd);
+    }
     Ok(())
 }
 
@@ -129,10 +132,14 @@ fn kernels(epfd: c_int, events: *mut epoll_event, max: c_int, timeout: c_int) ->
     )
 }
 
-/// Waits for a set with members of ours, which are `entries`.
+/// So long, and so often, a wait leaves the kernel's set alone while other threads are
+/// [called](epoll_sets) out of it.
+const MOMENT: Duration = Duration::from_millis(1);
+const MOMENTS: u32 = 100;
+
+/// Waits for a set with members of ours.
 fn wait_with(
     epfd: c_int,
-    mut entries: Entries,
     out: &mut Out,
     deadline: Deadline,
     mask: Option<*const sigset_t>,
@@ -140,27 +147,50 @@ fn wait_with(
     if !(1..=MAX_EVENTS).contains(&out.max) {
         return Err(libc::EINVAL);
     }
-    entries.push(Entry { fd: epfd, events: POLLIN, revents: 0, what: What::Foreign, edge: None });
-    let waited = wait(&mut entries, deadline, mask);
-    let kernel_has = entries.pop().is_some_and(|set| set.revents != 0) && waited.is_ok();
-    let mut sets = Sets::lock();
-    let Some(set) = sets.get(epfd) else { return waited.and(Err(libc::EBADF)) };
-    set.waits = set.waits.wrapping_add(1);
-    // Whoever is asked last may find no room left: each has its turn.
-    let kernel_first = set.waits.is_multiple_of(2);
-    let first = set.waits / 2 % entries.len();
-    entries.rotate_left(first);
-    let mut kernel = if kernel_has && kernel_first { out.take_kernels(epfd) } else { Ok(()) };
-    let ours = out.take(set, &entries);
-    if kernel_has && !kernel_first {
-        kernel = out.take_kernels(epfd);
+    let mut moments = 0;
+    loop {
+        let (mut listening, mut entries) = epoll_sets::entries_until(epfd);
+        let (kernels, until) = match out.calls {
+            false => (epfd, deadline),
+            true => (-1, deadline.within(MOMENT)),
+        };
+        entries.push(Entry::foreign(kernels, POLLIN));
+        entries.push(listening.entry());
+        let waited = wait_for_these(&mut entries, until, mask);
+        listening.heard(entries.pop());
+        let kernel_has = entries.pop().is_some_and(|set| set.revents != 0) || out.calls;
+        let kernel_has = kernel_has && waited.is_ok();
+        let mut sets = Sets::lock();
+        let has_changed = listening.is_ready;
+        listening.end(&mut sets);
+        moments = if out.calls { moments + 1 } else { 0 };
+        if moments == MOMENTS {
+            sets.call_no_longer(epfd);
+        }
+        let Some(set) = sets.get(epfd) else { return waited.and(Err(libc::EBADF)) };
+        set.waits = set.waits.wrapping_add(1);
+        // Whoever is asked last may find no room left: each has its turn.
+        let kernel_first = set.waits.is_multiple_of(2);
+        let first = set.waits / 2 % entries.len().max(1);
+        entries.rotate_left(first);
+        let mut kernel = if kernel_has && kernel_first { out.take_kernels(epfd) } else { Ok(()) };
+        let ours = out.take(set, &entries);
+        if kernel_has && !kernel_first {
+            kernel = out.take_kernels(epfd);
+        }
+        if set.members.iter().any(|m| descriptors::is_set(m.fd)) {
+            out.merge(&set.members);
+        }
+        drop(sets);
+        waited?;
+        if out.count > 0 {
+            return Ok(());
+        }
+        kernel.and(ours)?;
+        if !(has_changed || out.calls || moments > 0) || deadline.is_over() {
+            return Ok(());
+        }
     }
-    if set.members.iter().any(|m| descriptors::is_set(m.fd)) {
-        out.merge(&set.members);
-    }
-    drop(sets);
-    waited?;
-    if out.count == 0 { kernel.and(ours) } else { Ok(()) }
 }
 
 /// Where events are reported: the program's array.
@@ -168,6 +198,8 @@ struct Out {
     events: *mut epoll_event,
     count: c_int,
     max: c_int,
+    /// Whether the kernel's set calls threads out of its wait.
+    calls: bool,
 }
 
 impl Out {
@@ -180,8 +212,8 @@ impl Out {
         for entry in entries {
             let Some(member) = set.members.iter_mut().find(|m| m.fd == entry.fd) else { continue };
             // Another thread may have changed the member meanwhile: then it begins anew.
-            if member.edge.is_some() && entry.edge.is_some() {
-                member.edge = entry.edge;
+            if let (Some(edge), Some(seen)) = (&mut member.edge, entry.edge) {
+                *edge = seen;
             }
             if entry.revents == 0 || self.count == self.max || !member.armed {
                 continue;
@@ -204,6 +236,7 @@ impl Out {
 
     /// Reports what the kernel's set has.
     fn take_kernels(&mut self, epfd: c_int) -> Result<(), c_int> {
+        self.calls = false;
         if self.count == self.max {
             return Ok(());
         }
@@ -211,7 +244,10 @@ impl Out {
         if got < 0 {
             return Err(errno());
         }
-        self.count += got;
+        // SAFETY: the kernel has just written so many there.
+        let kept = unsafe { without_call(self.at(self.count), got) };
+        self.calls = kept != got;
+        self.count += kept;
         Ok(())
     }
 
@@ -233,21 +269,51 @@ impl Out {
     }
 }
 
-/// Waits for a set, if it has members of ours.
+/// Takes the event of a [call](epoll_sets) out of so many; returns how many are left.
+///
+/// # Safety
+/// The kernel has just written `got` events there for the program.
+unsafe fn without_call(events: *mut epoll_event, got: c_int) -> c_int {
+    let call = epoll_sets::call_data();
+    // SAFETY: by the contract above.
+    let at = |i: usize| unsafe { events.wrapping_add(i).read_unaligned() };
+    let got = got as usize;
+    let Some(found) = (0..got).find(|i| at(*i).u64 == call) else { return got as c_int };
+    for i in found + 1..got {
+        // SAFETY: as above; the place is one that has been read.
+        unsafe { events.wrapping_add(i - 1).write_unaligned(at(i)) };
+    }
+    got as c_int - 1
+}
+
+/// Waits for a set: by the `kernel`'s call, as long as it has no members of ours.
 fn wait_for(
     epfd: c_int,
     events: *mut epoll_event,
     max: c_int,
-    deadline: impl FnOnce() -> Result<Deadline, c_int>,
+    deadline: Result<Deadline, c_int>,
     mask: Option<*const sigset_t>,
-) -> Option<c_int> {
-    let entries = epoll_sets::entries(epfd);
-    if entries.is_empty() {
-        return None;
+    kernel: impl FnOnce() -> c_int,
+) -> c_int {
+    let asleep = Asleep::begin(epfd);
+    let has_none = epoll_sets::entries(epfd).is_empty();
+    if has_none {
+        let got = kernel();
+        drop(asleep);
+        if got <= 0 {
+            return got;
+        }
+        // SAFETY: the kernel has just written so many there.
+        let kept = unsafe { without_call(events, got) };
+        if kept > 0 {
+            return kept;
+        }
+    } else {
+        drop(asleep);
     }
-    let mut out = Out { events, count: 0, max };
-    let done = deadline().and_then(|until| wait_with(epfd, entries, &mut out, until, mask));
-    Some(done.map_or_else(fail, |()| out.count))
+    let mut out = Out { events, count: 0, max, calls: false };
+    let done = deadline.and_then(|until| wait_with(epfd, &mut out, until, mask));
+    done.map_or_else(fail, |()| out.count)
 }
 
 /// # Safety
@@ -258,11 +324,8 @@ pub unsafe extern "C-unwind" fn epoll_wait(
     max: c_int,
     timeout: c_int,
 ) -> c_int {
-    let until = || Ok(Deadline::after_millis(timeout));
-    match wait_for(epfd, events, max, until, None) {
-        Some(done) => done,
-        None => kernels(epfd, events, max, timeout),
-    }
+    let until = Ok(Deadline::after_millis(timeout));
+    wait_for(epfd, events, max, until, None, || kernels(epfd, events, max, timeout))
 }
 
 /// # Safety
@@ -274,10 +337,9 @@ pub unsafe extern "C-unwind" fn epoll_pwait(
     timeout: c_int,
     mask: *const sigset_t,
 ) -> c_int {
-    let until = || Ok(Deadline::after_millis(timeout));
-    match wait_for(epfd, events, max, until, Some(mask)) {
-        Some(done) => done,
-        None => real!(
+    let until = Ok(Deadline::after_millis(timeout));
+    wait_for(epfd, events, max, until, Some(mask), || {
+        real!(
             unwinding epoll_pwait: fn(
                 epfd => c_int,
                 events => *mut epoll_event,
@@ -285,8 +347,8 @@ pub unsafe extern "C-unwind" fn epoll_pwait(
                 timeout => c_int,
                 mask => *const sigset_t,
             ) -> c_int
-        ),
-    }
+        )
+    })
 }
 
 /// # Safety
@@ -298,9 +360,8 @@ pub unsafe extern "C-unwind" fn epoll_pwait2(
     timeout: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    match wait_for(epfd, events, max, || deadline(timeout), Some(mask)) {
-        Some(done) => done,
-        None => real!(
+    wait_for(epfd, events, max, deadline(timeout), Some(mask), || {
+        real!(
             unwinding epoll_pwait2: fn(
                 epfd => c_int,
                 events => *mut epoll_event,
@@ -308,6 +369,6 @@ pub unsafe extern "C-unwind" fn epoll_pwait2(
                 timeout => *const timespec,
                 mask => *const sigset_t,
             ) -> c_int
-        ),
-    }
+        )
+    })
 }

@@ -8,13 +8,14 @@ use std::{
 
 use ringway::Binding;
 use ringway_abi::*;
+use ringway_interpose::out_of_the_way;
 use ringway_kring::Doorbell;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, epoll, poll},
     io::Errno,
 };
 
-use crate::{netmap_fd::out_of_the_way, request::Options, sys};
+use crate::{request::Options, sys};
 
 const DIRECT_TX: u32 = 1;
 const DIRECT_RX: u32 = 2;
