@@ -168,7 +168,109 @@ a_member_that_is_changed(void)
 	}
 }
 
+/* ---- waits without end ---- */
+
+#define EVENTS	200
+
+static int shared_set, taken, empty;
+
+static void *
+take_events(void *argument)
+{
+	struct epoll_event event;
+	int got;
+
+	while ((got = epoll_wait(shared_set, &event, 1, -1)) >= 0) {
+		if (got == 0)
+			__atomic_add_fetch(&empty, 1, __ATOMIC_RELAXED);
+		else if (event.data.u64 == 0)
+			break;
+		else
+			__atomic_add_fetch(&taken, 1, __ATOMIC_RELEASE);
+	}
+	return argument;
+}
+
+static int
+are_taken(const void *argument)
+{
+	return __atomic_load_n(&taken, __ATOMIC_ACQUIRE) >=
+		*(const int *)argument;
+}
+
+/* Several threads wait for one event each time. */
+static void
+check_events_of_threads(void (*next)(void *), void *argument,
+			const char *text)
+{
+	pthread_t threads[4];
+	uint64_t number = 1;
+	int end = eventfd(0, 0), i, events;
+
+	taken = empty = 0;
+	for (i = 0; i < 4; i++)
+		require(pthread_create(&threads[i], NULL, take_events,
+				       NULL) == 0, "a thread");
+	for (events = 1; events <= EVENTS; events++) {
+		next(argument);
+		require(soon(are_taken, &events), "%s: an event", text);
+	}
+	put(shared_set, EPOLL_CTL_ADD, end, EPOLLIN, 0);
+	require(write(end, &number, sizeof(number)) == sizeof(number),
+		"write");
+	for (i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	check_number(empty, 0, line("%s: no wait ends without one", text));
+	check_number(taken, EVENTS, line("%s: each is told once", text));
+}
+
+static void
+write_event(void *argument)
+{
+	uint64_t number = 1;
+
+	require(write(*(int *)argument, &number, sizeof(number)) ==
+		sizeof(number), "write");
+}
+
+static void
+send_packet(void *argument)
+{
+	struct pair *pair = (struct pair *)argument;
+
+	port_txsync(&pair->from);
+	port_send(&pair->from, broadcast, mac_of(1), 1);
+}
+
+static void
+arm(void *argument)
+{
+	put(shared_set, EPOLL_CTL_MOD, *(int *)argument,
+	    EPOLLOUT | EPOLLONESHOT, 1);
+}
+
+static void
+waits_without_end(void)
+{
+	struct pair pair = pipe_pair(), wide;
+	int event = eventfd(0, EFD_NONBLOCK);
+
+	shared_set = epoll_create1(0);
+	put(shared_set, EPOLL_CTL_ADD, pair.to.fd, EPOLLIN, 1);
+	put(shared_set, EPOLL_CTL_ADD, event, EPOLLIN | EPOLLET, 1);
+	check_events_of_threads(write_event, &event, "EPOLLET");
+	shared_set = epoll_create1(0);
+	put(shared_set, EPOLL_CTL_ADD, pair.from.fd, EPOLLONESHOT, 1);
+	check_events_of_threads(arm, &pair.from.fd, "EPOLLONESHOT");
+	wide.from = port_open_slots(own("q${1"), 2 * EVENTS);
+	wide.to = port_open(own("q$}1"));
+	shared_set = epoll_create1(0);
+	put(shared_set, EPOLL_CTL_ADD, wide.to.fd, EPOLLIN | EPOLLET, 1);
+	check_events_of_threads(send_packet, &wide, "EPOLLET of a port");
+}
+
 static const struct test_case cases[] = {
+	{ "S-POLL-1", "an epoll wait ends with an event", waits_without_end },
 	{ "S-POLL-1", "a member that is added during a wait",
 	  a_member_that_is_added },
 	{ "S-POLL-1", "a member that is changed during a wait",

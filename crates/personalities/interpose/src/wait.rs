@@ -124,6 +124,8 @@ pub struct Edge {
     reported_at: u64,
     /// The position at the last look.
     position: u64,
+    /// How often it was reported: another thread that waits for the set may be faster.
+    pub reports: u32,
 }
 
 impl Edge {
@@ -137,6 +139,7 @@ impl Edge {
     /// The program has been told of what the last look found.
     pub fn reported(&mut self, revents: c_short) {
         (self.reported, self.reported_at) = (revents, self.position);
+        self.reports = self.reports.wrapping_add(1);
     }
 }
 

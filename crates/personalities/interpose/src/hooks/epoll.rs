@@ -161,7 +161,6 @@ fn wait_with(
         let kernel_has = entries.pop().is_some_and(|set| set.revents != 0) || out.calls;
         let kernel_has = kernel_has && waited.is_ok();
         let mut sets = Sets::lock();
-        let has_changed = listening.is_ready;
         listening.end(&mut sets);
         moments = if out.calls { moments + 1 } else { 0 };
         if moments == MOMENTS {
@@ -187,7 +186,8 @@ fn wait_with(
             return Ok(());
         }
         kernel.and(ours)?;
-        if !(has_changed || out.calls || moments > 0) || deadline.is_over() {
+        // Another thread has taken what there was, or the set has changed.
+        if deadline.is_over() {
             return Ok(());
         }
     }
@@ -211,8 +211,11 @@ impl Out {
     fn take(&mut self, set: &mut epoll_sets::Set, entries: &[Entry]) -> Result<(), c_int> {
         for entry in entries {
             let Some(member) = set.members.iter_mut().find(|m| m.fd == entry.fd) else { continue };
-            // Another thread may have changed the member meanwhile: then it begins anew.
+            // Another thread may have changed the member meanwhile, or reported it: then it is looked at anew.
             if let (Some(edge), Some(seen)) = (&mut member.edge, entry.edge) {
+                if edge.reports != seen.reports {
+                    continue;
+                }
                 *edge = seen;
             }
             if entry.revents == 0 || self.count == self.max || !member.armed {
