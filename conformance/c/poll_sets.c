@@ -284,6 +284,54 @@ timeouts(void)
 	      "leaves the time that was left");
 }
 
+/*
+ * What a set of select does not report ends no wait: the other end of a pipe
+ * that has hung up, and an error, in the set of exceptions.
+ */
+static void
+sets_that_report_nothing(void)
+{
+	enum { WRITE = 1, EXCEPT };
+	struct pair pair = pipe_pair();
+	int unbound = device_open(), hung_up[2], set, with;
+
+	require(pipe(hung_up) == 0 && close(hung_up[1]) == 0, "a pipe");
+	for (set = WRITE; set <= EXCEPT; set++)
+		for (with = 0; with < 2; with++) {
+			struct timeval time = { 0, 20000 };
+			struct timespec before;
+			fd_set sets[3];
+			int i, got, fd = with ? unbound : hung_up[0];
+
+			if (with && set == WRITE)
+				continue;
+			for (i = 0; i < 3; i++)
+				FD_ZERO(&sets[i]);
+			FD_SET(pair.to.fd, &sets[0]);
+			FD_SET(fd, &sets[set]);
+			clock_gettime(CLOCK_MONOTONIC, &before);
+			got = select(FD_SETSIZE, &sets[0], &sets[1], &sets[2],
+				     &time);
+			check_number(got, 0, "nothing to report");
+			check(milliseconds_since(&before) >= 20,
+			      "not before its time");
+			check(!FD_ISSET(pair.to.fd, &sets[0]) &&
+			      !FD_ISSET(fd, &sets[set]), "no bit");
+
+			FD_SET(pair.to.fd, &sets[0]);
+			FD_SET(fd, &sets[set]);
+			port_send(&pair.from, broadcast, mac_of(1), 1);
+			got = select(FD_SETSIZE, &sets[0], &sets[1], &sets[2],
+				     NULL);
+			check_number(got, 1, "a packet");
+			check(FD_ISSET(pair.to.fd, &sets[0]) &&
+			      !FD_ISSET(fd, &sets[set]), "and no other bit");
+			check_number(port_take(&pair.to), 1, "the packet");
+			port_rxsync(&pair.to);
+			port_txsync(&pair.from);
+		}
+}
+
 /* Numbers that do not fit into an fd_set. */
 static void
 high_numbers(void)
@@ -337,6 +385,7 @@ static const struct test_case cases[] = {
 	{ "S-POLL-1", "odd members of a poll set", odd_members_of_a_poll_set },
 	{ "S-POLL-1", "bad calls", bad_calls },
 	{ "S-POLL-1", "timeouts", timeouts },
+	{ "S-POLL-1", "sets that report nothing", sets_that_report_nothing },
 	{ "S-POLL-1", "high numbers", high_numbers },
 };
 

@@ -202,7 +202,7 @@ impl Sets {
     }
 
     /// Writes the result; returns how many bits are set.
-    fn store(&mut self, entries: &[Entry]) -> c_int {
+    fn store<'a>(&mut self, entries: impl Iterator<Item = &'a Entry>) -> c_int {
         let mut bits = 0;
         for entry in entries {
             for (set, (asked, answer)) in ASKED.into_iter().zip(ANSWERED).enumerate() {
@@ -216,6 +216,45 @@ impl Sets {
             }
         }
         bits
+    }
+}
+
+/// Whether a set that the descriptor is in reports what there is. `ppoll` tells of more: of the other end
+/// that has hung up, and of errors, where neither is asked for.
+fn is_answer(entry: &Entry) -> bool {
+    let answers = ASKED.into_iter().zip(ANSWERED).filter(|(asked, _)| entry.events & asked != 0);
+    entry.revents & answers.fold(0, |all, (_, answer)| all | answer) != 0
+}
+
+/// So long the wait goes on without descriptors that have nothing but what no set reports. That may
+/// end, as when another program opens the other end.
+const ASIDE: Duration = Duration::from_millis(100);
+
+/// Waits until a set has something to report, or for what [`wait`] ends with. Descriptors may be put
+/// `aside` meanwhile.
+fn wait_for_answer(
+    entries: &mut Entries,
+    aside: &mut Entries,
+    deadline: Deadline,
+    mask: Option<*const sigset_t>,
+) -> Result<(), c_int> {
+    loop {
+        let until = if aside.is_empty() { deadline } else { deadline.within(ASIDE) };
+        let ready = wait(entries, until, mask)?;
+        if entries.iter().any(|e| e.revents & POLLNVAL != 0) {
+            return Err(libc::EBADF);
+        }
+        if entries.iter().any(is_answer) || deadline.is_over() {
+            return Ok(());
+        }
+        if ready == 0 {
+            entries.extend(aside.drain(..).map(|e| Entry { revents: 0, ..e }));
+        } else {
+            let all = std::mem::take(entries).into_iter();
+            let (ready, others): (Entries, Entries) = all.partition(|e| e.revents != 0);
+            *entries = others;
+            aside.extend(ready);
+        }
     }
 }
 
@@ -247,9 +286,9 @@ fn select_with(
     let mut sets = Sets::new(count, sets)?;
     sets.asked().find(|(fd, _)| Entry::is_ours(*fd))?;
     let mut entries: Entries = sets.asked().map(|(fd, events)| Entry::new(fd, events)).collect();
-    Some(match wait(&mut entries, deadline, mask) {
-        Ok(_) if entries.iter().any(|e| e.revents & POLLNVAL != 0) => fail(libc::EBADF),
-        Ok(_) => sets.store(&entries),
+    let mut aside = Entries::new();
+    Some(match wait_for_answer(&mut entries, &mut aside, deadline, mask) {
+        Ok(()) => sets.store(entries.iter().chain(&aside)),
         Err(errno) => fail(errno),
     })
 }
