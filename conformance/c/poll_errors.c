@@ -106,6 +106,58 @@ errors_of_monitors(void)
 			    "a monitor cannot send");
 }
 
+/* What a sync of a tx ring finds wrong does not keep packets back. */
+static void
+errors_beside_packets(void)
+{
+	size_t c;
+
+	for (c = 0; c < WAIT_CALLS; c++) {
+		const struct wait_call *call = &wait_calls[c];
+		short expected = call->has_error ? POLLIN | POLLERR :
+			POLLIN | POLLOUT;
+		struct port from = port_open(own("vale$:a"));
+		struct port to = port_open(own("vale$:b"));
+		struct port monitor = port_open_flags(own("vale$:b"),
+						      NR_MONITOR_RX);
+		struct netmap_ring *tx = port_tx(&to);
+
+		port_send(&from, broadcast, mac_of(1), 1);
+		check_events(wait_one(call, to.fd, POLLIN, PATIENCE_MS),
+			     POLLIN, call->name, "a packet");
+		tx->head = tx->cur = tx->num_slots + 9;
+		check_events(wait_one(call, to.fd, POLLIN | POLLOUT, 0),
+			     expected, call->name, "wrong tx cursors");
+		tx->head = tx->cur = tx->num_slots + 9;
+		check_events(wait_one(call, to.fd, POLLIN, 0),
+			     call->has_error ? expected : POLLIN, call->name,
+			     "which are looked at in a wait for input, too");
+		check_number(port_take(&to), 1, "the packet");
+		check_events(wait_one(call, monitor.fd, POLLIN | POLLOUT,
+				      PATIENCE_MS), expected, call->name,
+			     "a monitor that is asked for room");
+		check_number(port_rx(&monitor)->tail, 1,
+			     "its packet was received");
+		port_close(&monitor);
+		port_close(&to);
+		port_close(&from);
+	}
+}
+
+/* Wrong cursors of one ring do not hide the room of another. */
+static void
+errors_of_one_ring(void)
+{
+	struct nmreq_register reg = register_all();
+	struct port port;
+
+	reg.nr_tx_rings = reg.nr_rx_rings = 2;
+	port = port_open_as(own("p${1"), reg);
+	NETMAP_TXRING(port.nifp, 0)->head = 5000;
+	check_number(wait_events(port.fd, POLLOUT, 0), POLLOUT | POLLERR,
+		     "a wrong ring and one with room");
+}
+
 static const struct test_case cases[] = {
 	{ "S-POLL-6", "unbound descriptors", errors_of_unbound_descriptors },
 	{ "S-POLL-6", "wrong indices", errors_of_indices },
@@ -113,6 +165,8 @@ static const struct test_case cases[] = {
 	  errors_of_other_rings_indices },
 	{ "S-POLL-6", "CSB mode", errors_of_csb_mode },
 	{ "S-POLL-6", "monitors", errors_of_monitors },
+	{ "S-POLL-6", "errors beside packets", errors_beside_packets },
+	{ "S-POLL-6", "errors of one ring of two", errors_of_one_ring },
 };
 
 CHAPTER(cases)

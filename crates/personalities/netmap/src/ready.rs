@@ -26,20 +26,14 @@ pub fn look(netmap: &NetmapFd, fd: RawFd, events: c_short) -> c_short {
             let is_gone = netmap.is_gone();
             // What had come is received before the end is told.
             let events = if is_gone { events & RX } else { events };
-            match ready(binding, events) {
-                Some(0) if is_gone => POLLERR,
-                ready => ready.unwrap_or(POLLERR),
+            match transmit(binding, events) | receive(binding, events) {
+                0 if is_gone => POLLERR,
+                ready => ready,
             }
         }
         // S-LIFE-4, S-CSB-4: unbound, gone, or in CSB mode.
         _ => POLLERR,
     }
-}
-
-fn ready(binding: &Binding, events: c_short) -> Option<c_short> {
-    let tx = transmit(binding, events & TX != 0)?;
-    let rx = receive(binding, events & RX != 0)?;
-    Some((if tx { events & TX } else { 0 }) | (if rx { events & RX } else { 0 }))
 }
 
 /// Where the rings stand that `events` are about: another number when they have moved.
@@ -51,38 +45,40 @@ pub fn position(binding: &Binding, events: c_short) -> u64 {
     tails.fold(1, |position, tail| (position ^ tail).wrapping_mul(STEP))
 }
 
-/// S-POLL-2, S-POLL-3. `None`: a sync was an error.
-fn transmit(binding: &Binding, mut wanted: bool) -> Option<bool> {
+/// S-POLL-2, S-POLL-3. A sync that is an error ends neither those of other rings nor the rx part.
+fn transmit(binding: &Binding, events: c_short) -> c_short {
+    let mut wanted = events & TX != 0;
     if !wanted && request::flags(binding) & NR_NO_TX_POLL != 0 {
-        return Some(false);
+        return 0;
     }
-    let mut ready = false;
+    let mut found = 0;
     for ring in binding.rings(Dir::Tx) {
         if !wanted && !ring.kring().pending() {
             continue;
         }
         if ring.sync().is_error() {
-            return None;
-        }
-        if wanted && ring.kring().ready() {
-            (ready, wanted) = (true, false);
+            found |= POLLERR;
+        } else if wanted && ring.kring().ready() {
+            found |= events & TX;
+            wanted = false;
         }
     }
-    Some(ready)
+    found
 }
 
 /// S-POLL-4.
-fn receive(binding: &Binding, wanted: bool) -> Option<bool> {
-    if !wanted {
-        return Some(false);
+fn receive(binding: &Binding, events: c_short) -> c_short {
+    if events & RX == 0 {
+        return 0;
     }
     stream::note_receiver(binding);
-    let good = binding.sync(Dir::Rx);
+    let mut good = binding.sync(Dir::Rx);
     // What went from the host's rings to the interface's is on its way at once (S-FWD-3).
-    if binding.forwards() && !send_pending(binding) {
-        return None;
+    if binding.forwards() {
+        good &= send_pending(binding);
     }
-    good.then(|| binding.ready(Dir::Rx))
+    let ready = if binding.ready(Dir::Rx) { events & RX } else { 0 };
+    ready | if good { 0 } else { POLLERR }
 }
 
 /// Syncs the tx rings that have something to send. False: a sync was an error.

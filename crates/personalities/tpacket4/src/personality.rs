@@ -217,15 +217,14 @@ impl Descriptor for Socket {
         let rx = if events & RX != 0 { self.ends.rx() } else { None };
         let tx = if events & TX != 0 { self.ends.tx() } else { None };
         let lost = |wanted, dir| events & wanted != 0 && self.setup().has_lost_memory(dir);
-        if rx.is_none() && lost(RX, Dir::Rx) || tx.is_none() && lost(TX, Dir::Tx) {
-            return POLLERR;
-        }
+        let is_lost = rx.is_none() && lost(RX, Dir::Rx) || tx.is_none() && lost(TX, Dir::Tx);
         let answer = |found: Option<bool>, mask| match found {
             Some(true) => events & mask,
             Some(false) => 0,
             None => POLLERR,
         };
-        rx.map_or(0, |rx| answer(rx.look(), RX)) | tx.map_or(0, |tx| answer(tx.look(), TX))
+        let error = if is_lost { POLLERR } else { 0 };
+        error | rx.map_or(0, |rx| answer(rx.look(), RX)) | tx.map_or(0, |tx| answer(tx.look(), TX))
     }
 
     fn position(&self, events: c_short) -> u64 {
