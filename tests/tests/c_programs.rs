@@ -16,7 +16,7 @@ use rustix::process::Signal;
 const SEQUENCE: usize = 14;
 
 /// Programs that check a part of the interface, and the arguments that they are run with.
-const PROGRAMS: [(&str, &[&[&str]]); 14] = [
+const PROGRAMS: [(&str, &[&[&str]]); 15] = [
     ("layout", &[&[]]),
     ("macros", &[&[]]),
     ("module_parameters", &[&[]]),
@@ -31,6 +31,7 @@ const PROGRAMS: [(&str, &[&[&str]]); 14] = [
     ("cancelled", &[&["valec15"]]),
     ("little_memory", &[&["valec16"]]),
     ("late_monitor", &[&["late{1"]]),
+    ("thread_end", &[&["end{1"]]),
 ];
 
 /// Builds a program of `tests/c`, and runs it in all its ways; `command` starts the built
@@ -221,6 +222,12 @@ fn malformed_requests() {
 #[test]
 fn cancelled() {
     both_ways("cancelled", &[C11]);
+}
+
+/// Threads fork and use ports to their very end.
+#[test]
+fn thread_end() {
+    both_ways("thread_end", &[C11]);
 }
 
 /// The programs of README.md, in C and in Rust.

@@ -1,7 +1,7 @@
 //! `fork`: the child has the same descriptors and mappings, and none of the other threads.
 
 use std::{
-    cell::Cell,
+    cell::UnsafeCell,
     sync::atomic::{AtomicU32, Ordering::Relaxed},
 };
 
@@ -17,15 +17,34 @@ pub fn at_load() {
 /// has none: at any instant it is as good as at any other.
 type Locks = (mappings::Locked, Sets, netlink::Locked);
 
-thread_local!(static DURING_FORK: Cell<Option<Locks>> = const { Cell::new(None) });
+/// What the forking thread holds. It is in no variable of the thread's: a destructor of a
+/// `pthread_key_create` may fork, and comes after those of such variables.
+struct DuringFork(UnsafeCell<Option<Locks>>);
+
+// SAFETY: it is written and emptied by the thread alone that holds the locks, which no other has then.
+unsafe impl Sync for DuringFork {}
+
+static DURING_FORK: DuringFork = DuringFork(UnsafeCell::new(None));
+
+impl DuringFork {
+    /// # Safety
+    /// The calling thread has taken the locks, or has just left them here.
+    unsafe fn replace(&self, locks: Option<Locks>) -> Option<Locks> {
+        // SAFETY: by the contract above no other thread is here before the result is dropped.
+        unsafe { std::ptr::replace(self.0.get(), locks) }
+    }
+}
 
 /// No thread is in the middle of a change while the process is copied.
 extern "C" fn before() {
-    DURING_FORK.set(Some((mappings::lock(), Sets::lock(), netlink::lock())));
+    let locks = (mappings::lock(), Sets::lock(), netlink::lock());
+    // SAFETY: this thread has taken them.
+    unsafe { DURING_FORK.replace(Some(locks)) };
 }
 
 extern "C" fn after() {
-    drop(DURING_FORK.take());
+    // SAFETY: this thread has left them there in `before`.
+    drop(unsafe { DURING_FORK.replace(None) });
 }
 
 /// How many forks lie between the process that loaded the library and this one.
@@ -39,7 +58,8 @@ pub fn generation() -> u32 {
 extern "C" fn in_child() {
     GENERATION.fetch_add(1, Relaxed);
     vfork::forked();
-    if let Some((_, mut sets, _)) = DURING_FORK.take() {
+    // SAFETY: the one thread that there is; it has left them there in `before`.
+    if let Some((_mappings, mut sets, _questions)) = unsafe { DURING_FORK.replace(None) } {
         sets.forked();
     }
 }
