@@ -34,6 +34,44 @@ threads(void)
 	check_number(qman_thread_init_idx(7), 0, "and it is free again");
 }
 
+static pthread_key_t at_end;
+
+/* Variables of the thread are gone, and may have given its portals back. */
+static void
+end_of_thread(void *argument)
+{
+	int qman = qman_thread_finish(), bman = bman_thread_finish();
+
+	check(qman == 0 || qman == -ENODEV, "the queue manager's, or none any more");
+	check(bman == 0 || bman == -ENODEV, "the buffer manager's");
+	check(qman_thread_init() < 0 && bman_thread_init() < 0, "a thread that ends gets none");
+	*(int *)argument = 1;
+}
+
+static void *
+thread_that_ends(void *argument)
+{
+	bind_thread();
+	check_number(qman_thread_init() + bman_thread_init(), 0, "its portals");
+	pthread_setspecific(at_end, argument);
+	return NULL;
+}
+
+static void
+end(void)
+{
+	pthread_t thread;
+	int ended = 0, turn;
+
+	require(pthread_key_create(&at_end, end_of_thread) == 0, "a key");
+	/* More than there are portals. */
+	for (turn = 0; turn < 40; turn++) {
+		require(pthread_create(&thread, NULL, thread_that_ends, &ended) == 0, "a thread");
+		pthread_join(thread, NULL);
+	}
+	check_number(ended, 1, "destructors ran");
+}
+
 static void
 global(void)
 {
@@ -209,6 +247,7 @@ nested(void)
 
 static const struct test_case cases[] = {
 	{ "QB-PORTAL-1", "threads", threads },
+	{ "QB-PORTAL-1", "the end of a thread", end },
 	{ "QB-PORTAL-2", "managers", global },
 	{ "QB-PORTAL-3", "pools", static_dequeue },
 	{ "QB-PORTAL-4", "descriptor", descriptor },

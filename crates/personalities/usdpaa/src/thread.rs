@@ -121,7 +121,7 @@ pub fn bman<T>(none: T, run: impl FnOnce(&Bman) -> T) -> T {
 impl Qman {
     /// Gives the calling thread a portal: any, or this one.
     pub fn begin(index: Option<u32>) -> Result<(), c_int> {
-        QMAN.with(|place| {
+        let begun = QMAN.try_with(|place| {
             let mut place = place.borrow_mut();
             if place.is_some() {
                 return Err(-libc::EBUSY);
@@ -163,15 +163,18 @@ impl Qman {
                 dc_ern: Cell::new(None),
             }));
             Ok(())
-        })
+        });
+        // A thread that ends gets none.
+        begun.unwrap_or(Err(-libc::ENODEV))
     }
 
     pub fn finish() -> Result<(), c_int> {
         if qman(false, |qman| qman.is_polling.get()) {
             return Err(-libc::EBUSY);
         }
-        let gone = QMAN.with(|place| place.borrow_mut().take());
-        gone.map(drop).ok_or(-libc::ENODEV)
+        // In a destructor of the thread's it may be given back already.
+        let gone = QMAN.try_with(|place| place.borrow_mut().take());
+        gone.ok().flatten().map(drop).ok_or(-libc::ENODEV)
     }
 }
 
@@ -201,7 +204,7 @@ impl Drop for Qman {
 impl Bman {
     /// Gives the calling thread a portal: any, or this one.
     pub fn begin(index: Option<u32>) -> Result<(), c_int> {
-        BMAN.with(|place| {
+        let begun = BMAN.try_with(|place| {
             let mut place = place.borrow_mut();
             if place.is_some() {
                 return Err(-libc::EBUSY);
@@ -231,15 +234,18 @@ impl Bman {
                 index,
             }));
             Ok(())
-        })
+        });
+        // A thread that ends gets none.
+        begun.unwrap_or(Err(-libc::ENODEV))
     }
 
     pub fn finish() -> Result<(), c_int> {
         if bman(false, |bman| bman.is_polling.get()) {
             return Err(-libc::EBUSY);
         }
-        let gone = BMAN.with(|place| place.borrow_mut().take());
-        gone.map(drop).ok_or(-libc::ENODEV)
+        // In a destructor of the thread's it may be given back already.
+        let gone = BMAN.try_with(|place| place.borrow_mut().take());
+        gone.ok().flatten().map(drop).ok_or(-libc::ENODEV)
     }
 }
 
