@@ -32,6 +32,49 @@ disabled(void)
 		     "it receives nothing");
 }
 
+/* The call succeeds, and errno is what it was. */
+#define KEPT(call)							\
+	do {								\
+		errno = 12345;						\
+		check((call) >= 0, "%s", #call);			\
+		check(errno == 12345, "%s leaves errno (%d)", #call,	\
+		      errno);						\
+	} while (0)
+
+/* As calls of the kernel do. */
+static void
+errno_of_success(void)
+{
+	pfring *ring = ring_open(own("vale$:a"), 0), *peer = ring_enabled(own("vale$:b"), 0);
+	struct pfring_pkthdr header;
+	u_char packet[64], *at = NULL;
+	u_int length = packet_make(packet, -1, 1);
+	pfring_stat stats;
+	char filter[] = "ip", name[] = "name";
+	int turn;
+
+	for (turn = 0; turn < 2; turn++) {
+		KEPT(pfring_set_application_name(ring, name));
+		KEPT(pfring_enable_ring(ring));
+		KEPT(pfring_set_promisc(ring, 1));
+		KEPT(pfring_set_bpf_filter(ring, filter));
+		KEPT(pfring_remove_bpf_filter(ring));
+		KEPT(pfring_set_sampling_rate(ring, 1));
+		KEPT(pfring_recv(ring, &at, 0, &header, 0));
+		KEPT(pfring_poll(ring, 1));
+		KEPT(pfring_send(ring, (char *)packet, length, 1));
+		put(peer, 1);
+		KEPT(pfring_poll(ring, -1));
+		KEPT(pfring_recv(ring, &at, 0, &header, 1));
+		KEPT(pfring_stats(ring, &stats));
+		KEPT(pfring_get_selectable_fd(ring));
+		KEPT(pfring_disable_ring(ring));
+	}
+	errno = 12345;
+	pfring_close(ring);
+	check_number(errno, 12345, "pfring_close leaves errno");
+}
+
 static void
 modes(void)
 {
@@ -145,6 +188,7 @@ devices(void)
 
 static const struct test_case cases[] = {
 	{ "PF-STATE-1", "a new ring is disabled", disabled },
+	{ "PF-STATE-1", "errno after a success", errno_of_success },
 	{ "PF-STATE-2", "modes", modes },
 	{ "PF-STATE-3", "settings", settings },
 	{ "PF-STATE-4", "what only cards have", hardware },

@@ -16,7 +16,7 @@ use rustix::process::Signal;
 const SEQUENCE: usize = 14;
 
 /// Programs that check a part of the interface, and the arguments that they are run with.
-const PROGRAMS: [(&str, &[&[&str]]); 15] = [
+const PROGRAMS: [(&str, &[&[&str]]); 16] = [
     ("layout", &[&[]]),
     ("macros", &[&[]]),
     ("module_parameters", &[&[]]),
@@ -32,6 +32,7 @@ const PROGRAMS: [(&str, &[&[&str]]); 15] = [
     ("little_memory", &[&["valec16"]]),
     ("late_monitor", &[&["late{1"]]),
     ("thread_end", &[&["end{1"]]),
+    ("errno_kept", &[&["errno{1"], &["valec17:a"]]),
 ];
 
 /// Builds a program of `tests/c`, and runs it in all its ways; `command` starts the built
@@ -222,6 +223,12 @@ fn malformed_requests() {
 #[test]
 fn cancelled() {
     both_ways("cancelled", &[C11]);
+}
+
+/// Calls that succeed leave errno as it was.
+#[test]
+fn errno_kept() {
+    both_ways("errno_kept", &[C11]);
 }
 
 /// Threads fork and use ports to their very end.

@@ -230,5 +230,5 @@ pub fn closed_at_exit() -> impl Iterator<Item = RawFd> {
 pub fn claim<T>(by: impl Fn(&'static dyn Personality) -> Option<T>) -> Option<(usize, T)> {
     let all = personality::all().iter().enumerate();
     let mut claims = all.map(|(index, personality)| Some((index, by(*personality)?)));
-    claims.find_map(|claim| claim)
+    keep_errno(|| claims.find_map(|claim| claim))
 }

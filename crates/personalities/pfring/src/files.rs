@@ -17,7 +17,7 @@ use std::{
 
 use ringway::SocketPath;
 
-use crate::describe;
+use crate::{argument::keep_errno, describe};
 
 /// Where files are that members of clusters share: in a folder of the user's alone, which is made
 /// if it is not there. With a private daemon it is the daemon's, else one that is the same whatever
@@ -58,8 +58,10 @@ impl Files {
     /// Shows what the ring is. Nobody waits for it: what cannot be written is not.
     pub fn publish(&self, text: &str) {
         if let Some(folder) = &self.folder {
-            let _ = write(&folder.join(&self.name), text);
-            self.publish_others(folder);
+            keep_errno(|| {
+                let _ = write(&folder.join(&self.name), text);
+                self.publish_others(folder);
+            });
         }
     }
 
@@ -87,18 +89,20 @@ impl Files {
     }
 
     pub fn write_statistics(&self, text: &str) -> io::Result<()> {
-        self.statistics().map_or(Ok(()), |path| write(&path, text))
+        keep_errno(|| self.statistics().map_or(Ok(()), |path| write(&path, text)))
     }
 }
 
 impl Drop for Files {
     fn drop(&mut self) {
         let Some(folder) = &self.folder else { return };
-        for path in [Some(folder.join(&self.name)), self.statistics()].into_iter().flatten() {
-            // It may never have been written.
-            let _ = fs::remove_file(path);
-        }
-        self.publish_others(folder);
+        keep_errno(|| {
+            for path in [Some(folder.join(&self.name)), self.statistics()].into_iter().flatten() {
+                // It may never have been written.
+                let _ = fs::remove_file(path);
+            }
+            self.publish_others(folder);
+        });
     }
 }
 

@@ -209,7 +209,7 @@ fn copied(own: Option<&InUse>, original: c_int, copy: c_int) -> c_int {
             Some(own) => descriptors::alias(own, copy),
             None if descriptors::is_set(original) => {
                 descriptors::mark_set(copy);
-                epoll_sets::copied(original, copy);
+                keep_errno(|| epoll_sets::copied(original, copy));
             }
             None => drop(descriptors::forget(copy)),
         }

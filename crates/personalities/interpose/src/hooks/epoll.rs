@@ -14,7 +14,7 @@ use crate::{
     descriptors,
     epoll_sets::{self, Asleep, Member, Sets},
     hooks::waiting::deadline,
-    real_libc::{errno, fail, real},
+    real_libc::{errno, fail, keep_errno, real},
     uaccess,
     wait::{Deadline, Edge, Entry, wait_for_these},
 };
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn epoll_ctl(
         if done == 0 {
             // The kernel has read the event, and knows better what may be done.
             // SAFETY: the program's own arguments.
-            let _ = unsafe { change(epfd, operation, fd, event) };
+            let _ = keep_errno(|| unsafe { change(epfd, operation, fd, event) });
         }
         return done;
     }
@@ -73,19 +73,19 @@ pub unsafe extern "C" fn epoll_ctl(
     if operation != EPOLL_CTL_DEL && !uaccess::readable(event, size_of::<epoll_event>()) {
         return fail(libc::EFAULT);
     }
-    // The descriptor is never in the kernel's set, which says so, or what is wrong with `epfd`.
-    kernel_ctl(epfd, EPOLL_CTL_DEL, fd, event);
-    match errno() {
-        libc::ENOENT => {}
-        errno => return fail(errno),
-    }
-    // It may have been inherited.
-    descriptors::mark_set(epfd);
-    // SAFETY: the event can be read.
-    match unsafe { change(epfd, operation, fd, event) } {
-        Ok(()) => 0,
-        Err(errno) => fail(errno),
-    }
+    let done = keep_errno(|| {
+        // The descriptor is never in the kernel's set, which says so, or what is wrong with `epfd`.
+        kernel_ctl(epfd, EPOLL_CTL_DEL, fd, event);
+        match errno() {
+            libc::ENOENT => {}
+            errno => return Err(errno),
+        }
+        // It may have been inherited.
+        descriptors::mark_set(epfd);
+        // SAFETY: the event can be read.
+        unsafe { change(epfd, operation, fd, event) }
+    });
+    done.map_or_else(fail, |()| 0)
 }
 
 /// # Safety
@@ -315,7 +315,8 @@ fn wait_for(
         drop(asleep);
     }
     let mut out = Out { events, count: 0, max, calls: false };
-    let done = deadline.and_then(|until| wait_with(epfd, &mut out, until, mask));
+    let wait = |until| keep_errno(|| wait_with(epfd, &mut out, until, mask));
+    let done = deadline.and_then(wait);
     done.map_or_else(fail, |()| out.count)
 }
 

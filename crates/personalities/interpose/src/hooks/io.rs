@@ -12,7 +12,7 @@ use libc::{iovec, off_t, size_t, ssize_t};
 use crate::{
     descriptors::{self, InUse, Known},
     hooks::netlink::{self, Pieces},
-    real_libc::{fail, real},
+    real_libc::{fail, keep_errno, real},
 };
 
 /// What a personality says to a call on a descriptor of its own. `None`: the next library has it.
@@ -22,7 +22,7 @@ type Answer = fn(&InUse, c_int) -> Option<Result<usize, c_int>>;
 #[inline(never)]
 fn answer(fd: c_int, ask: Answer) -> Option<ssize_t> {
     let Known::Own(own) = descriptors::known(fd) else { return None };
-    let answer = ask(&own, fd)?;
+    let answer = keep_errno(|| ask(&own, fd))?;
     Some(answer.map_or_else(|errno| fail(errno) as ssize_t, |done| done as ssize_t))
 }
 

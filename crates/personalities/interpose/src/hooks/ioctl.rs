@@ -9,7 +9,7 @@ use crate::{
     descriptors::{self, InUse, Known},
     hooks::interfaces,
     personality,
-    real_libc::{fail, real},
+    real_libc::{fail, keep_errno, real},
 };
 
 /// # Safety
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn ioctl(fd: c_int, number: c_ulong, argument: *mut c_void
 
 #[inline]
 fn answer(own: &InUse, fd: RawFd, number: c_ulong, argument: *mut c_void) -> c_int {
-    own.ioctl(fd, number as u32, argument as u64).unwrap_or_else(fail)
+    keep_errno(|| own.ioctl(fd, number as u32, argument as u64)).unwrap_or_else(fail)
 }
 
 #[cold]

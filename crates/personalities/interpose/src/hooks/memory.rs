@@ -70,7 +70,7 @@ fn map(args: MmapArgs, fd: c_int) -> *mut c_void {
     }
     match descriptors::get(fd) {
         None => foreign(args, fd),
-        Some(own) => mappings::map(own, fd, args).unwrap_or_else(|errno| {
+        Some(own) => keep_errno(|| mappings::map(own, fd, args)).unwrap_or_else(|errno| {
             fail(errno);
             libc::MAP_FAILED
         }),
@@ -90,7 +90,8 @@ impl Stopped {
     /// Tells the personalities, unless the kernel would refuse it at once.
     fn for_unmapping(start: usize, len: usize) -> Stopped {
         let Some(pages) = pages(start, len) else { return Stopped(Vec::new()) };
-        Stopped(personality::all().iter().filter_map(|p| p.unmaps(pages.clone())).collect())
+        let all = personality::all().iter();
+        Stopped(keep_errno(|| all.filter_map(|p| p.unmaps(pages.clone())).collect()))
     }
 
     /// Goes on with what is there still, unless the memory is `gone`.
@@ -111,7 +112,7 @@ fn is_mapped(start: usize, len: usize) -> bool {
 fn foreign(args: MmapArgs, fd: c_int) -> *mut c_void {
     let at = args.call(fd);
     if args.flags & libc::MAP_FIXED != 0 && at != libc::MAP_FAILED {
-        mappings::remove(at as usize, args.len);
+        keep_errno(|| mappings::remove(at as usize, args.len));
     }
     at
 }
@@ -142,7 +143,7 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, len: usize) -> c_int {
     let done = real!(munmap: fn(address => *mut c_void, len => usize) -> c_int);
     stopped.end(done == 0);
     if done == 0 {
-        mappings::remove(address as usize, len);
+        keep_errno(|| mappings::remove(address as usize, len));
     }
     done
 }
@@ -186,7 +187,7 @@ pub unsafe extern "C" fn mremap(
     from.end(done && (stays || at != address));
     onto.end(done || !is_mapped(place.0, place.1));
     if done {
-        mappings::moved(address as usize, old, at as usize, new);
+        keep_errno(|| mappings::moved(address as usize, old, at as usize, new));
     }
     at
 }

@@ -14,7 +14,7 @@ use crate::{
         netlink::{self, Pieces},
     },
     personality::SocketOption,
-    real_libc::{fail, real},
+    real_libc::{fail, keep_errno, real},
 };
 
 /// # Safety
@@ -49,7 +49,7 @@ pub unsafe extern "C" fn setsockopt(
     let option = SocketOption { level, name };
     let own = descriptors::get(fd);
     let own = own.or_else(|| descriptors::adopt(fd, option, value as u64, len));
-    match own.and_then(|own| own.set_option(fd, option, value as u64, len)) {
+    match own.and_then(|own| keep_errno(|| own.set_option(fd, option, value as u64, len))) {
         Some(answer) => done(answer),
         None => real!(
             setsockopt: fn(
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn getsockopt(
 ) -> c_int {
     let option = SocketOption { level, name };
     let own = descriptors::get(fd);
-    match own.and_then(|own| own.get_option(fd, option, value as u64, len as u64)) {
+    match own.and_then(|own| keep_errno(|| own.get_option(fd, option, value as u64, len as u64))) {
         Some(answer) => done(answer),
         None => real!(
             getsockopt: fn(
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn getsockopt(
 /// As the function of libc.
 pub unsafe extern "C" fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
     let own = descriptors::get(fd);
-    match own.and_then(|own| own.bind(fd, address as u64, len)) {
+    match own.and_then(|own| keep_errno(|| own.bind(fd, address as u64, len))) {
         Some(answer) => done(answer),
         None => real!(
             bind: fn(fd => c_int, address => *const sockaddr, len => socklen_t) -> c_int
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn bind(fd: c_int, address: *const sockaddr, len: socklen_
 #[inline(never)]
 fn sent(fd: c_int, flags: c_int) -> Option<ssize_t> {
     let Known::Own(own) = descriptors::known(fd) else { return None };
-    let answer = own.send(fd, flags)?;
+    let answer = keep_errno(|| own.send(fd, flags))?;
     Some(answer.map_or_else(|errno| fail(errno) as ssize_t, |done| done as ssize_t))
 }
 

@@ -12,7 +12,7 @@ use libc::{
 use rustix::fs::{Mode, OFlags};
 
 use crate::{
-    real_libc::{fail, real},
+    real_libc::{fail, keep_errno, real},
     uaccess,
     wait::{Deadline, Entries, Entry, wait},
 };
@@ -46,7 +46,7 @@ impl List {
 
     #[inline(never)]
     fn wait(mut self, deadline: Deadline, mask: Option<*const sigset_t>) -> c_int {
-        match wait(&mut self.entries, deadline, mask) {
+        match keep_errno(|| wait(&mut self.entries, deadline, mask)) {
             Ok(ready) => {
                 for (at, entry) in self.entries.iter().enumerate() {
                     // SAFETY: as in `ours`, and there are as many.
@@ -287,7 +287,8 @@ fn select_with(
     sets.asked().find(|(fd, _)| Entry::is_ours(*fd))?;
     let mut entries: Entries = sets.asked().map(|(fd, events)| Entry::new(fd, events)).collect();
     let mut aside = Entries::new();
-    Some(match wait_for_answer(&mut entries, &mut aside, deadline, mask) {
+    let waited = keep_errno(|| wait_for_answer(&mut entries, &mut aside, deadline, mask));
+    Some(match waited {
         Ok(()) => sets.store(entries.iter().chain(&aside)),
         Err(errno) => fail(errno),
     })
