@@ -895,6 +895,27 @@ bad_arguments(void)
 	}
 }
 
+/* Those that the kernel answers for any file, before the driver is asked. */
+static void
+requests_of_any_file(void)
+{
+	struct nmreq_register reg = register_all();
+	int fd = device_open(), on = 1, off = 0;
+
+	check_call(ioctl(fd, FIONBIO, &on), 0, "FIONBIO");
+	check(fcntl(fd, F_GETFL) & O_NONBLOCK, "sets O_NONBLOCK");
+	check_call(control(fd, NETMAP_REQ_REGISTER, own("vale$:a"), &reg), 0,
+		   "REGISTER");
+	check_call(ioctl(fd, NIOCTXSYNC, NULL), 0, "NIOCTXSYNC");
+	check_call(ioctl(fd, FIONBIO, &off), 0, "FIONBIO");
+	check(!(fcntl(fd, F_GETFL) & O_NONBLOCK), "takes it back");
+	check_call(ioctl(fd, FIONBIO, NULL), EFAULT, "FIONBIO of nothing");
+	check_call(ioctl(fd, FIOCLEX, NULL), 0, "FIOCLEX");
+	check_number(fcntl(fd, F_GETFD), FD_CLOEXEC, "sets FD_CLOEXEC");
+	check_call(ioctl(fd, FIONCLEX, NULL), 0, "FIONCLEX");
+	check_number(fcntl(fd, F_GETFD), 0, "takes it back");
+}
+
 static void
 the_argument_is_written_back(void)
 {
@@ -961,6 +982,7 @@ static const struct test_case cases[] = {
 	{ "S-LIFE-9", "the interface goes away", the_interface_goes_away },
 	{ "S-LIFE-11", "unknown requests", unknown_requests },
 	{ "S-LIFE-11", "bad arguments", bad_arguments },
+	{ "S-LIFE-11", "requests of any file", requests_of_any_file },
 	{ "S-LIFE-11", "the argument is written back",
 	  the_argument_is_written_back },
 };

@@ -2,6 +2,7 @@
 /* Setting up: memory, rings, names (V4-SETUP). */
 #include "case.h"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 
 static char page[8 * FRAME_SIZE] __attribute__((aligned(4096)));
@@ -203,12 +204,33 @@ exclusive(void)
 	v4_close(&one);
 }
 
+/* What the kernel answers for any file. */
+static void
+requests_of_any_file(void)
+{
+	int version = TPACKET_V4, on = 1, off = 0;
+	int fd = socket(AF_PACKET, SOCK_RAW, htons(ETH_P_ALL));
+
+	check_call(v4_option(fd, PACKET_VERSION, &version, sizeof(version)), 0, "PACKET_VERSION");
+	check_call(ioctl(fd, FIONBIO, &on), 0, "FIONBIO");
+	check(fcntl(fd, F_GETFL) & O_NONBLOCK, "sets O_NONBLOCK");
+	check_call(ioctl(fd, FIONBIO, &off), 0, "FIONBIO");
+	check(!(fcntl(fd, F_GETFL) & O_NONBLOCK), "takes it back");
+	check_call(ioctl(fd, FIOCLEX), 0, "FIOCLEX");
+	check_number(fcntl(fd, F_GETFD), FD_CLOEXEC, "sets FD_CLOEXEC");
+	check_call(ioctl(fd, FIONCLEX), 0, "FIONCLEX");
+	check_number(fcntl(fd, F_GETFD), 0, "takes it back");
+	check_call(ioctl(fd, 0x12345), ENOTTY, "others");
+	close(fd);
+}
+
 static const struct test_case cases[] = {
 	{ "V4-SETUP-1", "memory", memory },
 	{ "V4-SETUP-2", "rings", rings },
 	{ "V4-SETUP-3", "names", names },
 	{ "V4-SETUP-4", "one socket for a ring", exclusive },
 	{ "V4-SETUP-5", "sockets of others", others },
+	{ "V4-SETUP-6", "requests of any file", requests_of_any_file },
 };
 
 CHAPTER(cases)

@@ -12,6 +12,7 @@ impl Number {
     pub const CLOSE: Number = Number(SYS_close);
     pub const DUP: Number = Number(SYS_dup);
     pub const DUP3: Number = Number(SYS_dup3);
+    pub const IOCTL: Number = Number(SYS_ioctl);
     pub const FCNTL: Number = Number(SYS_fcntl);
     pub const MMAP: Number = Number(SYS_mmap);
     pub const MSYNC: Number = Number(SYS_msync);
