@@ -3,9 +3,12 @@
 #define _GNU_SOURCE
 #include "case.h"
 
+#include <sys/uio.h>
+
 #define SIZE	(FRAMES * FRAME_SIZE)
 /* The program on the other side, which has the descriptor by this number. */
 #define OTHER	"other"
+#define ONLY	"only"
 #define NUMBER	100
 
 /* Passes a descriptor on. */
@@ -250,6 +253,50 @@ not_shared(void)
 	check_number(read(ends[1], path, sizeof(path)), 4, "keeps what it has");
 }
 
+/* How a program asks a socket for a message. */
+static long
+received(int fd, int how)
+{
+	char text[64];
+	struct iovec data = { text, sizeof(text) };
+	struct mmsghdr message;
+
+	memset(&message, 0, sizeof(message));
+	message.msg_hdr.msg_iov = &data;
+	message.msg_hdr.msg_iovlen = 1;
+	switch (how) {
+	case 0:
+		return recv(fd, text, sizeof(text), MSG_DONTWAIT);
+	case 1:
+		return recvfrom(fd, text, sizeof(text), 0, NULL, NULL);
+	case 2:
+		return recvmsg(fd, &message.msg_hdr, 0);
+	case 3:
+		return recvmmsg(fd, &message, 1, 0, NULL);
+	case 4:
+		return read(fd, text, sizeof(text));
+	}
+	return readv(fd, &data, 1);
+}
+
+/* What lets other processes find the memory is no message for the program. */
+static void
+nothing_to_receive(void)
+{
+	int file = memfd(MFD_ALLOW_SEALING), memory = registered(mapped(file)), how, status, pid;
+
+	for (how = 0; how < 6; how++)
+		check_call(received(memory, how), EAGAIN, "nothing is received there");
+	pid = fork();
+	if (pid == 0) {
+		require(dup2(memory, NUMBER) == NUMBER && dup2(file, NUMBER + 1) == NUMBER + 1, "numbers");
+		execl("/proc/self/exe", "it", ONLY, NULL);
+		_exit(127);
+	}
+	require(pid > 0 && waitpid(pid, &status, 0) == pid, "a child");
+	check_number(status, 0, "and another program finds the memory");
+}
+
 /* In the process itself any number will do. */
 static void
 copies(void)
@@ -265,6 +312,7 @@ static const struct test_case cases[] = {
 	{ "V4-PROCESS-2", "copies of a descriptor", copies },
 	{ "V4-PROCESS-2", "memory of a parent", of_a_parent },
 	{ "V4-PROCESS-2", "memory of another program", of_a_program },
+	{ "V4-PROCESS-2", "nothing to receive", nothing_to_receive },
 	{ "V4-PROCESS-4", "memory that is not passed on", not_shared },
 };
 
@@ -273,5 +321,7 @@ main(int argc, char **argv)
 {
 	if (argc == 3 && strcmp(argv[1], OTHER) == 0)
 		return other(argv[2]);
+	if (argc == 2 && strcmp(argv[1], ONLY) == 0)
+		return v4_ring(v4_socket(), PACKET_RX_RING, NUMBER, DESCS) != 0;
 	return chapter_run(cases, COUNT(cases), argc, argv);
 }

@@ -194,6 +194,11 @@ pub trait Descriptor: Sync {
         None
     }
 
+    /// The program receives a message, as [`read`](Self::read).
+    fn receive(&self, fd: RawFd) -> Option<Result<usize, c_int>> {
+        self.read(fd)
+    }
+
     /// The descriptor itself, for its personality: see [`with_descriptor`](crate::with_descriptor).
     fn as_any(&self) -> Option<&dyn Any> {
         None

@@ -108,6 +108,11 @@ impl Descriptor for NetmapFd {
         Some(Err(if opened { libc::EINVAL } else { libc::EBADF }))
     }
 
+    /// The connection's messages are none of the program's, for which it is no socket.
+    fn receive(&self, _fd: RawFd) -> Option<Result<usize, c_int>> {
+        Some(Err(libc::ENOTSOCK))
+    }
+
     fn look(&self, fd: RawFd, events: c_short) -> c_short {
         ready::look(self, fd, events)
     }

@@ -4,7 +4,10 @@ use std::ffi::{c_int, c_uint};
 
 use crate::{
     descriptors,
-    hooks::netlink::{self, Pieces},
+    hooks::{
+        netlink::{self, Pieces},
+        sockets::received,
+    },
     real_libc::real,
 };
 
@@ -15,6 +18,11 @@ pub unsafe extern "C" fn recvmsg(
     message: *mut libc::msghdr,
     flags: c_int,
 ) -> libc::ssize_t {
+    if descriptors::may_be_own(socket)
+        && let Some(done) = received(socket)
+    {
+        return done;
+    }
     let got = real!(
         recvmsg: fn(socket => c_int, message => *mut libc::msghdr, flags => c_int) -> libc::ssize_t
     );
@@ -62,6 +70,11 @@ pub unsafe extern "C" fn recvmmsg(
     flags: c_int,
     timeout: *mut libc::timespec,
 ) -> c_int {
+    if descriptors::may_be_own(socket)
+        && let Some(done) = received(socket)
+    {
+        return done as c_int;
+    }
     let got = real!(
         recvmmsg: fn(
             socket => c_int,

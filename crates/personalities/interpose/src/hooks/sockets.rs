@@ -139,11 +139,24 @@ send_functions! {
         => Pieces::of_message(message), netlink::address_of(message);
 }
 
+/// As [`sent`]. What lies in the kernel's descriptor is no message of the program's.
+#[inline(never)]
+pub(super) fn received(fd: c_int) -> Option<ssize_t> {
+    let Known::Own(own) = descriptors::known(fd) else { return None };
+    let answer = keep_errno(|| own.receive(fd))?;
+    Some(answer.map_or_else(|errno| fail(errno) as ssize_t, |done| done as ssize_t))
+}
+
 macro_rules! receive_functions {
     ($($name:ident($to:ident, $len:ident, $flags:ident; $($arg:ident: $type:ty),*);)*) => {$(
         /// # Safety
         /// As the function of libc.
         pub unsafe extern "C" fn $name(fd: c_int, $($arg: $type),*) -> ssize_t {
+            if descriptors::may_be_own(fd)
+                && let Some(done) = received(fd)
+            {
+                return done;
+            }
             let got = real!($name: fn(fd => c_int, $($arg => $type),*) -> ssize_t);
             if !netlink::is_waiting() {
                 return got;
