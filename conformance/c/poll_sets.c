@@ -56,6 +56,56 @@ an_epoll_set(void)
 	check_call(epoll_wait(epoll, got, 0, 0), EINVAL, "room for none");
 }
 
+/* A member stays until the last number of its descriptor is closed. */
+static void
+an_epoll_member_by_other_numbers(void)
+{
+	struct pair pair = pipe_pair();
+	struct epoll_event event = { 0 }, got[4];
+	int epoll = epoll_create1(0), inner = epoll_create1(0), outer;
+	int first = pair.from.fd, second = dup(first), third, copy;
+
+	event.events = EPOLLOUT;
+	event.data.u64 = 1;
+	check_call(epoll_ctl(epoll, EPOLL_CTL_ADD, first, &event), 0, "added");
+	close(first);
+	check(epoll_wait(epoll, got, 4, PATIENCE_MS) == 1 &&
+	      got[0].data.u64 == 1, "its first number is closed");
+	check_call(epoll_ctl(epoll, EPOLL_CTL_DEL, first, NULL), EBADF,
+		   "which is none any more");
+	check_call(epoll_ctl(epoll, EPOLL_CTL_DEL, second, NULL), ENOENT,
+		   "and the other is none of the set");
+	event.data.u64 = 2;
+	check_call(epoll_ctl(epoll, EPOLL_CTL_ADD, second, &event), 0,
+		   "the other is added");
+	check_number(epoll_wait(epoll, got, 4, PATIENCE_MS), 2,
+		     "a member by each");
+	check_number(dup2(pair.to.fd, first), first, "another port's number");
+	event.data.u64 = 3;
+	check_call(epoll_ctl(epoll, EPOLL_CTL_ADD, first, &event), 0,
+		   "is another member");
+	check_number(epoll_wait(epoll, got, 4, PATIENCE_MS), 3, "of all");
+	check_number(epoll_wait(epoll, got, 4, PATIENCE_MS), 3, "again");
+	third = dup(second);
+	close(second);
+	check_number(epoll_wait(epoll, got, 4, PATIENCE_MS), 3, "a third number");
+	munmap(pair.from.mem, pair.from.reg.nr_memsize);
+	close(third);
+	check(epoll_wait(epoll, got, 4, PATIENCE_MS) == 1 &&
+	      got[0].data.u64 == 3, "the last number");
+
+	outer = epoll_create1(0);
+	copy = dup(inner);
+	event.events = EPOLLIN;
+	check_call(epoll_ctl(outer, EPOLL_CTL_ADD, inner, &event), 0, "a set");
+	event.events = EPOLLOUT;
+	check_call(epoll_ctl(copy, EPOLL_CTL_ADD, pair.to.fd, &event), 0,
+		   "with a port");
+	close(inner);
+	check_number(epoll_wait(outer, got, 4, PATIENCE_MS), 1,
+		     "by another number");
+}
+
 static void
 an_epoll_event_once(void)
 {
@@ -376,6 +426,8 @@ high_numbers(void)
 
 static const struct test_case cases[] = {
 	{ "S-POLL-1", "an epoll set", an_epoll_set },
+	{ "S-POLL-1", "an epoll member by other numbers",
+	  an_epoll_member_by_other_numbers },
 	{ "S-POLL-1", "an epoll event once", an_epoll_event_once },
 	{ "S-POLL-1", "an epoll event by its edge",
 	  an_epoll_event_by_its_edge },

@@ -5,6 +5,7 @@
 use std::{
     ffi::c_int,
     os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd},
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
 use crate::{
@@ -25,6 +26,18 @@ static OBJECTS: Objects<State> = Objects::new();
 pub struct State {
     personality: usize,
     descriptor: &'static dyn Descriptor,
+    /// Another number in each life of it.
+    life: AtomicU64,
+}
+
+/// Lives that have begun.
+static LIVES: AtomicU64 = AtomicU64::new(0);
+
+impl State {
+    /// A number that only this open descriptor has, and all its copies.
+    pub fn life(&self) -> u64 {
+        self.life.load(Relaxed)
+    }
 }
 
 impl Content for State {
@@ -125,8 +138,11 @@ pub fn insert(fd: BorrowedFd<'_>, personality: usize, flags: c_int) -> bool {
     }
     let object = OBJECTS.take(
         |state| state.personality == personality,
-        || State { personality, descriptor: owner.new_descriptor() },
-        |state| state.descriptor.begin(flags),
+        || State { personality, descriptor: owner.new_descriptor(), life: AtomicU64::new(0) },
+        |state| {
+            state.life.store(LIVES.fetch_add(1, Relaxed), Relaxed);
+            state.descriptor.begin(flags);
+        },
     );
     drop(slot.put(object));
     true
@@ -137,6 +153,13 @@ pub fn alias(original: &InUse, copy: RawFd) {
     if let Some(slot) = slot(copy).filter(|_| !vfork::is_child()) {
         drop(slot.put(original.again()));
     }
+}
+
+/// A number of the open descriptor with that [life](State::life), if it has any.
+#[cold]
+pub fn number_of(life: u64) -> Option<RawFd> {
+    let is_it = |slot: &Slot<State>| slot.glance().is_some_and(|state| state.life() == life);
+    SLOTS.iter().position(is_it).map(|fd| fd as RawFd)
 }
 
 /// Notes that `fd` is an epoll set.
@@ -184,15 +207,16 @@ pub fn forget_closed(first: u32, last: u32) {
     }
     let last = last.min(SIZE as u32 - 1);
     for (slot, fd) in (first..=last).filter_map(|fd| Some((slot(fd as RawFd)?, fd as RawFd))) {
+        // SAFETY: the call fails where the number is not open, and that is the answer.
+        let number = unsafe { BorrowedFd::borrow_raw(fd) };
+        let mut is_gone = epoll_sets::knows(fd) && rustix::io::fcntl_getfd(number).is_err();
         drop(slot.clear_if(|| {
-            // SAFETY: the call fails where the number is not open, and that is the answer.
-            let number = unsafe { BorrowedFd::borrow_raw(fd) };
-            let is_gone = rustix::io::fcntl_getfd(number).is_err();
-            if is_gone {
-                epoll_sets::closed(fd);
-            }
+            is_gone = rustix::io::fcntl_getfd(number).is_err();
             is_gone
         }));
+        if is_gone {
+            epoll_sets::closed(fd);
+        }
     }
 }
 

@@ -41,10 +41,18 @@ use crate::{
 /// Sets within sets, at most: the kernel allows fewer.
 const DEEPEST: usize = 8;
 
-/// A member of a set.
+/// A member of a set. As for the kernel, it is an open descriptor with the number that it was added by,
+/// and goes with the last number of the descriptor.
 #[derive(Clone, Copy, Debug)]
 pub struct Member {
+    /// One that the descriptor has now.
     pub fd: c_int,
+    /// The number that it was added by.
+    pub added_as: c_int,
+    /// Which descriptor of ours it is; `None`: a set.
+    pub life: Option<u64>,
+    /// Another number for each member that a process has had.
+    pub id: u64,
     pub events: u32,
     pub data: u64,
     /// With `EPOLLET`: what was reported last.
@@ -211,18 +219,33 @@ impl Sets {
         self.state.sets.iter_mut().for_each(|set| set.call = None);
     }
 
-    /// A number leaves all sets, and a set goes with the last of its own.
+    /// A number leaves all sets, and a member or a set goes with the last of its own.
     #[cold]
     fn remove(&mut self, fd: c_int) {
         CLOSED.remove(fd);
         KNOWN.remove(fd);
         let State { sets, news } = &mut *self.state;
         news.closed(fd);
+        let of_set = sets.iter().find(|set| set.numbers.contains(&fd));
+        let copy = of_set.and_then(|set| set.numbers.iter().copied().find(|other| *other != fd));
         sets.retain(|set| {
             if let Some(call) = set.call.take_if(|call| call.number() == fd) {
                 call.closed();
             }
-            set.members.retain(|m| m.fd != fd);
+            set.members.retain(|m| {
+                if m.life.is_none() && m.added_as == fd {
+                    m.added_as = -1;
+                }
+                if m.fd != fd {
+                    return true;
+                }
+                let other = m.life.map_or(copy, descriptors::number_of);
+                if let Some(other) = other {
+                    KNOWN.insert(other);
+                    m.fd = other;
+                }
+                other.is_some()
+            });
             set.numbers.retain(|number| *number != fd);
             !set.numbers.is_empty()
         });
@@ -274,10 +297,17 @@ impl Drop for Listening {
     }
 }
 
-/// A descriptor is closed: it leaves all sets, and a set goes with the last of its own.
+/// Whether it matters that a number is [`closed`].
+#[inline]
+pub fn knows(fd: c_int) -> bool {
+    KNOWN.has(fd)
+}
+
+/// A number is closed: it leaves all sets, and a member or a set goes with the last of its own. The table of
+/// descriptors says so already.
 #[inline]
 pub fn closed(fd: c_int) {
-    if KNOWN.has(fd) && !vfork::is_child() {
+    if knows(fd) && !vfork::is_child() {
         CLOSED.insert(fd);
         ANY_CLOSED.store(true, Release);
     }
@@ -327,8 +357,8 @@ fn of_members(members: &[Member], depth: usize) -> Entries {
 }
 
 fn entry(member: &Member, depth: usize) -> Option<Entry> {
-    let what = match descriptors::get(member.fd) {
-        Some(own) => What::Own(own),
+    let what = match member.life {
+        Some(life) => What::Own(descriptors::get(member.fd).filter(|own| own.life() == life)?),
         None => match within(member.fd, depth - 1) {
             inner if inner.is_empty() => return None,
             inner => What::Set(inner.into_vec()),
@@ -336,5 +366,5 @@ fn entry(member: &Member, depth: usize) -> Option<Entry> {
     };
     // The bits of epoll and poll are the same for what is reported here.
     let events = member.events as libc::c_short;
-    Some(Entry { fd: member.fd, events, revents: 0, what, edge: member.edge })
+    Some(Entry { fd: member.fd, events, revents: 0, what, edge: member.edge, member: member.id })
 }

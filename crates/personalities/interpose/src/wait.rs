@@ -44,6 +44,8 @@ pub struct Entry {
     pub what: What,
     /// For an edge-triggered member of an epoll set.
     pub edge: Option<Edge>,
+    /// [Which](epoll_sets::Member) member of an epoll set it is.
+    pub member: u64,
 }
 
 /// What a descriptor is.
@@ -65,12 +67,12 @@ impl Entry {
             None if descriptors::is_set(fd) => What::Set(epoll_sets::entries(fd).into_vec()),
             None => What::Foreign,
         };
-        Entry { fd, events, revents: 0, what, edge: None }
+        Entry { fd, events, revents: 0, what, edge: None, member: 0 }
     }
 
     /// A descriptor for the kernel alone.
     pub fn foreign(fd: RawFd, events: c_short) -> Entry {
-        Entry { fd, events, revents: 0, what: What::Foreign, edge: None }
+        Entry { fd, events, revents: 0, what: What::Foreign, edge: None, member: 0 }
     }
 
     /// Whether there is more to it than the kernel knows.

@@ -103,6 +103,10 @@ impl<T: Content> Default for Objects<T> {
 }
 
 impl<T> Object<T> {
+    pub(super) fn content(&self) -> &T {
+        &self.content
+    }
+
     fn is_spare(&self) -> bool {
         self.word.load(Relaxed) & STATES == 0
     }

@@ -68,6 +68,17 @@ impl<T: Content> Slot<T> {
         }
     }
 
+    /// What the object there has, without a use of it: it may end at once, and be another descriptor's.
+    pub fn glance(&self) -> Option<&'static T> {
+        let found = self.0.load(Acquire);
+        if found.addr() <= SET {
+            return None;
+        }
+        // SAFETY: what is no mark is an object, and these are never freed.
+        let object: &'static Object<T> = unsafe { &*found };
+        Some(object.content())
+    }
+
     /// Whether the number is an epoll set's.
     #[inline]
     pub fn is_set(&self) -> bool {

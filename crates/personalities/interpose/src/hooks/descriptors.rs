@@ -49,8 +49,8 @@ fn open_claimed(path: *const c_char, flags: c_int) -> Option<c_int> {
 #[inline(never)]
 pub(super) fn made(fd: c_int) -> c_int {
     if fd >= 0 {
-        epoll_sets::closed(fd);
         descriptors::mark_foreign(fd);
+        epoll_sets::closed(fd);
     }
     fd
 }
@@ -153,8 +153,9 @@ fn flags_of(mode: &[u8]) -> c_int {
 /// # Safety
 /// As the function of libc.
 pub unsafe extern "C" fn close(fd: c_int) -> c_int {
+    let own = descriptors::take(fd);
     epoll_sets::closed(fd);
-    let Some(own) = descriptors::take(fd) else {
+    let Some(own) = own else {
         return real!(close: fn(fd => c_int) -> c_int);
     };
     let after = own.leave();
@@ -203,15 +204,16 @@ pub unsafe extern "C" fn closefrom(first: c_int) {
 /// Notes that `copy` is what `original` is, which is `own` or nothing of ours.
 fn copied(own: Option<&InUse>, original: c_int, copy: c_int) -> c_int {
     if copy >= 0 && copy != original {
-        // What had the number before is closed.
-        epoll_sets::closed(copy);
+        let is_set = own.is_none() && descriptors::is_set(original);
         match own {
             Some(own) => descriptors::alias(own, copy),
-            None if descriptors::is_set(original) => {
-                descriptors::mark_set(copy);
-                keep_errno(|| epoll_sets::copied(original, copy));
-            }
+            None if is_set => descriptors::mark_set(copy),
             None => drop(descriptors::forget(copy)),
+        }
+        // What had the number before is closed.
+        epoll_sets::closed(copy);
+        if is_set {
+            keep_errno(|| epoll_sets::copied(original, copy));
         }
     }
     copy

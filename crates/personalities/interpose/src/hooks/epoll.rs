@@ -3,7 +3,11 @@
 //! `epoll_wait` waits for the kernel's set as a whole, which is itself a descriptor that can
 //! be polled, and for ours.
 
-use std::{ffi::c_int, time::Duration};
+use std::{
+    ffi::c_int,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    time::Duration,
+};
 
 use libc::{
     EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, EPOLLET, EPOLLONESHOT, POLLIN, epoll_event,
@@ -29,8 +33,8 @@ macro_rules! create_functions {
         pub unsafe extern "C" fn $name(argument: c_int) -> c_int {
             let set = real!($name: fn(argument => c_int) -> c_int);
             if set >= 0 {
-                epoll_sets::closed(set);
                 descriptors::mark_set(set);
+                epoll_sets::closed(set);
             }
             set
         }
@@ -63,13 +67,13 @@ pub unsafe extern "C" fn epoll_ctl(
         if done == 0 {
             // The kernel has read the event, and knows better what may be done.
             // SAFETY: the program's own arguments.
-            let _ = keep_errno(|| unsafe { change(epfd, operation, fd, event) });
+            let _ = keep_errno(|| unsafe { change(epfd, operation, (fd, None), event) });
         }
         return done;
     }
-    if descriptors::get(fd).is_none() {
+    let Some(own) = descriptors::get(fd) else {
         return kernel_ctl(epfd, operation, fd, event);
-    }
+    };
     if operation != EPOLL_CTL_DEL && !uaccess::readable(event, size_of::<epoll_event>()) {
         return fail(libc::EFAULT);
     }
@@ -83,28 +87,33 @@ pub unsafe extern "C" fn epoll_ctl(
         // It may have been inherited.
         descriptors::mark_set(epfd);
         // SAFETY: the event can be read.
-        unsafe { change(epfd, operation, fd, event) }
+        unsafe { change(epfd, operation, (fd, Some(own.life())), event) }
     });
     done.map_or_else(fail, |()| 0)
 }
 
+/// `life` is that of a descriptor of ours, and `None` for a set.
+///
 /// # Safety
 /// `event` can be read, unless the operation is EPOLL_CTL_DEL.
 unsafe fn change(
     epfd: c_int,
     operation: c_int,
-    fd: c_int,
+    (fd, life): (c_int, Option<u64>),
     event: *const epoll_event,
 ) -> Result<(), c_int> {
+    static IDS: AtomicU64 = AtomicU64::new(1);
     let member = || {
         // SAFETY: by the caller's contract; it is used for the other operations only.
         let event = unsafe { event.read_unaligned() };
         let edge = (event.events & EPOLLET as u32 != 0).then(Edge::default);
-        Member { fd, events: event.events, data: event.u64, edge, armed: true }
+        let (events, data) = (event.events, event.u64);
+        let id = IDS.fetch_add(1, Relaxed);
+        Member { fd, added_as: fd, life, id, events, data, edge, armed: true }
     };
     let mut sets = Sets::lock();
     let set = sets.get_or_new(epfd);
-    let known = set.members.iter().position(|m| m.fd == fd);
+    let known = set.members.iter().position(|m| m.added_as == fd && m.life == life);
     match (operation, known) {
         (EPOLL_CTL_ADD, None) => set.add(member()),
         (EPOLL_CTL_ADD, Some(_)) => return Err(libc::EEXIST),
@@ -210,7 +219,9 @@ impl Out {
     /// Reports what members of ours have, and notes that it is.
     fn take(&mut self, set: &mut epoll_sets::Set, entries: &[Entry]) -> Result<(), c_int> {
         for entry in entries {
-            let Some(member) = set.members.iter_mut().find(|m| m.fd == entry.fd) else { continue };
+            let Some(member) = set.members.iter_mut().find(|m| m.id == entry.member) else {
+                continue;
+            };
             // Another thread may have changed the member meanwhile, or reported it: then it is looked at anew.
             if let (Some(edge), Some(seen)) = (&mut member.edge, entry.edge) {
                 if edge.reports != seen.reports {
