@@ -16,7 +16,7 @@ use rustix::process::Signal;
 const SEQUENCE: usize = 14;
 
 /// Programs that check a part of the interface, and the arguments that they are run with.
-const PROGRAMS: [(&str, &[&[&str]]); 16] = [
+const PROGRAMS: [(&str, &[&[&str]]); 17] = [
     ("layout", &[&[]]),
     ("macros", &[&[]]),
     ("module_parameters", &[&[]]),
@@ -31,6 +31,7 @@ const PROGRAMS: [(&str, &[&[&str]]); 16] = [
     ("cancelled", &[&["valec15"]]),
     ("little_memory", &[&["valec16"]]),
     ("late_monitor", &[&["late{1"]]),
+    ("cancelled_send", &[&["valec18:a"]]),
     ("thread_end", &[&["end{1"]]),
     ("errno_kept", &[&["errno{1"], &["valec17:a"]]),
 ];
@@ -223,6 +224,12 @@ fn malformed_requests() {
 #[test]
 fn cancelled() {
     both_ways("cancelled", &[C11]);
+}
+
+/// So can threads that send a question about a port.
+#[test]
+fn cancelled_send() {
+    both_ways("cancelled_send", &[C11]);
 }
 
 /// Calls that succeed leave errno as it was.

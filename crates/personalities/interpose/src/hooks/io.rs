@@ -38,7 +38,7 @@ macro_rules! io_functions {
     ($($ask:ident: $name:ident($($arg:ident: $type:ty),*) $(from $sent:expr)? $(, to $got:expr)?;)*) => {$(
         /// # Safety
         /// As the function of libc.
-        pub unsafe extern "C" fn $name(fd: c_int, $($arg: $type),*) -> ssize_t {
+        pub unsafe extern "C-unwind" fn $name(fd: c_int, $($arg: $type),*) -> ssize_t {
             if descriptors::may_be_own(fd)
                 && let Some(done) = answer(fd, $ask)
             {
@@ -49,7 +49,7 @@ macro_rules! io_functions {
             {
                 return done;
             })?
-            let done = real!($name: fn(fd => c_int, $($arg => $type),*) -> ssize_t);
+            let done = real!(unwinding $name: fn(fd => c_int, $($arg => $type),*) -> ssize_t);
             $(if netlink::is_waiting() {
                 // SAFETY: what the kernel has received is there.
                 return unsafe { netlink::received(fd, &$got, done, 0) };

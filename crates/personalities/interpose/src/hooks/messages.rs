@@ -13,7 +13,7 @@ use crate::{
 
 /// # Safety
 /// As the function of libc.
-pub unsafe extern "C" fn recvmsg(
+pub unsafe extern "C-unwind" fn recvmsg(
     socket: c_int,
     message: *mut libc::msghdr,
     flags: c_int,
@@ -24,7 +24,7 @@ pub unsafe extern "C" fn recvmsg(
         return done;
     }
     let got = real!(
-        recvmsg: fn(socket => c_int, message => *mut libc::msghdr, flags => c_int) -> libc::ssize_t
+        unwinding recvmsg: fn(socket => c_int, message => *mut libc::msghdr, flags => c_int) -> libc::ssize_t
     );
     if got >= 0 {
         // SAFETY: the call has succeeded, so the kernel has filled in the program's message.
@@ -63,7 +63,7 @@ unsafe fn answered(
 
 /// # Safety
 /// As the function of libc.
-pub unsafe extern "C" fn recvmmsg(
+pub unsafe extern "C-unwind" fn recvmmsg(
     socket: c_int,
     messages: *mut libc::mmsghdr,
     count: c_uint,
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn recvmmsg(
         return done as c_int;
     }
     let got = real!(
-        recvmmsg: fn(
+        unwinding recvmmsg: fn(
             socket => c_int,
             messages => *mut libc::mmsghdr,
             count => c_uint,

@@ -367,20 +367,43 @@ pub fn send(
     })?;
     let sequence = word(request, 8)?;
     // The answer is there when the call returns: another thread that takes it out waits for the lock.
-    let mut questions = lock();
-    WAITING.fetch_add(1, SeqCst);
+    let mut asking = Asking::new();
     let (from, size) = (other.as_ptr().cast::<c_void>(), other.len());
-    let sent = real!(send: fn(fd => c_int, from => *const c_void, size => usize, flags => c_int) -> ssize_t);
+    let sent = real!(
+        unwinding send: fn(
+            fd => c_int,
+            from => *const c_void,
+            size => usize,
+            flags => c_int,
+        ) -> ssize_t
+    );
     if sent >= 0
         && let Some(port) = keep_errno(|| port_of(fd))
     {
-        if questions.len() >= MOST {
-            questions.remove(0);
+        if asking.0.len() >= MOST {
+            asking.0.remove(0);
         }
-        questions.push(Question { port, sequence, index, name, interface });
+        asking.0.push(Question { port, sequence, index, name, interface });
     }
-    WAITING.store(questions.len(), SeqCst);
     Some(if sent >= 0 { len as ssize_t } else { sent })
+}
+
+/// A question is about to be asked: those that receive look for it. It is dropped as well where the
+/// thread is cancelled in the call.
+struct Asking(Locked);
+
+impl Asking {
+    fn new() -> Asking {
+        let questions = lock();
+        WAITING.fetch_add(1, SeqCst);
+        Asking(questions)
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        WAITING.store(self.0.len(), SeqCst);
+    }
 }
 
 /// The socket's address, which it has at the latest when it has sent.

@@ -112,7 +112,7 @@ macro_rules! send_functions {
     ($($name:ident($flags:ident; $($arg:ident: $type:ty),*) => $pieces:expr, $to:expr;)*) => {$(
         /// # Safety
         /// As the function of libc.
-        pub unsafe extern "C" fn $name(fd: c_int, $($arg: $type),*) -> ssize_t {
+        pub unsafe extern "C-unwind" fn $name(fd: c_int, $($arg: $type),*) -> ssize_t {
             if descriptors::may_be_own(fd)
                 && let Some(done) = sent(fd, $flags)
             {
@@ -123,7 +123,7 @@ macro_rules! send_functions {
             {
                 return done;
             }
-            real!($name: fn(fd => c_int, $($arg => $type),*) -> ssize_t)
+            real!(unwinding $name: fn(fd => c_int, $($arg => $type),*) -> ssize_t)
         }
     )*};
 }
@@ -151,13 +151,13 @@ macro_rules! receive_functions {
     ($($name:ident($to:ident, $len:ident, $flags:ident; $($arg:ident: $type:ty),*);)*) => {$(
         /// # Safety
         /// As the function of libc.
-        pub unsafe extern "C" fn $name(fd: c_int, $($arg: $type),*) -> ssize_t {
+        pub unsafe extern "C-unwind" fn $name(fd: c_int, $($arg: $type),*) -> ssize_t {
             if descriptors::may_be_own(fd)
                 && let Some(done) = received(fd)
             {
                 return done;
             }
-            let got = real!($name: fn(fd => c_int, $($arg => $type),*) -> ssize_t);
+            let got = real!(unwinding $name: fn(fd => c_int, $($arg => $type),*) -> ssize_t);
             if !netlink::is_waiting() {
                 return got;
             }
