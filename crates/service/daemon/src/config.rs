@@ -25,6 +25,7 @@ mod place;
 #[cfg(test)]
 mod schema;
 mod switches;
+mod text;
 
 use place::{Waits, line_of_key, open, read_text, text_of};
 use switches::{Switch, is_port_name};

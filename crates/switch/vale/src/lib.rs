@@ -27,7 +27,7 @@
 //! | `bucket.rs`, `policing.rs` | how much a port may send |
 //! | `storm.rs` | how much of that is flooded |
 //! | `config.rs` | how a port takes part in its bridge |
-//! | `switch_mirror.rs` | copies of what ports send and receive, for another port |
+//! | `switch_mirror.rs`, `copies.rs` | copies of what ports send and receive, for another port |
 //! | `ring_port.rs` | the port whose rings are in a client's region |
 //! | `tx_side.rs`, `rx_side.rs` | such a ring that the bridge reads, and one that it fills |
 //! | `program_port.rs` | the port of another bridge, whose program this bridge is |
@@ -64,6 +64,7 @@ mod budget;
 mod casualties;
 mod clock;
 mod config;
+mod copies;
 mod counters;
 mod draining;
 mod fixed;

@@ -19,7 +19,7 @@
 
 use std::collections::VecDeque;
 
-use crate::{clock::Millis, switch_mirror::MirrorSet};
+use crate::clock::Millis;
 use ringway_switch_port::{Frame, PortIndex, Room};
 
 /// A sending ring: port and number.
@@ -170,6 +170,9 @@ pub(crate) struct Held {
     /// Mirrors that have it already.
     pub copied: MirrorSet,
 }
+
+/// Some of the mirrors of a bridge: a bit for each.
+pub(crate) type MirrorSet = u16;
 
 /// Some ports of a bridge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

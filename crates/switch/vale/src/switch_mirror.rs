@@ -17,19 +17,12 @@ use ringway_switch_port::{Burst, Delivered, Drops, Frame, FrameStatus, PortIndex
 
 use crate::{
     access::{Access, PortFilter},
-    bridge_port::Members,
     budget::Budget,
-    forward::hand_to,
-    lossless_queue::PortSet,
-    vlan::vlan_of,
-    vnet::Converter,
+    lossless_queue::{MirrorSet, PortSet},
 };
 
 /// Mirrors of a bridge at most.
 pub const MAX_MIRRORS: usize = 16;
-
-/// Some of the mirrors of a bridge: a bit for each.
-pub(crate) type MirrorSet = u16;
 
 const _: () = assert!(MAX_MIRRORS <= MirrorSet::BITS as usize);
 
@@ -83,7 +76,7 @@ pub struct MirrorCounters([AtomicU64; 8]);
 
 impl MirrorCounters {
     /// So much more.
-    fn add(&self, more: &MirrorTotals) {
+    pub(crate) fn add(&self, more: &MirrorTotals) {
         for (count, more) in self.0.iter().zip(more.list()) {
             // There is one worker, which alone writes.
             count.store(count.load(Relaxed).wrapping_add(more), Relaxed);
@@ -140,7 +133,12 @@ impl MirrorTotals {
     }
 
     /// Copies that were given to a port, which counted `before` and `after`, and those that could not be made.
-    fn of(delivered: Delivered, before: &Drops, after: &Drops, not_made: &Drops) -> MirrorTotals {
+    pub(crate) fn of(
+        delivered: Delivered,
+        before: &Drops,
+        after: &Drops,
+        not_made: &Drops,
+    ) -> MirrorTotals {
         MirrorTotals {
             copied_packets: delivered.packets,
             copied_bytes: delivered.bytes,
@@ -295,17 +293,14 @@ impl Mirroring {
         having.fold(0, |set, (bit, _)| set | bit)
     }
 
-    /// Hands the copies over: of the first `done` frames of the burst, and of those that receivers were given. Returns
-    /// how many could go round and come back, and in which VLAN.
-    pub fn copy(
-        &mut self,
+    /// The copies that each mirror has of a burst of `source`, whose first `done` frames are done with: in their order,
+    /// behind its filter.
+    pub fn copies<'m>(
+        &'m mut self,
         burst: &Burst<'_>,
         done: usize,
-        others: &mut Members,
-        converter: &mut Converter,
         budget: &mut Budget,
-    ) -> (u64, u16) {
-        let (mut may_loop, mut vlan) = (0, 0);
+    ) -> impl Iterator<Item = (&'m SwitchMirror, &'m mut Vec<Frame>)> + use<'m> {
         for copier in &mut self.copiers {
             if copier.shows_sent(burst.source.port) {
                 let done = burst.frames.get(..done).unwrap_or_default();
@@ -318,27 +313,7 @@ impl Mirroring {
             if let Some(filter) = &copier.filter {
                 filter.retain(&mut copier.copies, burst, &mut Drops::default(), budget);
             }
-            let Some(last) = copier.copies.last() else { continue };
-            let last_in = vlan_of(last);
-            let to = others.get_mut(usize::from(copier.mirror.to)).and_then(Option::as_deref_mut);
-            let Some(to) = to.filter(|to| to.is_open()) else {
-                let no_destination = copier.copies.len() as u64;
-                copier.mirror.counters.add(&MirrorTotals { no_destination, ..<_>::default() });
-                continue;
-            };
-            let before = to.totals.drops;
-            if let Some(filter) = &to.filter_out {
-                filter.retain(&mut copier.copies, burst, &mut to.totals.drops, budget);
-            }
-            let mut not_made = Drops::default();
-            let delivered =
-                hand_to(to, (0, true), &copier.copies, burst, converter, &mut not_made, budget);
-            if to.config.may_loop() {
-                (may_loop, vlan) = (may_loop + delivered.packets, last_in);
-            }
-            let after = &to.totals.drops;
-            copier.mirror.counters.add(&MirrorTotals::of(delivered, &before, after, &not_made));
         }
-        (may_loop, vlan)
+        self.copiers.iter_mut().map(|copier| (&copier.mirror, &mut copier.copies))
     }
 }

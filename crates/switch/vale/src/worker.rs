@@ -23,6 +23,7 @@ use crate::{
     budget::{Budget, Turn},
     casualties::Casualties,
     clock::{Clock, Millis},
+    copies::hand_over_copies,
     counters::PortCounters,
     forward::{ForwardCtx, FromInterface, TxRewrite, account, deliver, forward},
     forwarding::{Forwarding, Function},
@@ -518,7 +519,8 @@ impl Worker {
                 held.copied = mirroring.having(frame);
             }
             let (members, converter) = (&mut self.members, &mut self.converter);
-            let (may_loop, vlan) = mirroring.copy(&burst, sent, members, converter, budget);
+            let (may_loop, vlan) =
+                hand_over_copies(mirroring, &burst, sent, members, converter, budget);
             if config.may_loop() {
                 self.probe.note_flooded(may_loop, vlan);
             }

@@ -6,7 +6,7 @@ use ringway_proto::MirrorDirection;
 use ringway_registry::{DeclaredPort, LastingMirror};
 use serde::Deserialize;
 
-use super::switches::{FilterText, Switch};
+use super::text::FilterText;
 
 /// A mirror of a switch.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -58,20 +58,21 @@ enum Direction {
 }
 
 impl Mirror {
-    /// The same for the registry, of a switch with these ports.
+    /// The same for the registry, of a switch with these ports. `uid`: the number of a user.
     pub fn declared(
         &self,
-        switch: &Switch,
+        switch: &str,
+        uid: impl Fn(&str) -> Result<u32, String>,
         ports: &[DeclaredPort],
     ) -> Result<LastingMirror, String> {
         let full = |port: &String| match port.contains(':') {
             true => port.clone(),
-            false => format!("{}:{port}", switch.name()),
+            false => format!("{switch}:{port}"),
         };
         let to = full(&self.to);
         let its = ports.iter().find(|port| port.settings.name == to);
         let to_uid = match &self.user {
-            Some(user) => switch.uid(user)?,
+            Some(user) => uid(user)?,
             None => its.map_or(0, |port| port.settings.uid),
         };
         if let Some(port) = its.filter(|port| port.settings.uid != to_uid) {
@@ -151,7 +152,10 @@ mod tests {
             (mirror("name = 'm'\nfrom = ['vale1:a']\nto = 'b'"), "no port of it"),
             (mirror("name = 'm'\nfrom = ['a']\nto = 'vale1:b'"), "no port of it"),
             (mirror("name = 'm m'\nfrom = ['a']\nto = 'b'"), "no mirror can be called"),
-            (mirror(&format!("{good}direction = 'out'")), "expected one of `sent`, `received`, `both`"),
+            (
+                mirror(&format!("{good}direction = 'out'")),
+                "expected one of `sent`, `received`, `both`",
+            ),
             (mirror("name = 'm'\nfrom = ['a']\nto = 'ids'\nuser = '8'"), "user 7's"),
             (mirror(good) + &mirror(good), "stands there twice"),
             (

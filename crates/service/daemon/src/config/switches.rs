@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ringway_ipc::{USERS, id_of};
 use ringway_proto::{
-    Filter, FloodLimit, Forwarding, Insn, Lossless, Mac, Multicast, MulticastRouter, NicMode,
-    RateLimit, SourceAddresses, Vlan, parse_mac, parse_vids,
+    FloodLimit, Forwarding, Lossless, Mac, Multicast, MulticastRouter, NicMode, RateLimit,
+    SourceAddresses, Vlan, parse_mac, parse_vids,
 };
 use ringway_registry::{
     DeclaredInterface, DeclaredPort, DeclaredSwitch, IFNAMSIZ, LastingAddress, LastingMirror,
@@ -14,7 +14,12 @@ use ringway_registry::{
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Error, mirrors::Mirror, place};
+use super::{
+    Error,
+    mirrors::Mirror,
+    place,
+    text::{FilterText, Read, Text},
+};
 
 /// A switch that stays, and what is to be on it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -186,23 +191,6 @@ impl Router {
     }
 }
 
-/// What is written as text.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String", bound = "T: Read")]
-struct Text<T>(T);
-
-trait Read: Sized {
-    fn read(text: &str) -> Result<Self, String>;
-}
-
-impl<T: Read> TryFrom<String> for Text<T> {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Text<T>, String> {
-        T::read(&text).map(Text)
-    }
-}
-
 impl Read for NicMode {
     fn read(text: &str) -> Result<NicMode, String> {
         text.parse()
@@ -271,52 +259,6 @@ enum Wait {
     Milliseconds(u32),
 }
 
-/// A filter expression with the program that it was compiled to: the daemon reads no expressions.
-/// `ringway switch save` writes both.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub(super) struct FilterText {
-    /// For people.
-    expression: String,
-    /// The number of instructions, and each, `code jt jf k`, with commas between them: as iptables' `bpf` match
-    /// has them.
-    #[cfg_attr(test, schemars(with = "String"))]
-    bytecode: Text<Bytecode>,
-}
-
-impl FilterText {
-    pub(super) fn filter(&self) -> Filter {
-        let FilterText { expression, bytecode: Text(Bytecode(insns)) } = self;
-        Filter { text: expression.clone(), insns: insns.clone(), one_in: 1 }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Bytecode(Vec<Insn>);
-
-impl Read for Bytecode {
-    fn read(text: &str) -> Result<Bytecode, String> {
-        let mut parts = text.split(',');
-        let count: Option<usize> = parts.next().and_then(|count| count.trim().parse().ok());
-        let insn = |text: &str| {
-            let mut numbers = text.split_whitespace();
-            let insn = Insn {
-                code: numbers.next()?.parse().ok()?,
-                jt: numbers.next()?.parse().ok()?,
-                jf: numbers.next()?.parse().ok()?,
-                k: numbers.next()?.parse().ok()?,
-            };
-            numbers.next().is_none().then_some(insn)
-        };
-        let insns: Option<Vec<_>> = parts.map(insn).collect();
-        match insns {
-            Some(insns) if count == Some(insns.len()) => Ok(Bytecode(insns)),
-            _ => Err("not the bytecode of a filter: `ringway switch save` writes it".into()),
-        }
-    }
-}
-
 impl Switch {
     /// Notes which lines of the file at `path`, which has that text, it is from.
     pub(super) fn note_place(&mut self, path: &str, text: &str) {
@@ -383,7 +325,7 @@ impl Switch {
         }
         let mut mirrors: Vec<LastingMirror> = Vec::new();
         for mirror in &self.mirror {
-            let declared = mirror.declared(self, &ports);
+            let declared = mirror.declared(self.name(), |user| self.uid(user), &ports);
             let declared = declared.map_err(|text| problem(format!("{}: {text}", self.name())))?;
             if mirrors.iter().any(|other| other.name == declared.name) {
                 return wrong(format!("mirror {} stands there twice", declared.name));
@@ -409,7 +351,7 @@ impl Switch {
         Ok(switch)
     }
 
-    pub(super) fn uid(&self, user: &str) -> Result<u32, String> {
+    fn uid(&self, user: &str) -> Result<u32, String> {
         id_of(user, USERS).ok_or_else(|| format!("{}: {user} is no user here", self.name()))
     }
 

@@ -12,7 +12,10 @@ use crate::opening;
 use crate::output::{Output, note};
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{self, RunLoop};
-use crate::switch::{choose::switch_name, mirrors};
+use crate::switch::{
+    choose::switch_name,
+    mirrors::{self, Direction},
+};
 use ringway::{
     BridgeInfo, Cause, Control, FileSpec, Forwarding, Interest, Port, PortSpec, Turns, TxRing,
 };
@@ -90,13 +93,6 @@ impl Args {
     fn sources(&self) -> impl Iterator<Item = Source> {
         self.ports.iter().map(|port| Source::new(self.switch(), port, self.direction))
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Direction {
-    Sent,
-    Received,
-    Both,
 }
 
 impl Direction {

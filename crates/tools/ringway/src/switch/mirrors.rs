@@ -10,6 +10,14 @@ use ringway::{
 use serde::Serialize;
 use std::{collections::BTreeMap, fmt};
 
+/// What is copied of a port's frames.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Direction {
+    Sent,
+    Received,
+    Both,
+}
+
 #[derive(clap::Subcommand)]
 pub enum Action {
     /// Set a mirror that belongs to the switch: one of its ports gets copies of what others send and receive
@@ -37,8 +45,8 @@ pub enum Action {
         #[arg(long, value_name = "UID")]
         user: Option<u32>,
         /// What the ports send into the switch, what they receive from it, or both
-        #[arg(long, value_enum, default_value_t = super::mirror::Direction::Both)]
-        direction: super::mirror::Direction,
+        #[arg(long, value_enum, default_value_t = Direction::Both)]
+        direction: Direction,
         /// Only frames that match, as `man pcap-filter` describes it
         #[arg(short, long, value_name = "EXPRESSION")]
         filter: Option<String>,
@@ -223,12 +231,12 @@ fn text(lines: &[Line<'_>]) -> String {
 }
 
 /// As the daemon is asked.
-impl super::mirror::Direction {
+impl Direction {
     fn of_switch(self) -> MirrorDirection {
         match self {
-            super::mirror::Direction::Sent => MirrorDirection::Sent,
-            super::mirror::Direction::Received => MirrorDirection::Received,
-            super::mirror::Direction::Both => MirrorDirection::Both,
+            Direction::Sent => MirrorDirection::Sent,
+            Direction::Received => MirrorDirection::Received,
+            Direction::Both => MirrorDirection::Both,
         }
     }
 }
