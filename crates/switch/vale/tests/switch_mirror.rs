@@ -275,7 +275,7 @@ fn a_port_is_a_mirrors_as_long_as_there_is_one() {
     let mut bridge = bridge();
     let clients = attached(&mut bridge, 16);
     let to_all = frame(BROADCAST, 0, 1);
-    let mut hears = |bridge: &mut SteppedBridge| {
+    let hears = |bridge: &mut SteppedBridge| {
         send(&clients[0], &to_all);
         clients[0].tx_sync(0);
         work(bridge);
