@@ -141,7 +141,7 @@ fn odd_wishes_are_refused() {
     let thrice = ["--delay", "1ms", "--delay", "1ms", "--delay", "1ms"];
     let said = home.failure(&[&["shape", "p}0", "p{1"][..], &thrice].concat());
     assert!(said.contains("there and back"), "{said}");
-    assert!(home.failure(&["shape", "p}0", "p}0"]).contains("two ends"));
+    assert!(home.failure(&["shape", "p}0", "p}0"]).contains("are one port"));
 }
 
 /// Hosts at both ends of a link of 20 ms each way: a round trip takes 40 ms, and not less.
