@@ -116,7 +116,7 @@ fn what_fails_is_not_said_to_stop_anything() {
     for (args, words) in [
         (&["switch", "attach", "vale0", "vu0"][..], "vu0"),
         (&["switch", "attach", "vale1", "netmap:vu0"], "name it as `ip link` does"),
-        (&["switch", "attach", "vale0", "vu0@mode=none"], "vu0"),
+        (&["switch", "attach", "vale0", "vu0@mode=none"], "no mode of an interface"),
         (&["recv", "netmap:vu0"], "vu0"),
         (&["bridge", "netmap:vu0^"], "netmap:vu0^: the stack is behind the interface as a whole"),
         (&["bridge", "netmap:vu0/T"], "netmap:vu0/T: the stack is behind the interface as a whole"),
