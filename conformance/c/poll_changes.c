@@ -4,8 +4,11 @@
 #include "waits.h"
 
 #include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 
 #define WAITERS	3
 
@@ -168,6 +171,47 @@ a_member_that_is_changed(void)
 	}
 }
 
+static sigjmp_buf out;
+
+static void
+jump(int signal)
+{
+	siglongjmp(out, signal);
+}
+
+/* A handler jumps out of the kernel's wait: nothing waits for that thread. */
+static void
+a_wait_that_is_left_by_a_jump(void)
+{
+	struct pair pair = pipe_pair();
+	struct itimerval soon = { { 0, 0 }, { 0, 20000 } };
+	struct epoll_event got[4];
+	uint64_t number = 1;
+	int event = eventfd(0, 0), set = set_with(event), turn;
+
+	signal(SIGALRM, jump);
+	if (sigsetjmp(out, 1) == 0) {
+		setitimer(ITIMER_REAL, &soon, NULL);
+		epoll_wait(set, got, 4, -1);
+	}
+	put(set, EPOLL_CTL_ADD, pair.to.fd, EPOLLIN, 7);
+	for (turn = 0; turn < 3; turn++) {
+		check_number(epoll_wait(set, got, 4, 200), 0, "nothing");
+		port_send(&pair.from, broadcast, mac_of(1), 1);
+		check(epoll_wait(set, got, 4, PATIENCE_MS) == 1 &&
+		      got[0].data.u64 == 7, "a packet");
+		check_number(port_take(&pair.to), 1, "the packet");
+		port_rxsync(&pair.to);
+		port_txsync(&pair.from);
+		require(write(event, &number, sizeof(number)) ==
+			sizeof(number), "write");
+		check(epoll_wait(set, got, 4, PATIENCE_MS) == 1 &&
+		      got[0].data.u64 == 1, "the kernel's descriptor");
+		require(read(event, &number, sizeof(number)) ==
+			sizeof(number), "read");
+	}
+}
+
 /* ---- waits without end ---- */
 
 #define EVENTS	200
@@ -277,6 +321,8 @@ static const struct test_case cases[] = {
 	  a_member_that_is_changed },
 	{ "S-POLL-1", "a wait goes on with a set that has changed",
 	  a_set_goes_on },
+	{ "S-POLL-1", "a wait that is left by a jump",
+	  a_wait_that_is_left_by_a_jump },
 };
 
 CHAPTER(cases)

@@ -45,7 +45,7 @@ const DEEPEST: usize = 8;
 /// and goes with the last number of the descriptor.
 #[derive(Clone, Copy, Debug)]
 pub struct Member {
-    /// One that the descriptor has now.
+    /// A number of the descriptor's.
     pub fd: c_int,
     /// The number that it was added by.
     pub added_as: c_int,
@@ -170,7 +170,7 @@ impl Sets {
         self.call(epfd, DEEPEST);
     }
 
-    /// Those that sleep in the kernel for the set, or for one that it is in.
+    /// Calls those that sleep in the kernel for the set, or for another that has the set in it.
     fn call(&mut self, epfd: c_int, depth: usize) {
         let Some(at) = self.state.sets.iter().position(|set| set.numbers.contains(&epfd)) else {
             return;

@@ -27,10 +27,11 @@
 //!   calls are system calls (`raw`): no symbol is looked up. Where code of others calls libc by name
 //!   (the standard library drops an `OwnedFd` by `close`), the linker puts a system call in its place.
 //!
-//! The table alone is compiled for the model checker.
+//! The table, and the count of threads that sleep for a set, are compiled for the model checker.
 #![deny(missing_docs)]
 
 pub mod fd_table;
+pub mod sleepers;
 
 #[cfg(not(loom))]
 mod descriptors;

@@ -5,10 +5,12 @@
 //! * A call that has found a descriptor has it until the call ends: nothing ends it meanwhile, and
 //!   nothing makes it another one.
 //! * A descriptor ends once, when its last number, and the last call on it, have gone.
+//! * A thread that is about to sleep for an epoll set sees the set's change, or is woken.
 //!
 //! How it was checked that these models can fail: with `Slot::get` without its second look, with
 //! `Object::end` without its comparison, and with a relaxed order in `Object::leave`, those with a call
-//! and a close fail; with a `claim` that does not compare, that with two opens.
+//! and a close fail; with a `claim` that does not compare, that with two opens; without the fences of `Sleepers`, that of
+//! sleepers.
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom" cargo test -p ringway-interpose --release --test loom
@@ -20,10 +22,16 @@ use std::sync::Mutex;
 
 use loom::{
     cell::UnsafeCell,
-    sync::atomic::{AtomicBool, Ordering::SeqCst},
+    sync::atomic::{
+        AtomicBool,
+        Ordering::{Acquire, Relaxed, Release, SeqCst},
+    },
     thread,
 };
-use ringway_interpose::fd_table::{Content, End, Found, Objects, Slot};
+use ringway_interpose::{
+    fd_table::{Content, End, Found, Objects, Slot},
+    sleepers::Sleepers,
+};
 
 /// What a descriptor stands for: written without any synchronisation of its own when it begins and
 /// ends, read in between. loom reports a reader that is not ordered with the writers.
@@ -211,6 +219,36 @@ fn a_number_of_a_closed_range_is_had_again() {
         table.close(0);
         assert_eq!(table.ended(), [1, 2]);
     });
+}
+
+/// Threads are about to sleep for a set, and another changes it: each sees the change, or is woken.
+#[test]
+fn sleepers_and_a_change() {
+    for threads in 1..=2 {
+        check(move || {
+            let sleepers: &'static Sleepers = Box::leak(Box::default());
+            let flag = || -> &'static AtomicBool { Box::leak(Box::new(AtomicBool::new(false))) };
+            let (changed, woken) = (flag(), flag());
+            let sleep = move || {
+                sleepers.begin(1);
+                let sees = changed.load(Acquire);
+                if sees {
+                    sleepers.end(1);
+                }
+                !sees
+            };
+            let waiting: Vec<_> = (0..threads).map(|_| thread::spawn(sleep)).collect();
+            changed.store(true, Release);
+            if sleepers.are_there(1) {
+                woken.store(true, Relaxed);
+            }
+            let asleep = waiting.into_iter().map(|thread| thread.join().unwrap());
+            let asleep = asleep.fold(false, |any, sleeps| any | sleeps);
+            assert!(!asleep || woken.load(Relaxed), "a thread sleeps for what the set was");
+            assert_eq!(sleepers.are_there(1), asleep);
+            assert!(!sleepers.are_there(2), "a child of fork has none of them");
+        });
+    }
 }
 
 /// The object goes to another number while a call is about to lose its race.

@@ -3,22 +3,13 @@
 //! When such a set gets one, these threads are to wait as this library does. What wakes all of them is a
 //! descriptor in the kernel's set that is ready until the last of them has seen it ([`Call`]).
 //!
-//! ```text
-//!   a thread that waits:  count itself; look for members; sleep
-//!   one that changes:     add a member; look whether any is counted; call
-//! ```
-//!
-//! One of them sees the other, whichever comes first, and the call stays: a thread that is about to sleep
-//! does not. Each thread is counted by the number that it waits for, without a lock.
+//! Each thread is counted by the number that it waits for ([`Sleepers`]). The call stays: a thread that is
+//! about to sleep does not.
 
 use std::{
     ffi::c_int,
     os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd},
-    sync::atomic::{
-        AtomicU32, AtomicUsize,
-        Ordering::{Relaxed, SeqCst},
-        fence,
-    },
+    sync::atomic::{AtomicUsize, Ordering::SeqCst},
 };
 
 use rustix::event::{
@@ -32,38 +23,23 @@ use crate::{
     descriptors::{self, out_of_the_way},
     fork,
     real_libc::keep_errno,
+    sleepers::Sleepers,
 };
 
-/// How many threads sleep for each number, in the lower half. Above it the process's
-/// [generation](fork::generation): a child of `fork` has none of its parent's threads.
-static COUNTS: [AtomicU32; descriptors::SIZE] = [const { AtomicU32::new(0) }; descriptors::SIZE];
+/// Those that sleep for each number.
+static SLEEPERS: [Sleepers; descriptors::SIZE] = [const { Sleepers::new() }; descriptors::SIZE];
 /// Calls that have not ended.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
-const HALF: u32 = u16::BITS;
-
-fn count_of(word: u32) -> u32 {
-    if word >> HALF == fork::generation() & u32::from(u16::MAX) {
-        word & u32::from(u16::MAX)
-    } else {
-        0
-    }
-}
-
-fn change(fd: RawFd, by: impl Fn(u32) -> u32) {
-    let Some(word) = COUNTS.get(fd as u32 as usize) else { return };
-    let changed = |word| Some(fork::generation() << HALF | by(count_of(word)));
-    let _ = word.fetch_update(SeqCst, Relaxed, changed);
-}
-
-/// How many threads sleep for that number.
-pub(super) fn count(fd: RawFd) -> u32 {
-    COUNTS.get(fd as u32 as usize).map_or(0, |word| count_of(word.load(SeqCst)))
+fn sleepers(fd: RawFd) -> Option<&'static Sleepers> {
+    SLEEPERS.get(fd as u32 as usize)
 }
 
 /// They are not counted any more: they have left without saying so.
 pub(super) fn forget(fd: RawFd) {
-    change(fd, |_| 0);
+    if let Some(sleepers) = sleepers(fd) {
+        sleepers.forget(fork::generation());
+    }
 }
 
 /// A thread that sleeps, or is about to.
@@ -73,9 +49,9 @@ impl Asleep {
     /// The calling thread is about to sleep for `epfd`, if it then finds no members of ours.
     #[inline]
     pub fn begin(epfd: c_int) -> Asleep {
-        change(epfd, |count| count + 1);
-        // With that of `are_there`: either this thread sees the member, or the other sees the count.
-        fence(SeqCst);
+        if let Some(sleepers) = sleepers(epfd) {
+            sleepers.begin(fork::generation());
+        }
         Asleep(epfd)
     }
 }
@@ -83,7 +59,9 @@ impl Asleep {
 impl Drop for Asleep {
     #[inline]
     fn drop(&mut self) {
-        change(self.0, |count| count.saturating_sub(1));
+        if let Some(sleepers) = sleepers(self.0) {
+            sleepers.end(fork::generation());
+        }
         if CALLS.load(SeqCst) > 0 {
             woken(self.0);
         }
@@ -98,8 +76,8 @@ fn woken(epfd: c_int) {
 /// Whether threads sleep for any of these numbers; members that were added before are seen by those that
 /// come later.
 pub(super) fn are_there(numbers: &[RawFd]) -> bool {
-    fence(SeqCst);
-    numbers.iter().any(|number| count(*number) > 0)
+    let mut all = numbers.iter().filter_map(|number| sleepers(*number));
+    all.any(|sleepers| sleepers.are_there(fork::generation()))
 }
 
 /// What the event of a call has for the program's data: an address within this library.

@@ -294,7 +294,7 @@ unsafe fn without_call(events: *mut epoll_event, got: c_int) -> c_int {
     let got = got as usize;
     let Some(found) = (0..got).find(|i| at(*i).u64 == call) else { return got as c_int };
     for i in found + 1..got {
-        // SAFETY: as above; the place is one that has been read.
+        // SAFETY: as above; the place has been read.
         unsafe { events.wrapping_add(i - 1).write_unaligned(at(i)) };
     }
     got as c_int - 1
