@@ -1,4 +1,4 @@
-//! What the kernel tells of an interface by the generic netlink family `netdev`
+//! Generic netlink, and what the kernel tells of an interface by its family `netdev`
 //! (`Documentation/netlink/specs/netdev.yaml`).
 
 use std::io;
@@ -8,17 +8,20 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
 };
 
-use crate::rtnl::{ERROR, find, messages};
+use crate::netlink::{ERROR, find, messages};
 
 /// Of `struct nlmsghdr` and `struct genlmsghdr`.
 const HEADERS: usize = 20;
-const GENERAL_HEADER: usize = 4;
+pub(crate) const GENERAL_HEADER: usize = 4;
 
 /// The family that knows the others (`linux/genetlink.h`).
 const CONTROL: u16 = 16;
 const GET_FAMILY: u8 = 3;
 const FAMILY_ID: u16 = 1;
 const FAMILY_NAME: u16 = 2;
+const FAMILY_GROUPS: u16 = 7;
+const GROUP_NAME: u16 = 1;
+const GROUP_ID: u16 = 2;
 
 /// Of the family `netdev` (`linux/netdev.h`).
 const DEV_GET: u8 = 1;
@@ -55,16 +58,58 @@ fn metadata(ifindex: u32) -> Option<u64> {
 
 /// What an attribute of a device says; `None`: the kernel does not tell.
 fn number(ifindex: u32, attribute: u16) -> Option<u64> {
-    let family = ask(CONTROL, GET_FAMILY, FAMILY_NAME, b"netdev\0").ok()?;
-    let family = u16::from_ne_bytes(find(&family, FAMILY_ID)?.try_into().ok()?);
+    let family = id_of(&family("netdev").ok()?)?;
     let device = ask(family, DEV_GET, DEV_IFINDEX, &ifindex.to_ne_bytes()).ok()?;
     find(&device, attribute)?.try_into().ok().map(u64::from_ne_bytes)
 }
 
-/// One question with one attribute, in the calling thread's network namespace; the attributes of the
-/// answer.
-fn ask(family: u16, command: u8, kind: u16, payload: &[u8]) -> io::Result<Vec<u8>> {
-    let length = HEADERS + 4 + payload.len().next_multiple_of(4);
+/// What the kernel tells of a family: attributes.
+fn family(name: &str) -> io::Result<Vec<u8>> {
+    ask(CONTROL, GET_FAMILY, FAMILY_NAME, format!("{name}\0").as_bytes())
+}
+
+fn id_of(family: &[u8]) -> Option<u16> {
+    find(family, FAMILY_ID)?.try_into().ok().map(u16::from_ne_bytes)
+}
+
+/// The numbers of a family and of one of its groups of listeners.
+pub(crate) fn family_with_group(name: &str, group: &str) -> io::Result<(u16, u32)> {
+    let family = family(name)?;
+    let id = || {
+        let is_it = |of: &&[u8]| {
+            find(of, GROUP_NAME)
+                .is_some_and(|name| name.strip_suffix(&[0]) == Some(group.as_bytes()))
+        };
+        let of = list(find(&family, FAMILY_GROUPS)?).find(is_it)?;
+        Some(u32::from_ne_bytes(find(of, GROUP_ID)?.try_into().ok()?))
+    };
+    Ok((id_of(&family).zip(id())).ok_or(io::ErrorKind::Unsupported)?)
+}
+
+/// The payloads of the attributes of a list, in which a kind is no more than a place.
+fn list(mut attributes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let length = u16::from_ne_bytes(attributes.get(..2)?.try_into().ok()?) as usize;
+        let payload = attributes.get(4..length)?;
+        attributes = attributes.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some(payload)
+    })
+}
+
+/// An attribute, with the padding behind it.
+pub(crate) fn attribute(kind: u16, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(4 + payload.len().next_multiple_of(4));
+    bytes.extend((4 + payload.len() as u16).to_ne_bytes());
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(payload);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+/// A question with one attribute.
+pub(crate) fn request(family: u16, command: u8, kind: u16, payload: &[u8]) -> Vec<u8> {
+    let attribute = attribute(kind, payload);
+    let length = HEADERS + attribute.len();
     let mut bytes = Vec::with_capacity(length);
     bytes.extend((length as u32).to_ne_bytes());
     bytes.extend(family.to_ne_bytes());
@@ -72,11 +117,13 @@ fn ask(family: u16, command: u8, kind: u16, payload: &[u8]) -> io::Result<Vec<u8
     // Number and sender of the message, of which there is but one.
     bytes.extend([0; 8]);
     bytes.extend([command, 1, 0, 0]);
-    bytes.extend((4 + payload.len() as u16).to_ne_bytes());
-    bytes.extend(kind.to_ne_bytes());
-    bytes.extend(payload);
-    bytes.resize(length, 0);
+    bytes.extend(attribute);
+    bytes
+}
 
+/// Asks it in the calling thread's network namespace; the attributes of the answer.
+fn ask(family: u16, command: u8, kind: u16, payload: &[u8]) -> io::Result<Vec<u8>> {
+    let bytes = request(family, command, kind, payload);
     let socket =
         socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(GENERIC))?;
     send(&socket, &bytes, SendFlags::empty())?;

@@ -75,6 +75,7 @@ pub mod kept;
 mod loader;
 mod losses;
 mod mark;
+mod netlink;
 mod netns;
 mod object;
 mod offload;
@@ -88,6 +89,7 @@ mod port;
 mod privileges;
 mod program;
 mod promisc;
+mod queue_watch;
 mod rtnl;
 mod rule;
 #[cfg(feature = "simulated")]

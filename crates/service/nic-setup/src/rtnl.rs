@@ -7,6 +7,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+pub(crate) use crate::netlink::{ERROR, find, messages};
 use crate::sys;
 
 use rustix::net::{
@@ -46,7 +47,6 @@ impl TcHeader {
 }
 
 const NESTED: u16 = 1 << 15;
-const KIND_MASK: u16 = 0x3fff;
 
 impl Message {
     /// A request `kind` (`RTM_*LINK`) about link `index`; 0 where the kernel is to find one.
@@ -298,35 +298,8 @@ pub(crate) fn link_by_index(index: u32) -> io::Result<LinkAnswer> {
     Message::new(libc::RTM_GETLINK, 0, index).ask_link()
 }
 
-/// Kind of a message: the request failed (`NLMSG_ERROR`), or is done, where it asked for that.
-pub(crate) const ERROR: u16 = 2;
 /// There are no more answers (`NLMSG_DONE`).
 const DONE: u16 = 3;
-
-/// The messages of a datagram: kind, and what is behind `struct nlmsghdr`. It ends at one that is not
-/// whole.
-pub(crate) fn messages(mut datagram: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    std::iter::from_fn(move || {
-        let length = u32::from_ne_bytes(datagram.get(0..4)?.try_into().ok()?) as usize;
-        let kind = u16::from_ne_bytes(datagram.get(4..6)?.try_into().ok()?);
-        let body = datagram.get(16..length)?;
-        datagram = datagram.get(length.next_multiple_of(4)..).unwrap_or_default();
-        Some((kind, body))
-    })
-}
-
-/// The payload of the first attribute of `kind`.
-pub(crate) fn find(mut attributes: &[u8], kind: u16) -> Option<&[u8]> {
-    loop {
-        let length = u16::from_ne_bytes(attributes.get(0..2)?.try_into().ok()?) as usize;
-        let this = u16::from_ne_bytes(attributes.get(2..4)?.try_into().ok()?) & KIND_MASK;
-        let payload = attributes.get(4..length)?;
-        if this == kind {
-            return Some(payload);
-        }
-        attributes = attributes.get(length.next_multiple_of(4)..)?;
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! Noticing that an interface goes down, or away, or gets another MTU or name, while it is in use.
+//! Noticing that an interface goes down, or away, or gets another MTU, name or number of queues, while it is in use.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,7 +14,7 @@ use crate::operation::Watch;
 use crate::privileges::unprivileged;
 use crate::rtnl::{self, Message};
 use crate::sys::netdevice::{Status, status};
-use crate::{Error, Interface, helper, parcel};
+use crate::{Error, Interface, helper, parcel, queue_watch};
 
 /// `RTMGRP_LINK`: news of all links of a network namespace.
 const LINKS: u32 = 1;
@@ -60,19 +60,29 @@ pub struct Link {
 
 /// Tells what becomes of an interface.
 ///
-/// It holds the namespace, and is readable ([`AsFd`]) when there may be news.
+/// It holds the namespace, and has news when one of its [descriptors](Self::descriptors) is readable.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct LinkWatch {
     #[serde(with = "parcel::fd")]
     socket: OwnedFd,
     index: u32,
     link: Link,
+    /// `None`: the kernel tells nothing of queues.
+    queues: Option<Queues>,
     name: String,
     /// What it was called at the last [`LinkWatch::renamed`].
     known_as: String,
     /// Behind the news that are there.
     #[serde(skip)]
     has_missed_some: bool,
+}
+
+/// What hears of its queues.
+#[derive(Debug, Serialize, Deserialize)]
+struct Queues {
+    #[serde(with = "parcel::fd")]
+    socket: OwnedFd,
+    family: u16,
 }
 
 impl LinkWatch {
@@ -88,14 +98,16 @@ impl LinkWatch {
         let link = Link { state: LinkState::Up, mtu: interface.mtu };
         let (index, name) = (interface.index, interface.name.clone());
         let known_as = name.clone();
-        LinkWatch { socket, index, link, name, known_as, has_missed_some: false }
+        LinkWatch { socket, index, link, queues: None, name, known_as, has_missed_some: false }
     }
 
     pub(crate) fn open_here(interface: &Interface) -> Result<LinkWatch, Error> {
         let open = || -> io::Result<LinkWatch> {
             let watch = LinkWatch::of_socket(listen()?, interface);
             watch.ask()?;
-            Ok(watch)
+            let queues = queue_watch::listen(interface.index).ok();
+            let queues = queues.map(|(socket, family)| Queues { socket, family });
+            Ok(LinkWatch { queues, ..watch })
         };
         open().map_err(Error::refused(
             &interface.name,
@@ -132,6 +144,19 @@ impl LinkWatch {
     /// What it was at the last look.
     pub fn state(&self) -> LinkState {
         self.link.state
+    }
+
+    /// How many of its queues receive, if the kernel has told that since the last look. Never waits.
+    pub fn rx_queues(&self) -> Option<u32> {
+        let Queues { socket, family } = self.queues.as_ref()?;
+        queue_watch::news(socket.as_fd(), *family, self.index)
+    }
+
+    /// What becomes readable when there may be news.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        [self.socket.as_fd()]
+            .into_iter()
+            .chain(self.queues.as_ref().map(|queues| queues.socket.as_fd()))
     }
 
     /// What it was called, and is called by the last [`news`](Self::news), if that is another name.
@@ -176,6 +201,7 @@ impl LinkWatch {
     }
 }
 
+/// Its socket of the namespace.
 impl AsFd for LinkWatch {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()

@@ -199,6 +199,10 @@ pub struct PortInfo {
     pub actions: Vec<ActionInfo>,
     /// For ports of switches: the user whose the switch is.
     pub switch_owner: Option<u32>,
+    /// For NICs: receive queues that the interface has got since the port was opened, or attached. The port has no
+    /// rings for them, and what they receive goes to the stack.
+    #[serde(with = "Shown::<7>", default)]
+    pub added_queues: Vec<u32>,
 }
 
 /// A ring and what it has counted since it was made, for display. What programs can write to is told

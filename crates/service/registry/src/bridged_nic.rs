@@ -51,6 +51,11 @@ enum Apart {
 }
 
 impl Held {
+    /// Whether each socket receives what comes by its queue, and no more.
+    pub fn is_by_queue(&self) -> bool {
+        matches!(self.apart, Apart::Xdp)
+    }
+
     /// The interface has this place on its bridge.
     pub fn set_port(&self, port: PortIndex) {
         if let Apart::Switched { interface, .. } = &self.apart {

@@ -20,8 +20,8 @@ pub(crate) const EGRESS_REDIRECT: usize = 3;
 pub(crate) fn tc_filters() -> usize {
     2 * ringway_nic_setup::tc_filter_descriptors()
 }
-/// An interface that is watched.
-pub(crate) const WATCH: usize = 1;
+/// An interface that is watched: for the news of links, and for those of queues.
+pub(crate) const WATCH: usize = 2;
 /// An interface on a bridge, besides a socket for each queue: program, promiscuous mode, doorbell, timer.
 pub(crate) const BRIDGED: usize = PROGRAM + 3;
 /// A private pair: the namespace of its inner end.

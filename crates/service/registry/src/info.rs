@@ -10,6 +10,7 @@ use ringway_proto::{
 use ringway_region::Region;
 
 use crate::{
+    added_queues::describe,
     bridges::AboutPort,
     caller::Caller,
     handles::Handle,
@@ -184,6 +185,9 @@ fn one_port(registry: &Registry, id: PortId, port: &Port) -> Option<PortInfo> {
     let Shape { rings, slots } = port.shape(&registry.settings);
     let memory = registry.regions.region(port.region);
     let KindInfo { mode, mtu, queues, filters, actions } = port.backend.info(registry, port);
+    let added = port.backend.added_queues(port);
+    let told = mode.into_iter().chain(describe(&added, port.backend.how_to_reopen()));
+    let mode = told.reduce(|mode, text| format!("{mode}; {text}"));
     let mode = if port.gone { Some("its interface has gone".into()) } else { mode };
     let mut info = PortInfo {
         queues,
@@ -201,6 +205,7 @@ fn one_port(registry: &Registry, id: PortId, port: &Port) -> Option<PortInfo> {
         mtu,
         mode,
         switch_owner: registry.switch_owner(port),
+        added_queues: added.collect(),
     };
     shorten_texts(&mut info);
     Some(info)

@@ -141,6 +141,7 @@ impl KeptSockets {
             filters: Vec::new(),
             actions: Vec::new(),
             switch_owner: None,
+            added_queues: Vec::new(),
         };
         self.all.iter().map(info).map(|info| (info.id, info))
     }

@@ -57,6 +57,7 @@
 
 mod accounts;
 mod actions;
+mod added_queues;
 mod answer;
 mod bind_reply;
 mod bridged_nic;

@@ -19,7 +19,7 @@ use rustix::{
 };
 
 use crate::{
-    clock,
+    added_queues, clock,
     kinds::{attached::Attached, monitor::Monitor, nic::Nic},
     lost_ports,
     notices::{Notice, Notices},
@@ -38,6 +38,8 @@ struct LinkEvent {
     was: LinkState,
     link: Option<Link>,
     names: Option<[String; 2]>,
+    /// How many of its queues receive by now, where that was told.
+    rx_queues: Option<u32>,
     /// What watched it, if it has gone.
     watch: Option<LinkWatch>,
 }
@@ -64,9 +66,11 @@ impl Watches {
     /// From now on the port of that name goes with the interface that `watch` watches.
     pub fn add(&mut self, id: PortId, name: &str, watch: LinkWatch) -> Result<()> {
         let data = epoll::EventData::new_u64(id);
-        let epoll = self.epoll();
-        let added =
-            epoll.and_then(|epoll| Ok(epoll::add(epoll, &watch, data, epoll::EventFlags::IN)?));
+        let add = |epoll: &OwnedFd| {
+            let mut fds = watch.descriptors();
+            Ok(fds.try_for_each(|fd| epoll::add(epoll, fd, data, epoll::EventFlags::IN))?)
+        };
+        let added = self.epoll().and_then(add);
         let failed = |e| Error::io(&format!("{name}: too many interfaces are in use"), e);
         added.map_err(failed)?;
         self.by_port.insert(id, watch);
@@ -105,15 +109,15 @@ impl Watches {
                 let id = event.data.u64();
                 let Some(watch) = self.by_port.get_mut(&id) else { continue };
                 let was = watch.state();
-                let (link, names) = (watch.news(), watch.renamed());
+                let (link, names, rx_queues) = (watch.news(), watch.renamed(), watch.rx_queues());
                 let is_gone = link.is_some_and(|link| link.state == LinkState::Gone);
                 let watch = is_gone.then(|| self.by_port.remove(&id)).flatten();
                 // Others may keep it open.
-                if let Some(watch) = &watch {
-                    let _ = epoll::delete(epoll, watch);
+                for fd in watch.iter().flat_map(LinkWatch::descriptors) {
+                    let _ = epoll::delete(epoll, fd);
                 }
-                if link.is_some() || names.is_some() {
-                    all.push(LinkEvent { id, was, link, names, watch });
+                if link.is_some() || names.is_some() || rx_queues.is_some() {
+                    all.push(LinkEvent { id, was, link, names, rx_queues, watch });
                 }
             }
             // Others may be behind those that have something to tell.
@@ -160,7 +164,10 @@ impl Registry {
         // What is dealt with when it panics is not heard again; all that is behind it is.
         while let Some(event) = self.watches.heard.pop_front() {
             self.notices.tell_link(&event, &self.ports);
-            let LinkEvent { id, link, watch, .. } = event;
+            let LinkEvent { id, link, watch, rx_queues, .. } = event;
+            if let Some(rx_queues) = rx_queues {
+                self.queues_changed(id, rx_queues);
+            }
             if let Some(watch) = watch {
                 let Registry { ports, bridges, expected, .. } = self;
                 expected.await_interface(id, watch, clock::now(), ports, bridges);
@@ -169,6 +176,26 @@ impl Registry {
                 (port.backend.actions().link_changed)(self, id, link);
             }
         }
+    }
+
+    /// So many queues of a port's interface receive by now.
+    fn queues_changed(&mut self, id: PortId, receiving: u32) {
+        let Some(port) = self.ports.get_mut(id) else { return };
+        let before = port.backend.added_queues(port);
+        if let Some(count) = port.backend.queue_count() {
+            count.set_receiving(receiving);
+        }
+        let now = port.backend.added_queues(port);
+        if now == before || port.gone {
+            return;
+        }
+        let (level, text) = match added_queues::describe(&now, port.backend.how_to_reopen()) {
+            Some(text) => (Level::Warn, text),
+            None => (Level::Info, "no queue is without a ring any more".into()),
+        };
+        let text = format!("{}: {text}", port.name);
+        self.notices
+            .add(Notice::new(level, EventKind::Filter, text).at(&port.name).of_user(port.uid));
     }
 
     /// Nothing moves through the rings of a port any more, and no name finds it.

@@ -8,7 +8,7 @@ mod trial;
 use crate::error::{Error, Result};
 use crate::output::Output;
 use check::{Check, Level, Need};
-use host::Host;
+use host::{Host, OpenPort};
 use serde::Serialize;
 use std::fmt;
 
@@ -99,7 +99,12 @@ fn diagnose(host: &Host) -> Diagnosis {
     checks.extend(check::names(&host.conflicts));
     checks.extend([check::hugepages(&host.meminfo), check::tun(&host.tun)]);
     checks.extend(host.nics.iter().map(|nic| nic::check(nic, &host.kernel)));
-    checks.extend(host.losses.iter().map(|(port, counters)| nic::losses(port, counters)));
+    for OpenPort { name, losses, added_queues } in &host.ports {
+        checks.extend(losses.iter().map(|counters| nic::losses(name, counters)));
+        if !added_queues.is_empty() {
+            checks.push(nic::added_queues(name, added_queues));
+        }
+    }
     let usable = !checks.iter().any(Check::breaks_everything);
     Diagnosis { usable, checks }
 }

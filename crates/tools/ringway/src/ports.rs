@@ -24,7 +24,8 @@ file:NAME@PID.NUMBER; PID is the program that has it open.
 sends frames. A port of a switch keeps its name when its interface is renamed (`ip link set NAME name`): `state` tells
 what the interface is called now. `mtu` is the present MTU of the interface. `mode` is the mode of a network interface,
 and why a better one was not possible: zerocopy, copy or generic (AF_XDP), or packet (AF_PACKET); it
-also names frames that are too long since the MTU was changed. Without an option each interface gets
+also names frames that are too long since the MTU was changed, and queues that `ethtool -L` has
+added since and that have no rings. Without an option each interface gets
 the best mode that works. With a filter for all its queues a veth pair is in packet mode, in which
 the stack's share stays fast, and so is an interface without native XDP.
 netmap:eth0@mode=packet, or RINGWAY_NIC_MODE=packet in the environment, asks for this mode and no
@@ -84,6 +85,8 @@ struct Line<'a> {
     mtu: Option<u32>,
     mode: Option<&'a str>,
     queues: &'a [u32],
+    /// Receive queues that have no rings, because they were added later.
+    added_queues: &'a [u32],
     filters: &'a [FilterInfo],
     actions: &'a [ActionInfo],
     /// For ports of switches: the user whose the switch is.
@@ -107,7 +110,7 @@ impl Line<'_> {
     ) -> Line<'a> {
         let &PortInfo { id, mem_id, buf_size, uid, rings, slots, users, mtu, switch_owner, .. } =
             port;
-        let PortInfo { name, kind, mode, queues, filters, actions, .. } = port;
+        let PortInfo { name, kind, mode, queues, added_queues, filters, actions, .. } = port;
         let (kind, mode) = (kind_of(name, *kind), mode.as_deref());
         Line {
             id,
@@ -122,6 +125,7 @@ impl Line<'_> {
             mtu,
             mode,
             queues,
+            added_queues,
             filters,
             actions,
             switch_owner,

@@ -11,6 +11,7 @@ use ringway_switch_port::Port as BridgePort;
 use ringway_vale::PortConfig;
 
 use crate::{
+    added_queues::QueueCount,
     bridged_nic::{BridgedNic, memory_of},
     bridges::{BridgePortRef, Bridges, HeldPlaces},
     caller::Caller,
@@ -245,6 +246,7 @@ impl AttachNic {
             polling: None,
             link: Link { state: LinkState::Up, mtu: interface.mtu },
             rings: interface.queues(),
+            queue_count: QueueCount::of(&interface),
             netns: self.lasting_netns,
             losses: DeviceLosses::new(netns, interface, losses),
             asked_mode: self.mode,

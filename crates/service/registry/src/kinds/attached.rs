@@ -1,5 +1,7 @@
 //! A NIC on a bridge (S-VALE-16): its rings are the kernel's, and the bridge has them.
 
+use std::ops::Range;
+
 use ringway_nic_setup::{
     EgressRedirect, HostEnd, Link, LinkState, STACK_PORT_MEMORY, SWITCHED_PORT_MEMORY,
     SwitchedStack, longest_frame,
@@ -7,6 +9,7 @@ use ringway_nic_setup::{
 use ringway_proto::{Error, NicMode, PortKind, Result, RingBackend};
 
 use crate::{
+    added_queues::QueueCount,
     bind_reply::Fds,
     bridged_nic::Held,
     bridges::{BridgePortRef, Bridges},
@@ -43,6 +46,7 @@ pub(crate) struct Attached {
     pub polling: Option<Vec<usize>>,
     pub link: Link,
     pub rings: u32,
+    pub queue_count: QueueCount,
     pub netns: LastingNetns,
     pub losses: DeviceLosses,
     /// The mode that its user asked for.
@@ -82,6 +86,18 @@ impl PortBackend for Attached {
 
     fn device_losses(&self) -> Option<&DeviceLosses> {
         Some(&self.losses)
+    }
+
+    fn added_queues(&self, _port: &Port) -> Range<u32> {
+        if self.attachment.nic.is_by_queue() { self.queue_count.without_rings() } else { 0..0 }
+    }
+
+    fn queue_count(&mut self) -> Option<&mut QueueCount> {
+        Some(&mut self.queue_count)
+    }
+
+    fn how_to_reopen(&self) -> &'static str {
+        "detach the interface, and attach it again"
     }
 
     fn is_watched(&self) -> bool {

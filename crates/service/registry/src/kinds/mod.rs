@@ -4,7 +4,7 @@
 //! where the answer depends on the kind. A new kind is a file here with its state and its backend,
 //! and a line in [`OPENERS`], which says when a registration is for it.
 
-use std::any::Any;
+use std::{any::Any, ops::Range};
 
 use ringway_abi::Dir;
 use ringway_nic_setup::Link;
@@ -13,6 +13,7 @@ use ringway_proto::{
 };
 
 use crate::{
+    added_queues::QueueCount,
     bind_reply::Fds,
     bridges::BridgePortRef,
     caller::Caller,
@@ -144,6 +145,21 @@ pub(crate) trait PortBackend: Acts + Any + Send {
     /// What its interface loses.
     fn device_losses(&self) -> Option<&DeviceLosses> {
         None
+    }
+
+    /// Queues that its interface has got since, and that it has no rings for.
+    fn added_queues(&self, _port: &Port) -> Range<u32> {
+        0..0
+    }
+
+    /// By what these are known, for changes.
+    fn queue_count(&mut self) -> Option<&mut QueueCount> {
+        None
+    }
+
+    /// What gives it rings for them.
+    fn how_to_reopen(&self) -> &'static str {
+        "close the port in all programs, and open it again"
     }
 
     /// Whether its interface is watched, as long as that is there.

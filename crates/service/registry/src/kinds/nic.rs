@@ -1,13 +1,14 @@
 //! NIC ports: the privileged half. The registry makes the rings, the sockets and what redirects
 //! frames to them; the client runs them.
 
-use std::{collections::BTreeSet, sync::atomic::Ordering::Relaxed};
+use std::{collections::BTreeSet, ops::Range, sync::atomic::Ordering::Relaxed};
 
 use ringway_abi::Dir;
 use ringway_nic_setup::{Interface, Link, LinkState, losses};
 use ringway_proto::{Cause, Error, Offsets, PortKind, Registration, Result, RingBackend};
 
 use crate::{
+    added_queues::QueueCount,
     bind_reply::Fds,
     caller::Caller,
     descriptors::{BOUND, EGRESS_REDIRECT, HOST_END, PROGRAM, WATCH, tc_filters},
@@ -41,6 +42,7 @@ pub(crate) struct Nic {
     /// What it shares with the ports that other users have of the same interface.
     pub key: NicKey,
     losses: DeviceLosses,
+    queue_count: QueueCount,
     /// Present while in netmap mode: from the first binding of a ring of the NIC to the last
     /// binding.
     pub sockets: Option<Sockets>,
@@ -73,6 +75,17 @@ impl PortBackend for Nic {
 
     fn device_losses(&self) -> Option<&DeviceLosses> {
         Some(&self.losses)
+    }
+
+    /// In packet mode the sockets share out what the others receive.
+    fn added_queues(&self, port: &Port) -> Range<u32> {
+        let receives = port.nic_rings(Dir::Rx).iter().any(|ring| ring.users > 0);
+        let by_queue = receives && self.sockets.as_ref().is_some_and(Sockets::are_of_queues);
+        if by_queue { self.queue_count.without_rings() } else { 0..0 }
+    }
+
+    fn queue_count(&mut self) -> Option<&mut QueueCount> {
+        Some(&mut self.queue_count)
     }
 
     fn is_watched(&self) -> bool {
@@ -319,7 +332,16 @@ impl Nic {
         // Whatever other name it was asked for by.
         let name = interface.name.clone();
         let losses = DeviceLosses::new(netns.clone(), interface.clone(), losses);
-        let nic = Nic { interface, netns, key: shared, losses, sockets: None, stack: None };
+        let queue_count = QueueCount::of(&interface);
+        let nic = Nic {
+            interface,
+            netns,
+            key: shared,
+            losses,
+            queue_count,
+            sockets: None,
+            stack: None,
+        };
         let id = registry.add_port(&name, Some(key), caller.uid, region, nic);
         registry.watches.add(id, &name, watch).inspect_err(|_| registry.reap(id))?;
         // S-HOST-1.

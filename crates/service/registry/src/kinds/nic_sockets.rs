@@ -70,6 +70,11 @@ impl Sockets {
         self.by_queue.iter().flatten().all(|socket| copies(socket) && socket.frags())
     }
 
+    /// Whether each receives what comes by its queue, and no more.
+    pub(super) fn are_of_queues(&self) -> bool {
+        self.by_queue.iter().flatten().any(|socket| socket.mode() != NicMode::Packet)
+    }
+
     /// Whether the driver itself receives into the buffers of the port.
     pub(super) fn are_zero_copy(&self) -> bool {
         self.by_queue.iter().flatten().any(|socket| socket.mode() == NicMode::ZeroCopy)

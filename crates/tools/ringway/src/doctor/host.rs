@@ -38,8 +38,16 @@ pub struct Host {
     /// Names that users could not have: those that the running daemon tells this user.
     pub conflicts: Vec<NameConflict>,
     pub nics: Vec<Nic>,
-    /// What the devices of open ports have counted as lost since: names of ports, and counters.
-    pub losses: Vec<(String, String)>,
+    pub ports: Vec<OpenPort>,
+}
+
+/// What there is to say of a port that is open.
+pub struct OpenPort {
+    pub name: String,
+    /// What its device has counted as lost since.
+    pub losses: Option<String>,
+    /// Queues of its interface that it has no rings for.
+    pub added_queues: Vec<u32>,
 }
 
 impl Host {
@@ -61,7 +69,7 @@ impl Host {
             daemon_program: daemon_binary(),
             nic_grant: nic_grant(&daemon),
             conflicts: conflicts(&daemon),
-            losses: losses(&daemon, only),
+            ports: ports(&daemon, only),
             private: daemon.0.check_private().map_err(|error| error.to_string()),
             daemon,
             nics: nics(&read("/proc/self/net/dev"), only, Path::new("/sys/class/net"), sys::driver),
@@ -113,17 +121,18 @@ fn conflicts((_, answer): &(SocketPath, io::Result<()>)) -> Vec<NameConflict> {
 }
 
 /// Likewise.
-fn losses((_, answer): &(SocketPath, io::Result<()>), only: Option<&str>) -> Vec<(String, String)> {
+fn ports((_, answer): &(SocketPath, io::Result<()>), only: Option<&str>) -> Vec<OpenPort> {
     let ask = || -> Option<Vec<_>> {
         answer.as_ref().ok()?;
         let control = Control::connect_running().ok()?;
         let mut ports = control.ports().ok()?;
         ports.retain(|port| only.is_none_or(|only| port.name == only));
-        let lost = |port: PortInfo| {
-            let counters = Losses::at(&port, &control).of_device()?;
-            Some((port.name, counters))
+        let open = |port: PortInfo| OpenPort {
+            losses: Losses::at(&port, &control).of_device(),
+            name: port.name,
+            added_queues: port.added_queues,
         };
-        Some(ports.into_iter().filter_map(lost).collect())
+        Some(ports.into_iter().map(open).collect())
     };
     ask().unwrap_or_default()
 }

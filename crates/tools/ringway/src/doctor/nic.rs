@@ -2,6 +2,7 @@
 //! driver. Nothing is tried out, for that would change the interface.
 
 use super::check::{Check, Need, version};
+use crate::filter::ranges;
 
 /// An interface as sysfs shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,6 +122,21 @@ pub fn losses(port: &str, counters: &str) -> Check {
         format!("since it was opened as a port, its device counts {counters}"),
         "`ringway ports --rings` shows whether its programs read too slowly; other counters are explained by \
          the driver's documentation, and a frame may be in several",
+    )
+}
+
+/// Queues of an open port's interface that it has no rings for.
+pub fn added_queues(port: &str, queues: &[u32]) -> Check {
+    let queues = ranges(queues);
+    Check::warning(
+        Need::Information,
+        port,
+        format!(
+            "queues without a ring: {queues}; they were added after it was opened, and what they receive goes to \
+             the stack"
+        ),
+        "close it in all programs, and open it again, or attach it again; or `ethtool -L` with as many queues as \
+         it had",
     )
 }
 

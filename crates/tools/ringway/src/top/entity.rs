@@ -161,6 +161,7 @@ mod tests {
             filters: Vec::new(),
             actions: Vec::new(),
             switch_owner: Some(0),
+            added_queues: Vec::new(),
         };
         let totals = PortTotals {
             sent_packets: 3,

@@ -162,6 +162,79 @@ fn an_interface_that_goes_is_told() {
     home.is_left_clean();
 }
 
+/// What the queues that `ethtool -L` adds receive goes to the stack, while programs and switches have the others.
+#[test]
+fn queues_that_are_added_are_told() {
+    if skip_without_root("queues_that_are_added_are_told") {
+        return;
+    }
+    let (near, far) = (Netns::quiet("lg"), Netns::quiet("lg"));
+    let _pair = near.veth(&far, "lg0", "lg1");
+    near.run(
+        "ip link del lg0; ip link add lg0 numrxqueues 4 numtxqueues 4 type veth peer name lg1",
+    );
+    near.run("ethtool -L lg0 rx 2 tx 2; ip link set lg0 up; ip link set lg1 up");
+    for (mode, added) in [("copy", true), ("generic", true), ("packet", false)] {
+        let home = Home::new();
+        let port = format!("netmap:lg0@mode={mode}");
+        let receiver = Proc::spawn(home.command_in(&near, &["recv", &port, "--json"]));
+        receiver.wait_for(r#""type":"open""#, LIMIT);
+        let follow = home.start(&["log", "--follow"]);
+        until_events(&follow, "port-open", 1);
+        let state = || {
+            let port = home.json(&["ports"]).remove(0);
+            let doctor = home.command_in(&near, &["doctor", "lg0", "--json"]).output().unwrap();
+            let doctor =
+                String::from_utf8(doctor.stdout).unwrap().contains("queues without a ring: 2-3;");
+            let is_noted = port["mode"].as_str().unwrap().contains("queues 2-3 have no rings");
+            (port["added_queues"].clone(), is_noted, doctor)
+        };
+        assert_eq!(state(), (Value::Array(Vec::new()), false, false), "{mode}");
+        near.run("ethtool -L lg0 rx 4");
+        let queues = if added { vec![Value::from(2), Value::from(3)] } else { Vec::new() };
+        assert_eq!(state(), (Value::Array(queues), added, added), "{mode}");
+        near.run("ethtool -L lg0 rx 2");
+        assert_eq!(state(), (Value::Array(Vec::new()), false, false), "{mode}");
+        receiver.signal(Signal::INT);
+        receiver.wait();
+        until_events(&follow, "port-close", 1);
+        let kept = lines(&follow.output());
+        let told: Vec<_> = of_kind(&kept, "filter")
+            .iter()
+            .map(|event| (&event["level"], &event["port"]))
+            .collect();
+        let both =
+            [("warn", "lg0"), ("info", "lg0")].map(|(level, port)| (level.into(), port.into()));
+        let expected: Vec<(&Value, &Value)> =
+            both.iter().map(|(level, port)| (level, port)).collect();
+        assert_eq!(told, if added { expected } else { Vec::new() }, "{mode}: {kept:?}");
+        follow.signal(Signal::INT);
+        follow.wait();
+        home.is_left_clean();
+    }
+}
+
+/// The same of an interface that is attached to a switch.
+#[test]
+fn queues_that_are_added_to_an_attached_interface_are_told() {
+    if skip_without_root("queues_that_are_added_to_an_attached_interface_are_told") {
+        return;
+    }
+    let near = Netns::quiet("lg");
+    near.run("ip link add lg0 numrxqueues 4 numtxqueues 4 type veth peer name lg1");
+    near.run("ethtool -L lg0 rx 2 tx 2; ip link set lg0 up; ip link set lg1 up");
+    let home = Home::new();
+    let attach = ["switch", "attach", "vale0", "lg0@mode=copy"];
+    assert!(home.command_in(&near, &attach).status().unwrap().success());
+    near.run("ethtool -L lg0 rx 3");
+    let port = home.json(&["ports"]).remove(0);
+    assert_eq!(port["added_queues"], Value::Array(vec![2.into()]), "{port}");
+    let mode = port["mode"].as_str().unwrap();
+    assert!(mode.contains("queue 2 has no ring") && mode.contains("attach it again"), "{mode}");
+    home.json(&["switch", "detach", "vale0", "lg0"]);
+    home.is_left_clean();
+}
+
 /// A system daemon on a socket that everybody reaches.
 struct System {
     home: Home,
