@@ -120,6 +120,38 @@ fn programs_get_frames_of_a_new_mtu() {
     });
 }
 
+/// The other end may have a smaller MTU: what it does not take is too long, and what is lost without a link is not.
+#[test]
+fn frames_beyond_the_mtu_of_the_other_end_are_too_long() {
+    if skip_without_root("frames_beyond_the_mtu_of_the_other_end_are_too_long") {
+        return;
+    }
+    isolated("frames_beyond_the_mtu_of_the_other_end_are_too_long", |_| {
+        for mode in ["copy", "generic"] {
+            let (a, b, _pair) = wire();
+            let mut port = open(&a, &format!("netmap:n0@mode={mode}"));
+            b.run("ip link set n1 mtu 1000");
+            let losses = |port: &Port| {
+                let stats = port.stats();
+                (stats.too_long, stats.ring_full)
+            };
+            for (number, length) in (0..).zip([1200, 60, 1200, 1018, 1019, 300]) {
+                send(&mut port, &frame(number, length));
+            }
+            assert_eq!(losses(&port), (3, 0), "{mode}");
+            b.run("ip link set n1 down");
+            // The kernel tells the daemon after a while.
+            until("it is known that there is no link", || {
+                send(&mut port, &frame(0, 1200));
+                match losses(&port) {
+                    (_, 1) => Ok(()),
+                    other => Err(format!("{mode}: {other:?}")),
+                }
+            });
+        }
+    });
+}
+
 /// What the kernel copies comes in as many buffers as it takes, more than a frame to be sent may have: it is not
 /// said to be lost.
 #[test]

@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, Ordering::Relaxed},
+    atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
 };
 use std::time::Instant;
 
@@ -37,21 +37,25 @@ const SLOTS: usize = BATCH + MAX_FRAGS as usize;
 ///
 /// A sync makes a system call for every 64 packets, and one for each packet that the kernel will not
 /// have. What the kernel has no room for, or no link, stays in order and goes out with a later sync. What
-/// the device refuses for 50 ms as if it had no room is dropped as `too_long`, so that others behind it go on: the other
-/// end of a veth pair may have a smaller MTU.
+/// the device refuses for 50 ms as if it had no room is dropped, so that others behind it go on: as `too_long`, since
+/// the other end of a veth pair may have a smaller MTU, or as `ring_full` where the kernel has taken a packet of that
+/// length before.
 pub struct PacketTx {
     socket: Arc<OwnedFd>,
     data_size: u32,
     patience: Mutex<Patience>,
     /// Whether a packet waits, without the lock.
     is_waiting: AtomicBool,
+    /// Bytes of the longest packet that the kernel has taken.
+    longest: AtomicU32,
 }
 
 impl PacketTx {
     /// For a socket that sends, and a region of this layout.
     pub fn new(socket: Arc<OwnedFd>, layout: &Layout) -> PacketTx {
         let (data_size, patience) = (layout.data_size(), Mutex::default());
-        PacketTx { socket, data_size, patience, is_waiting: AtomicBool::new(false) }
+        let (is_waiting, longest) = (AtomicBool::new(false), AtomicU32::new(0));
+        PacketTx { socket, data_size, patience, is_waiting, longest }
     }
 
     /// The socket. To poll it for POLLOUT is no use where it is the interface that has no room.
@@ -218,6 +222,10 @@ impl PacketTx {
             self.is_waiting.store(false, Relaxed);
         }
         let sent = &packets[..sent];
+        let longest = sent.iter().map(|packet| packet.bytes).max().unwrap_or(0);
+        if longest > self.longest.load(Relaxed) {
+            self.longest.fetch_max(longest, Relaxed);
+        }
         kring.count(sent.len() as u32);
         kring.note(|c| &c.bytes, sent.iter().map(|packet| u64::from(packet.bytes)).sum());
         sent.last().map_or(from, |packet| packet.next)
@@ -241,7 +249,8 @@ impl PacketTx {
         let next = packet.next;
         match error.raw_os_error() {
             Some(libc::ENOBUFS) if self.is_over(packet) => {
-                kring.note(|c| &c.too_long, 1);
+                let was_taken = packet.bytes <= self.longest.load(Relaxed);
+                kring.note(|c| if was_taken { &c.ring_full } else { &c.too_long }, 1);
                 next
             }
             _ if stall_reason(error).is_some() => from,
@@ -497,6 +506,21 @@ mod tests {
             assert_eq!(ring.driver.refused(&ring.kring, &refusal, &packet, 3), next, "{error}");
             assert_eq!(ring.counts()[2..], counts, "{error}");
             assert_eq!(ring.kring.is_ended(), is_stopped, "{error}");
+        }
+    }
+
+    /// A queue that stands still has no room for what it has taken before, whose length is nothing new.
+    #[test]
+    fn what_was_taken_before_is_not_too_long() {
+        let ring = Ring::new(8, OFFSETS);
+        ring.fill(&[Filled { flags: 0, ..filled(0, 30, 0) }]);
+        ring.sync();
+        let refusal = io::Error::from_raw_os_error(libc::ENOBUFS);
+        for (bytes, counts) in [(30, [0, 1]), (31, [1, 1])] {
+            let packet = Packet { first: 0, slots: 1, next: 5, bytes };
+            while ring.driver.refused(&ring.kring, &refusal, &packet, 3) != 5 {}
+            let c = ring.kring.counters();
+            assert_eq!([&c.too_long, &c.ring_full].map(|c| c.load(Relaxed)), counts, "{bytes}");
         }
     }
 

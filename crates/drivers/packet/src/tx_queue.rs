@@ -30,6 +30,8 @@ pub struct TxQueue {
     refused: Delivered,
     too_long: u64,
     patience: Patience,
+    /// Bytes of the longest that the kernel has taken, but for those that it cuts.
+    longest: u32,
 }
 
 impl TxQueue {
@@ -47,6 +49,7 @@ impl TxQueue {
             refused: Delivered::default(),
             too_long: 0,
             patience,
+            longest: 0,
         }
     }
 
@@ -89,25 +92,37 @@ impl TxQueue {
         while self.sent < self.frames.len() {
             match self.send_some() {
                 Ok(sent) => {
+                    let taken = self.frames[self.sent..].iter().take(sent);
+                    let whole = taken.filter(|frame| !is_cut(&self.memory, frame)).map(length);
+                    self.longest = whole.fold(self.longest, u32::max);
                     self.sent += sent;
                     self.patience.taken();
                 }
                 Err(error) => match self.in_the_way(&error, Instant::now()) {
                     Some(StallReason::Link) => self.discard(),
                     Some(stall_reason) => return Some(stall_reason),
-                    None => {
-                        // What the device never had room for is longer than the other end takes.
-                        let too_long = [Some(libc::EMSGSIZE), Some(libc::ENOBUFS)];
-                        self.too_long += u64::from(too_long.contains(&error.raw_os_error()));
-                        self.refused.add(self.frames.get(self.sent).map_or(0, length));
-                        self.sent += 1;
-                    }
+                    None => self.give_up(&error),
                 },
             }
         }
         self.frames.clear();
         self.sent = 0;
         None
+    }
+
+    /// The first frame will not be sent.
+    #[cold]
+    fn give_up(&mut self, error: &io::Error) {
+        let bytes = self.frames.get(self.sent).map_or(0, length);
+        let too_long = match error.raw_os_error() {
+            Some(libc::EMSGSIZE) => true,
+            // What the device never had room for is longer than the other end takes.
+            Some(libc::ENOBUFS) => bytes > self.longest,
+            _ => false,
+        };
+        self.too_long += u64::from(too_long);
+        self.refused.add(bytes);
+        self.sent += 1;
     }
 
     /// What is in the way of the first frame; `None`: it is not waited for.
@@ -131,6 +146,11 @@ impl TxQueue {
 /// Of a frame, without its virtio-net header.
 fn length(frame: &Range<usize>) -> u32 {
     (frame.len() - Header::SHORT) as u32
+}
+
+/// Whether the kernel is to cut a frame: whether its virtio-net header has a kind of segments.
+fn is_cut(memory: &[u8], frame: &Range<usize>) -> bool {
+    memory.get(frame.start + 1).is_some_and(|kind| *kind != 0)
 }
 
 /// What is in the way of a frame for now; `None` if it will never be sent.
@@ -231,6 +251,23 @@ mod tests {
         (0..3).for_each(|number| assert!(add(&mut queue, number, 60)));
         assert_eq!((queue.flush(), lost(&mut queue)), (None, (0, 3)));
         assert_eq!((queue.flush(), lost(&mut queue)), (None, (0, 0)));
+    }
+
+    /// A queue that stands still has no room for what it has taken before, whose length is nothing new.
+    #[test]
+    fn what_was_taken_before_is_not_too_long() {
+        let (mut queue, _peer) = queue(200);
+        // The virtio-net header, which the memory is filled with, has no segments.
+        for (number, length) in [(0, 60), (0, 100), (3, 150)] {
+            assert!(add(&mut queue, number, length));
+        }
+        assert_eq!((queue.flush(), lost(&mut queue)), (None, (0, 0)));
+        let no_room = io::Error::from_raw_os_error(libc::ENOBUFS);
+        for (length, counts) in [(60, (0, 1)), (100, (0, 1)), (101, (1, 0)), (150, (1, 0))] {
+            assert!(add(&mut queue, 0, length));
+            queue.give_up(&no_room);
+            assert_eq!(lost(&mut queue), counts, "{length}");
+        }
     }
 
     #[test]

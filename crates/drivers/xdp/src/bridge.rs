@@ -85,6 +85,7 @@ struct Queue {
     stall: Option<TxStall>,
     /// What was lost that is counted already: by kicks, and as the kernel tells.
     refused: Delivered,
+    too_long: u64,
     lost: Lost,
     /// What was given up since, and descriptors of it that the kernel has not looked at yet.
     discarded: Delivered,
@@ -107,6 +108,7 @@ impl<H> NicPort<H> {
             staged: false,
             stall: None,
             refused: Delivered::default(),
+            too_long: 0,
             lost: Lost::default(),
             discarded: Delivered::default(),
             void: 0,
@@ -165,14 +167,18 @@ impl Queue {
         Delivered { packets, bytes }
     }
 
-    /// What was given up, and what the kernel has refused by kicks.
-    fn unsent(&mut self) -> Unsent {
+    /// What was given up, and what the kernel has refused by kicks, which it counts in `drops`.
+    fn unsent(&mut self, drops: &mut Drops) -> Unsent {
         let counters = self.frames.counters();
         let now = Delivered { packets: counters.tx_lost, bytes: counters.tx_lost_bytes };
         let before = std::mem::replace(&mut self.refused, now);
         let mut refused = std::mem::take(&mut self.discarded);
         refused.packets += now.packets - before.packets;
         refused.bytes += now.bytes - before.bytes;
+        let before = std::mem::replace(&mut self.too_long, counters.tx_lost_too_long);
+        let too_long = counters.tx_lost_too_long - before;
+        drops.too_long += too_long;
+        drops.ring_full += refused.packets - too_long;
         Unsent { refused, waiting: self.waiting() }
     }
 }
@@ -291,11 +297,10 @@ impl<H> PacketIo for NicPort<H> {
     fn unsent(&mut self, drops: &mut Drops) -> Unsent {
         let mut all = Unsent::default();
         for queue in &mut self.queues {
-            let Unsent { refused, waiting } = queue.unsent();
+            let Unsent { refused, waiting } = queue.unsent(drops);
             all.refused += refused;
             all.waiting += waiting;
         }
-        drops.ring_full += all.refused.packets;
         all
     }
 

@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use ringway_region::Buf;
 
+use crate::loss::Lengths;
 use crate::rings::Desc;
 use crate::{
     KickOutcome, MAX_FRAGS, RX_HEADROOM, RingSizes, Rings, Umem, XskSocket, is_zero_copy, kick_rx,
@@ -42,6 +43,8 @@ pub struct FrameCounters {
     /// Handed to the kernel, which dropped them: the peer's ring was full, the peer was down, or
     /// the frame longer than the MTU allows.
     pub tx_lost: u64,
+    /// Those among them that were longer than all that it has taken.
+    pub tx_lost_too_long: u64,
     /// Their bytes.
     pub tx_lost_bytes: u64,
     /// Completions of what was not being sent.
@@ -88,6 +91,7 @@ pub struct FrameQueue {
     staged_packets: u64,
     staged_bytes: u64,
     counters: FrameCounters,
+    lengths: Lengths,
 }
 
 impl FrameQueue {
@@ -130,6 +134,7 @@ impl FrameQueue {
             staged_packets: 0,
             staged_bytes: 0,
             counters: FrameCounters::default(),
+            lengths: Lengths::default(),
         }
     }
 
@@ -306,7 +311,9 @@ impl FrameQueue {
             let outcome = kick_tx(&self.socket.fd)?;
             if outcome == KickOutcome::Lost {
                 self.counters.tx_lost += 1;
-                self.counters.tx_lost_bytes += self.last_consumed();
+                let lost = self.lengths.lost(&self.rings.tx);
+                self.counters.tx_lost_bytes += u64::from(lost.bytes);
+                self.counters.tx_lost_too_long += u64::from(lost.too_long);
             }
             let progress = self.reap() > 0 || self.rings.tx.pending() < before;
             match outcome {
@@ -315,14 +322,6 @@ impl FrameQueue {
                 _ => {}
             }
         }
-    }
-
-    /// Bytes of the packet that the kernel has consumed last.
-    #[cold]
-    fn last_consumed(&self) -> u64 {
-        let parts = (0..MAX_FRAGS).map(|i| self.rings.tx.peek_consumed(i));
-        let of_packet = parts.enumerate().take_while(|(i, part)| *i == 0 || part.goes_on());
-        of_packet.map(|(_, part)| u64::from(part.length)).sum()
     }
 
     /// Packets, and their bytes, that the kernel has not taken yet.

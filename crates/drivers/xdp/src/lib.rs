@@ -31,6 +31,7 @@ pub mod fake;
 mod frame_memory;
 mod frames;
 mod kick;
+mod loss;
 mod partial_csum;
 mod ring;
 mod rings;

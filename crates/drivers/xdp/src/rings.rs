@@ -224,6 +224,12 @@ impl<T: Entry, R: Borrow<Ring<T>>> Producer<T, R> {
         self.ring().read(oldest.wrapping_sub(1 + i))
     }
 
+    /// Replaces one of them, which only [`Producer::peek_consumed`] reads.
+    pub(crate) fn replace_consumed(&self, i: u32, value: T) {
+        let oldest = self.head.wrapping_sub(self.pending());
+        self.ring().write(oldest.wrapping_sub(1 + i), value);
+    }
+
     /// Whether the kernel waits for a kick. Always so in copy mode.
     #[inline]
     pub fn needs_wakeup(&self) -> bool {

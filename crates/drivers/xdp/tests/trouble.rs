@@ -43,6 +43,26 @@ fn a_frame_beyond_the_mtu_is_lost_alone() {
     assert_eq!((a.counters().tx_lost, a.tx_in_flight()), (1, 0));
 }
 
+/// The kernel says the same of frames that are too long for the other end, and of frames that have no room there.
+#[test]
+fn frames_beyond_the_mtu_of_the_other_end_are_too_long() {
+    if skip_without_root("frames_beyond_the_mtu_of_the_other_end_are_too_long") {
+        return;
+    }
+    let wire = Wire::new();
+    let (_a_program, mut a) = frame_queue(&wire.a, "a0");
+    wire.b.run("ip link set b0 mtu 1000");
+    for round in 1..=3 {
+        for length in [60, 1200, 1000, 1018, 1019] {
+            assert!(send(&mut a, &frame(1, length)));
+        }
+        assert_eq!(a.flush(), Ok(KickOutcome::Sent));
+        let counters = a.counters();
+        assert_eq!((counters.tx_lost, counters.tx_lost_too_long), (2 * round, 2 * round));
+        assert_eq!(counters.tx_lost_bytes, round * (1200 + 1019));
+    }
+}
+
 #[test]
 fn a_peer_that_is_down_loses_frames_and_no_buffers() {
     if skip_without_root("a_peer_that_is_down_loses_frames_and_no_buffers") {
@@ -68,6 +88,7 @@ fn a_peer_that_is_full_loses_frames_and_no_buffers() {
     let (a, _) = into_a_slow_peer(4 << 20, KickOutcome::Sent);
     let lost = a.counters().tx_lost;
     assert!(lost > 0 && lost < u64::from(SIZES.tx), "{lost}");
+    assert_eq!(a.counters().tx_lost_too_long, 0);
 }
 
 /// A send buffer that is full before the peer is holds frames back, and none is lost.

@@ -33,7 +33,7 @@ pub struct Owner {
     /// Generation of the monitors that the ring's driver serves; 0: there has never been any.
     pub(crate) monitors: AtomicU32,
     /// Bytes of the longest frame that the interface behind the ring sends, without a VLAN tag; 0: that is
-    /// not known.
+    /// not known, or there is no link.
     pub longest: AtomicU32,
     /// For the driver: buffers below this index are in the memory that the kernel has of the region; 0: all are.
     pub in_umem: AtomicU32,

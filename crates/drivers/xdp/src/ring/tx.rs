@@ -18,6 +18,7 @@ use ringway_region::{Layout, Slot};
 
 use super::spares::{self, SPARE};
 use super::{Chunks, find};
+use crate::loss::Lengths;
 use crate::rings::{Consumer, Desc, Producer, map_tx};
 use crate::sys::Ring;
 use crate::{KickOutcome, Lost, MAX_FRAGS, RX_HEADROOM, RingSizes, VLAN_TAG, kick_tx};
@@ -37,8 +38,8 @@ const LOSSES: u32 = 16;
 /// Packets are sent whole, or dropped whole, completed at once and counted: as `too_long` with a
 /// slot that is longer than what is left of its buffer (S-SYNC-9); as `bad_slot` when they name no
 /// buffer, begin with a slot of less than 14 bytes, or have more than 18 slots. What the kernel
-/// drops counts as `too_long` where it is longer than the interface's MTU allows, and else as
-/// `ring_full`.
+/// drops counts as `too_long` where it is longer than the interface's MTU allows, or than all that the kernel has
+/// taken while the link was there: the other end may have a smaller MTU. Else it counts as `ring_full`.
 ///
 /// A packet that is not whole yet waits, with those behind it, for its last slot. By default the
 /// kernel takes one slot a packet, and a packet of several is dropped as `too_long`;
@@ -58,6 +59,7 @@ pub struct XdpTx {
     joins: u16,
     /// Slots of a packet, at most.
     most_slots: u32,
+    lengths: Lengths,
 }
 
 impl XdpTx {
@@ -84,7 +86,8 @@ impl XdpTx {
         let chunks = Chunks::new(layout)?;
         // S-FLAGS-NS_REPORT, S-FLAGS-NS_BUF_CHANGED.
         let consumed = NS_REPORT | NS_BUF_CHANGED;
-        Ok(XdpTx { completion, tx, socket, chunks, consumed, joins: NS_MOREFRAG, most_slots: 1 })
+        let (joins, most_slots, lengths) = (NS_MOREFRAG, 1, Lengths::default());
+        Ok(XdpTx { completion, tx, socket, chunks, consumed, joins, most_slots, lengths })
     }
 
     /// For a socket that takes packets of several buffers ([`crate::XskSocket::frags`]).
@@ -138,23 +141,6 @@ enum Chain {
     Bad { next: u32, goes_on: bool },
     /// It is not whole yet, or there is no room for it.
     Waits,
-}
-
-/// Whether the frame that the kernel has consumed last, and lost, is longer than the MTU allows. The kernel
-/// does not say why it was lost.
-#[cold]
-fn is_too_long(kring: &Kring, tx: &Producer<Desc, &Ring<Desc>>) -> bool {
-    let longest = kring.owner().longest.load(Relaxed);
-    let parts = (0..MAX_FRAGS).map(|i| tx.peek_consumed(i));
-    let mut length = 0u32;
-    for (i, part) in (0..).zip(parts) {
-        // The last part goes on in none; one before that does not is the end of another frame.
-        if i > 0 && !part.goes_on() {
-            break;
-        }
-        length = length.saturating_add(part.length);
-    }
-    longest != 0 && length > longest.saturating_add(VLAN_TAG)
 }
 
 /// The slot of `[oldest, end)` that was sent from `buffer`: a spare one is free again.
@@ -413,7 +399,7 @@ impl XdpTx {
     /// Kicks until the kernel has consumed everything or can do no more. Every turn but the last
     /// consumes a descriptor, and no new ones are made: it ends.
     #[inline]
-    fn kick(&self, kring: &Kring, tx: &Producer<Desc, &Ring<Desc>>) {
+    fn kick(&self, kring: &Kring, tx: &Tx<'_>) {
         let (mut kicks, mut lost, mut too_long) = (0, 0, 0);
         let mut pending = tx.pending();
         while pending > 0 && lost < LOSSES && tx.needs_wakeup() {
@@ -422,7 +408,7 @@ impl XdpTx {
                 Ok(KickOutcome::Sent | KickOutcome::Again) => {}
                 Ok(KickOutcome::Lost) => {
                     lost += 1;
-                    too_long += u32::from(is_too_long(kring, tx));
+                    too_long += u32::from(self.is_too_long(kring, tx));
                 }
                 Ok(KickOutcome::LinkDown) | Err(_) => break,
                 Ok(KickOutcome::Gone) => {
@@ -443,6 +429,14 @@ impl XdpTx {
             kring.note(|c| &c.too_long, too_long.into());
             kring.note(|c| &c.ring_full, (lost - too_long).into());
         }
+    }
+
+    /// Whether the frame that the kernel has consumed last, and lost, is too long for this end or the other.
+    #[cold]
+    fn is_too_long(&self, kring: &Kring, tx: &Tx<'_>) -> bool {
+        let lost = self.lengths.lost(tx);
+        let longest = kring.owner().longest.load(Relaxed);
+        longest != 0 && (lost.too_long || lost.bytes > longest.saturating_add(VLAN_TAG))
     }
 
     /// Takes the completions of slots `[oldest, end)`; returns the oldest that is not completed.

@@ -43,6 +43,8 @@ pub(crate) struct Nic {
     pub key: NicKey,
     losses: DeviceLosses,
     queue_count: QueueCount,
+    /// Whether what is sent can arrive, as was told last.
+    has_link: bool,
     /// Present while in netmap mode: from the first binding of a ring of the NIC to the last
     /// binding.
     pub sockets: Option<Sockets>,
@@ -270,6 +272,7 @@ impl PortBackend for Nic {
         } else if let Some(nic) = registry.port_mut(id).get_mut::<Nic>() {
             // S-REG-10: it may change at any time; `info` tells what that costs.
             nic.interface.mtu = link.mtu;
+            nic.has_link = link.state == LinkState::Up;
             let port = registry.port(id);
             if let Some(nic) = port.get::<Nic>() {
                 port.all_rings().for_each(|ring| nic.tell_longest(ring));
@@ -333,12 +336,15 @@ impl Nic {
         let name = interface.name.clone();
         let losses = DeviceLosses::new(netns.clone(), interface.clone(), losses);
         let queue_count = QueueCount::of(&interface);
+        // Until the first news.
+        let has_link = true;
         let nic = Nic {
             interface,
             netns,
             key: shared,
             losses,
             queue_count,
+            has_link,
             sockets: None,
             stack: None,
         };
@@ -349,9 +355,10 @@ impl Nic {
         Ok(id)
     }
 
-    /// Tells what drives a ring how long frames may be by now.
+    /// Tells what drives a ring how long frames may be by now. Without a link none are sent, however long.
     fn tell_longest(&self, ring: &Ring) {
-        ring.kring.owner().longest.store(self.interface.longest_frame(), Relaxed);
+        let longest = if self.has_link { self.interface.longest_frame() } else { 0 };
+        ring.kring.owner().longest.store(longest, Relaxed);
     }
 
     /// The port that the caller's programs have of the network interface `name`, which may be one of
