@@ -150,6 +150,11 @@ fn programs_of_every_api_are_told_whose_a_switch_is() {
             assert!(!program.output().contains("the switch is"), "{api}: {}", program.output());
         }
     }
+    // What the killed programs of PF_RING have left in their users' folders goes when they look.
+    for uid in [OTHER, NOBODY] {
+        let (_, rings) = said(as_user(uid, "", ringway(&home, "ports --pf-ring")));
+        assert_eq!(rings.trim(), "no rings of PF_RING are open");
+    }
 }
 
 #[test]

@@ -441,10 +441,22 @@ fn rings_are_shown_among_the_ports() {
         }
         assert!(said.contains(&format!("{pid}-vale0:a.0")), "{said}");
         assert!(ports(true).contains("\"Appl. Name\":\"pfring_count\""));
-        // What is killed removes nothing itself.
+        // What is killed removes nothing itself; the daemon does when it leaves, or the command that looks before.
+        let texts = home.run().join("pf_ring");
         program.signal(Signal::KILL);
         program.wait();
+        home.assert_left();
+        assert!(!texts.exists());
+        let program = run(home, None, &format!("{count} vale0:a 0 recv"));
+        program.wait_for("ready", LIMIT);
+        let stays = Proc::spawn(home.traffic(&["hold", "vale0:b"]));
+        stays.wait_for("open", LIMIT);
+        program.signal(Signal::KILL);
+        program.wait();
+        assert!(texts.exists());
         assert_eq!(ports(false).trim(), "no rings of PF_RING are open");
+        assert!(!texts.exists());
+        drop(stays);
         // What the last ring leaves behind is nothing.
         let program = run(home, None, &format!("{count} vale0:a 0 recv"));
         program.wait_for("ready", LIMIT);

@@ -141,8 +141,9 @@ pub use monitors::Ask;
 pub use open_options::check_options;
 #[doc(hidden)]
 pub use ringway_ipc::{
-    Answer, HeaderLen, Index, Page, SocketPath, SwitchFound, connect_remedy, daemon_binary,
-    leave_shared_folder, leave_user_folder, shared_folder, user_folder,
+    Answer, HeaderLen, Index, Page, RingTexts, SocketPath, SwitchFound, connect_remedy,
+    daemon_binary, leave_shared_folder, leave_user_folder, shared_folder, sweep_ring_texts,
+    user_folder,
 };
 #[doc(hidden)]
 pub use ringway_kring::BusyPoll;

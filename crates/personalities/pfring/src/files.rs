@@ -1,11 +1,5 @@
-//! What `/proc/net/pf_ring` has: files in the user's own folder, where a private daemon would have its socket.
-//!
-//! ```text
-//!   pf_ring/info                          what there is, in all
-//!   pf_ring/<pid>-<device>.<ring>         what a ring is and what it has counted, for as long as it is open
-//!   pf_ring/stats/<pid>-<device>.<ring>   what its program says of itself
-//!   pf_ring/dev/<interface>/info          an interface that rings have been opened on
-//! ```
+//! What `/proc/net/pf_ring` has: files in the user's own folder, where a private daemon would have its socket:
+//! [`RingTexts`].
 //!
 //! `ringway ports --pf-ring` shows them.
 
@@ -15,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use ringway::SocketPath;
+use ringway::{RingTexts, SocketPath};
 
 use crate::{argument::keep_errno, describe};
 
@@ -41,7 +35,7 @@ pub fn leave_shared_folder() {
 /// The files of a ring, which go with it.
 pub struct Files {
     name: String,
-    /// `None` without a folder that is the user's alone.
+    /// The user's; `None` where there is none that is the user's alone.
     folder: Option<PathBuf>,
     interfaces: Vec<String>,
 }
@@ -51,41 +45,45 @@ impl Files {
     pub fn new(device: &str, id: u32, interfaces: Vec<String>) -> Files {
         // What is named may be longer than a file's name is, and have its separators.
         let device: String = device.replace('/', "_").chars().take(100).collect();
-        let folder = ringway::user_folder().ok().map(|folder| folder.join("pf_ring"));
+        let folder = ringway::user_folder().ok();
         Files { name: format!("{}-{device}.{id}", std::process::id()), folder, interfaces }
     }
 
     /// Shows what the ring is. Nobody waits for it: what cannot be written is not.
     pub fn publish(&self, text: &str) {
-        if let Some(folder) = &self.folder {
-            keep_errno(|| {
-                let _ = write(&folder.join(&self.name), text);
-                self.publish_others(folder);
-            });
-        }
+        keep_errno(|| {
+            if let Some(texts) = self.texts() {
+                let _ = write(&texts.path().join(&self.name), text);
+                self.publish_others(&texts);
+            }
+        });
+    }
+
+    fn texts(&self) -> Option<RingTexts> {
+        RingTexts::open(self.folder.as_ref()?, make).ok()
     }
 
     /// Shows what else there is; nothing when there is no ring any more.
-    fn publish_others(&self, folder: &Path) {
-        let mut rings = rings(folder);
+    fn publish_others(&self, texts: &RingTexts) {
+        let mut rings = texts.running();
         if rings.is_empty() {
-            clear(folder);
-            // A ring that came meanwhile may have shown what has been removed.
-            rings = self::rings(folder);
+            texts.clear();
+            // Without the lock, a ring that came meanwhile may have shown what has been removed.
+            rings = texts.running();
             if rings.is_empty() {
                 return ringway::leave_user_folder();
             }
         }
-        let _ = write(&folder.join("info"), &describe::all(rings.len()));
+        let _ = write(&texts.path().join("info"), &describe::all(rings.len()));
         for interface in &self.interfaces {
             let bound = rings.iter().filter(|ring| is_on(ring, interface)).count();
-            let path = folder.join("dev").join(interface).join("info");
+            let path = texts.path().join("dev").join(interface).join("info");
             let _ = write(&path, &describe::interface(interface, bound));
         }
     }
 
     pub fn statistics(&self) -> Option<PathBuf> {
-        Some(self.folder.as_ref()?.join("stats").join(&self.name))
+        Some(self.folder.as_ref()?.join("pf_ring/stats").join(&self.name))
     }
 
     pub fn write_statistics(&self, text: &str) -> io::Result<()> {
@@ -95,53 +93,16 @@ impl Files {
 
 impl Drop for Files {
     fn drop(&mut self) {
-        let Some(folder) = &self.folder else { return };
         keep_errno(|| {
-            for path in [Some(folder.join(&self.name)), self.statistics()].into_iter().flatten() {
+            let Some(texts) = self.texts() else { return };
+            let own = texts.path().join(&self.name);
+            for path in [Some(own), self.statistics()].into_iter().flatten() {
                 // It may never have been written.
                 let _ = fs::remove_file(path);
             }
-            self.publish_others(folder);
+            self.publish_others(&texts);
         });
     }
-}
-
-/// The rings of programs that run; what others have left behind is removed.
-fn rings(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut names: Vec<String> =
-        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.retain(|name| {
-        // A file that is being written, or was when its program was killed.
-        if let Some((_, writer)) = name.rsplit_once('~') {
-            if !runs(writer) {
-                let _ = fs::remove_file(folder.join(name));
-            }
-            return false;
-        }
-        let Some((process, _)) = name.split_once('-') else { return false };
-        let runs = runs(process);
-        if !runs {
-            let _ = fs::remove_file(folder.join(name));
-            let _ = fs::remove_file(folder.join("stats").join(name));
-        }
-        runs
-    });
-    names
-}
-
-/// Whether there is a process with this number.
-fn runs(process: &str) -> bool {
-    process.parse::<u32>().is_ok_and(|id| Path::new("/proc").join(id.to_string()).exists())
-}
-
-/// Removes what is of no ring.
-fn clear(folder: &Path) {
-    let _ = fs::remove_file(folder.join("info"));
-    for others in ["dev", "stats"] {
-        let _ = fs::remove_dir_all(folder.join(others));
-    }
-    let _ = fs::remove_dir(folder);
 }
 
 /// Whether a ring with a file of this name is on the interface.
@@ -194,21 +155,6 @@ mod tests {
     }
 
     #[test]
-    fn what_the_dead_have_left_is_removed() {
-        let folder = std::env::temp_dir().join(format!("ringway-files-{}", std::process::id()));
-        let mine = format!("{}-eth1.0", std::process::id());
-        for name in [mine.as_str(), "4294967295-eth1.0", "info"] {
-            write(&folder.join(name), "text\n").unwrap();
-        }
-        let unfinished = folder.join("info~4294967295");
-        fs::write(&unfinished, "te").unwrap();
-        assert_eq!(rings(&folder), [mine]);
-        assert!(folder.join("info").exists() && !folder.join("4294967295-eth1.0").exists());
-        assert!(!unfinished.exists());
-        fs::remove_dir_all(&folder).unwrap();
-    }
-
-    #[test]
     fn the_last_ring_leaves_nothing() {
         let folder = std::env::temp_dir().join(format!("ringway-last-{}", std::process::id()));
         let ring = |id| {
@@ -220,13 +166,15 @@ mod tests {
             files
         };
         let rings = [ring(0), ring(1)];
+        let texts = folder.join("pf_ring");
         for file in ["info", "dev/eth1/info"] {
-            assert!(folder.join(file).exists(), "{file}");
+            assert!(texts.join(file).exists(), "{file}");
         }
         let [first, last] = rings;
         drop(first);
-        assert!(folder.join("info").exists());
+        assert!(texts.join("info").exists());
         drop(last);
-        assert!(!folder.exists());
+        assert!(!texts.exists());
+        fs::remove_dir(&folder).unwrap();
     }
 }

@@ -48,6 +48,7 @@
 mod answer;
 mod call;
 mod message;
+mod ring_texts;
 mod shared_folder;
 mod socket_path;
 mod start;
@@ -61,6 +62,7 @@ pub use call::call;
 pub use message::{
     Datagram, MAX_FDS, MAX_MESSAGE, Received, receive, receive_request, refuse, send, send_reply,
 };
+pub use ring_texts::{RingTexts, sweep_ring_texts};
 pub use shared_folder::{leave_shared_folder, shared_folder};
 pub use socket_path::{SocketPath, is_daemon, is_of_system, leave_user_folder, user_folder};
 pub use start::{LISTEN_FD, ShutdownLock, connect, connect_running, daemon_binary};

@@ -28,6 +28,7 @@ use rustix::{
 
 use crate::{
     Error, is_no_descriptors,
+    ring_texts::sweep_ring_texts,
     shared_folder::retried,
     socket_path::{SocketPath, is_set_id, leave, secure_for_socket},
     sys,
@@ -260,6 +261,8 @@ impl ShutdownLock {
         if silent {
             let _ = fs::remove_file(log);
         }
+        // What killed programs have left keeps the directory no longer than what they had of the daemon.
+        sweep_ring_texts(&self.dir);
         let _ = fs::remove_file(self.dir.join("lock"));
         leave(&self.dir);
     }

@@ -25,25 +25,15 @@ impl Text {
     }
 }
 
-/// What this user's programs have written, `info` first; nothing that a program has left behind that was killed.
+/// What this user's programs have written, `info` first. What a program has left behind that was killed is removed.
 pub fn texts() -> Vec<Text> {
     let Ok(folder) = ringway::user_folder() else { return Vec::new() };
+    let (folder, mut rings) = ringway::sweep_ring_texts(&folder);
     // Looking leaves no empty folder behind.
     ringway::leave_user_folder();
-    let folder = folder.join("pf_ring");
-    let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let mut rings: Vec<String> = names.filter(|name| is_of_running(name)).collect();
     rings.sort();
     let all = (!rings.is_empty()).then(|| "info".to_owned());
     all.into_iter().chain(rings).filter_map(|name| Text::read(&folder, name)).collect()
-}
-
-/// Whether a file is a ring's, `<pid>-<device>.<ring>`, whose program runs.
-fn is_of_running(name: &str) -> bool {
-    let process = name.split_once('-').and_then(|(process, _)| process.parse::<u32>().ok());
-    let runs = |process: u32| Path::new("/proc").join(process.to_string()).exists();
-    !name.contains('~') && process.is_some_and(runs)
 }
 
 pub fn show(texts: &[Text]) -> String {
