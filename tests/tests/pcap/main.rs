@@ -221,6 +221,24 @@ fn threads_that_read_are_cancelled() {
     });
 }
 
+/// A handler of a signal may jump out of a call that waits, on a port and beside a stack: the next call reads on.
+#[test]
+fn calls_that_wait_are_jumped_out_of() {
+    if skip_without_root("calls_that_wait_are_jumped_out_of") {
+        return;
+    }
+    isolated("calls_that_wait_are_jumped_out_of", |home| {
+        install(home);
+        let program = link(home, "tests/c/pcap_jumped.c", C11, &["-lpcap"]);
+        let netns = Netns::quiet("rwp");
+        let _pair = netns.veth(&netns, "n0", "n1");
+        for (device, sender) in [("vale0:a", "vale0:b"), ("netmap:n0/r", "netmap:n1")] {
+            let line = format!("{} {device} {sender}", program.display());
+            succeeds(run(home, Some(&netns), &line));
+        }
+    });
+}
+
 #[test]
 fn ports_are_listed_and_missing_ones_explained() {
     isolated("ports_are_listed_and_missing_ones_explained", |home| {

@@ -109,12 +109,15 @@ pub struct Live {
     port: RwLock<PollablePort>,
     fd: RawFd,
     /// What ends a sleep: descriptors of the port's. Only the one thread that reads takes it.
-    sources: Mutex<Vec<(OwnedFd, PollFlags)>>,
+    sources: Mutex<SleepSources>,
     /// What ends the sleep of a thread that sends.
-    tx_sources: Mutex<Arc<Vec<(OwnedFd, PollFlags)>>>,
+    tx_sources: Mutex<SleepSources>,
     /// How long packets may wait for others after the first has woken the reader.
     nap: Option<Duration>,
     reader: Mutex<Reader>,
+    /// A read waits, and has nothing locked: a handler of a signal may jump out of it (`siglongjmp`), and the next read
+    /// goes on. To all but reads the port is in use meanwhile.
+    asleep: AtomicBool,
     /// What the reader is to take over.
     next_filter: Mutex<Option<Filtering>>,
     next_port: Mutex<Option<Port>>,
@@ -144,6 +147,9 @@ pub struct Live {
     failed: OnceLock<String>,
     _promiscuous: Option<Promiscuous>,
 }
+
+/// Descriptors that end a sleep, and by what.
+pub(crate) type SleepSources = Arc<Vec<(OwnedFd, PollFlags)>>;
 
 /// What belongs to the thread that reads.
 struct Reader {
@@ -193,7 +199,7 @@ impl Live {
         let naps = port.kind() == PortKind::Nic && !settings.immediate && settings.timeout > 0;
         Ok(Live {
             fd: port.as_raw_fd(),
-            sources: Mutex::new(sources(&mut port, Interest::Rx)?),
+            sources: Mutex::new(Arc::new(sources(&mut port, Interest::Rx)?)),
             tx_sources: Mutex::new(Arc::new(sources(&mut port, Interest::Tx)?)),
             nap: naps.then_some(NAP),
             reader: Mutex::new(Reader {
@@ -211,6 +217,7 @@ impl Live {
                 reopening: None,
                 former: Vec::new(),
             }),
+            asleep: AtomicBool::new(false),
             port: RwLock::new(port),
             next_filter: Mutex::default(),
             next_port: Mutex::default(),
@@ -266,7 +273,7 @@ impl Live {
     pub fn watch(&self) -> RawFd {
         if !self.watched.swap(true, Relaxed)
             && !self.has_early()
-            && let Ok(reader) = self.reader.try_lock()
+            && let Some(reader) = self.try_reader()
             && reader.taken == 0
             && reader.reopening.is_none()
         {
@@ -277,7 +284,7 @@ impl Live {
     }
 
     /// What ends the sleep of a thread that sends.
-    pub(crate) fn tx_sources(&self) -> Arc<Vec<(OwnedFd, PollFlags)>> {
+    pub(crate) fn tx_sources(&self) -> SleepSources {
         lock(&self.tx_sources).clone()
     }
 
@@ -304,7 +311,7 @@ impl Live {
     /// Has another port in the place of this one, which is returned; the descriptor stays. `None`, and the other is
     /// closed, while another thread reads, and where there are no descriptors left.
     pub fn replace(&self, port: Port) -> Option<Port> {
-        let mut reader = self.reader.try_lock().ok()?;
+        let mut reader = self.try_reader()?;
         self.replace_at(&mut reader, port)
     }
 
@@ -328,7 +335,7 @@ impl Live {
         let (mut losses, mut open) =
             (lock(&self.losses), self.port.write().unwrap_or_else(PoisonError::into_inner));
         *losses = Losses::after(losses.so_far(&open), &port);
-        *lock(&self.sources) = rx_sources;
+        *lock(&self.sources) = Arc::new(rx_sources);
         *lock(&self.tx_sources) = Arc::new(tx_sources);
         reader.reopening = None;
         self.is_left.store(false, Relaxed);
@@ -378,7 +385,7 @@ impl Live {
 
     /// Slots with packets that the next reads find, as far as that can be said without giving back what a read has kept.
     pub fn queued(&self) -> u32 {
-        let Ok(reader) = self.reader.try_lock() else { return 0 };
+        let Some(reader) = self.try_reader() else { return 0 };
         let port = self.port();
         let rings = port.binding().rings(Dir::Rx).iter().map(|ring| {
             if reader.taken == 0 {
@@ -403,6 +410,7 @@ impl Live {
         mut sink: impl FnMut(&pcap_pkthdr, *const u8, Metadata),
     ) -> Result<u32, End> {
         let Ok(mut reader) = self.reader.try_lock() else { return Err(End::nested()) };
+        self.asleep.store(false, Relaxed);
         reader.began = true;
         reader.turn -= reader.run.end();
         let mut deadline = None;
@@ -438,37 +446,58 @@ impl Live {
             }
             reader.found = None;
             reader.former.clear();
-            if !self.wait(&mut reader, reading.signals, reading.nonblocking, deadline)? {
-                return Ok(0);
+            match self.wait(reader, reading.signals, reading.nonblocking, deadline)? {
+                Some(again) => reader = again,
+                None => return Ok(0),
             }
         }
     }
 
-    /// Waits for packets, once. False if the program does not want to wait.
+    /// What belongs to the reader, for others: `None` while a read is under way.
+    fn try_reader(&self) -> Option<MutexGuard<'_, Reader>> {
+        if self.asleep.load(Relaxed) { None } else { self.reader.try_lock().ok() }
+    }
+
+    /// Sleeps, with nothing locked.
+    fn without_lock<'a, T>(
+        &'a self,
+        reader: MutexGuard<'a, Reader>,
+        sleep: impl FnOnce() -> T,
+    ) -> Result<(T, MutexGuard<'a, Reader>), End> {
+        self.asleep.store(true, Relaxed);
+        drop(reader);
+        let slept = sleep();
+        let reader = self.reader.try_lock().map_err(|_| End::nested())?;
+        self.asleep.store(false, Relaxed);
+        Ok((slept, reader))
+    }
+
+    /// Waits for packets, once. `None` if the program does not want to wait.
     ///
     /// It is apart from [`read`](Self::read), which would take more instructions for each packet with it.
     #[cold]
     #[inline(never)]
-    fn wait(
-        &self,
-        reader: &mut Reader,
+    fn wait<'a>(
+        &'a self,
+        mut reader: MutexGuard<'a, Reader>,
         signals: &Signals,
         nonblocking: bool,
         deadline: Option<Instant>,
-    ) -> Result<bool, End> {
+    ) -> Result<Option<MutexGuard<'a, Reader>>, End> {
         if reader.reopening.is_none() {
-            let waits = !nonblocking;
-            let prepared = self.prepare(waits).and_then(|ready| {
-                match ready {
-                    true => {}
-                    false if waits => self.sleep(signals, deadline)?,
-                    false => self.look_at_daemon(reader)?,
+            let prepared = match self.prepare(!nonblocking) {
+                Ok(false) if nonblocking => self.look_at_daemon(&mut reader).map(|()| false),
+                Ok(false) => {
+                    let slept;
+                    (slept, reader) =
+                        self.without_lock(reader, || self.sleep(signals, deadline))?;
+                    slept.map(|()| true)
                 }
-                Ok(ready || waits)
-            });
+                prepared => prepared,
+            };
             match prepared {
-                Err(Error::Gone { .. }) => self.leave(reader),
-                result => return Ok(result?),
+                Err(Error::Gone { .. }) => self.leave(&mut reader),
+                result => return Ok(result?.then_some(reader)),
             }
         }
         self.await_port(reader, signals, nonblocking, deadline)
@@ -518,13 +547,13 @@ impl Live {
 
     /// The same; true if a descriptor says that nothing comes any more.
     fn sleeps(&self, signals: &Signals, deadline: Option<Instant>) -> Result<bool, Error> {
-        let port = self.port();
         let timeout = deadline.map(|deadline| {
             let left = deadline.saturating_duration_since(Instant::now());
             Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() }
         });
-        let watched = self.watched.load(Relaxed).then_some((port.as_fd(), PollFlags::IN));
-        let sources = lock(&self.sources);
+        let port = self.watched.load(Relaxed).then(|| self.port());
+        let watched = port.as_ref().map(|port| (port.as_fd(), PollFlags::IN));
+        let sources = lock(&self.sources).clone();
         let sources = if watched.is_some() { &[][..] } else { &sources };
         let sources = sources.iter().map(|(fd, events)| (fd.as_fd(), *events));
         let wake = signals.wake_fd().map(|fd| (fd, PollFlags::IN));

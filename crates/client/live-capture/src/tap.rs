@@ -300,7 +300,10 @@ impl Tap {
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(now));
             let rests = self.immediate && reader.listener.take_crowded();
+            // With nothing locked: a handler of a signal may jump out of it, and the next read goes on.
+            drop(reader);
             self.sleep(reading.signals, left, rests)?;
+            reader = self.reader.try_lock().map_err(|_| End::nested())?;
         }
     }
 

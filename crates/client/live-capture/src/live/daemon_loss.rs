@@ -12,7 +12,7 @@
 use std::{
     cell::Cell,
     ptr,
-    sync::{Arc, PoisonError, atomic::Ordering::Relaxed},
+    sync::{Arc, MutexGuard, PoisonError, atomic::Ordering::Relaxed},
     time::{Duration, Instant},
 };
 
@@ -53,7 +53,7 @@ impl Live {
         let mut port = self.port.write().unwrap_or_else(PoisonError::into_inner);
         let so_far = losses.so_far(&port);
         reader.reopening = Some(port.reopening(patience()));
-        lock(&self.sources).clear();
+        *lock(&self.sources) = Arc::default();
         *lock(&self.tx_sources) = Arc::default();
         self.unsent.fetch_add(port.shut(), Relaxed);
         reader.run.end();
@@ -67,24 +67,29 @@ impl Live {
         ));
     }
 
-    /// For a read that has found nothing: goes on with another port, or waits for it. False if the program does not
+    /// For a read that has found nothing: goes on with another port, or waits for it. `None` if the program does not
     /// want to wait.
     #[cold]
-    pub(super) fn await_port(
-        &self,
-        reader: &mut Reader,
+    pub(super) fn await_port<'a>(
+        &'a self,
+        mut reader: MutexGuard<'a, Reader>,
         signals: &Signals,
         nonblocking: bool,
         deadline: Option<Instant>,
-    ) -> Result<bool, End> {
-        if self.try_again(reader)? {
-            return Ok(true);
+    ) -> Result<Option<MutexGuard<'a, Reader>>, End> {
+        if self.try_again(&mut reader)? {
+            return Ok(Some(reader));
         }
-        if !nonblocking && let Some(reopening) = &reader.reopening {
-            let due = deadline.map_or(reopening.due(), |deadline| deadline.min(reopening.due()));
-            pause(signals, due)?;
+        if nonblocking {
+            return Ok(None);
         }
-        Ok(!nonblocking)
+        if let Some(due) = reader.reopening.as_ref().map(|reopening| reopening.due()) {
+            let due = deadline.map_or(due, |deadline| deadline.min(due));
+            let (paused, again) = self.without_lock(reader, || pause(signals, due))?;
+            paused?;
+            reader = again;
+        }
+        Ok(Some(reader))
     }
 
     /// Whether there is a port again.
@@ -149,7 +154,7 @@ impl Live {
                 return Err(SendError::new(Errno::NXIO, why.clone()));
             }
             // A thread that reads notices by itself.
-            if let Ok(mut reader) = self.reader.try_lock() {
+            if let Some(mut reader) = self.try_reader() {
                 if reader.reopening.is_none() {
                     if !self.has_lost_daemon() {
                         return Ok(Awaited::Port);

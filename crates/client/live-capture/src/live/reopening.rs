@@ -59,8 +59,7 @@ impl Live {
     /// The port was closed, and cannot be opened again.
     pub(super) fn reopen(&self, insns: &[Insn]) -> Result<bool, Error> {
         // A read or a send that is under way has the rings in use.
-        let (Ok(mut reader), Ok(_sending)) = (self.reader.try_lock(), self.sending.try_lock())
-        else {
+        let (Some(mut reader), Ok(_sending)) = (self.try_reader(), self.sending.try_lock()) else {
             return Ok(false);
         };
         if reader.began || reader.reopening.is_some() || takes_all(insns) {
