@@ -935,6 +935,37 @@ the_argument_is_written_back(void)
 	check_call(ioctl(fd, NIOCTXSYNC, NULL), 0, "and has bound");
 }
 
+/* libc closes the number of a stream by itself, without a call of close. */
+static void
+streams_close_numbers(void)
+{
+	FILE *stream = fopen("/dev/null", "r+");
+	struct port port = port_open(own("vale$:a"));
+	int number;
+
+	require(stream != NULL, "a stream");
+	number = fileno(stream);
+	require(dup2(port.fd, number) == number, "whose number is a copy");
+	close(port.fd);
+	check_call(ioctl(number, NIOCTXSYNC, NULL), 0,
+		   "which is bound like the first");
+	require((stream = freopen("/dev/null", "r+", stream)) != NULL,
+		"another file for the stream");
+	check(ioctl(fileno(stream), NIOCTXSYNC, NULL) == -1 && errno == ENOTTY,
+	      "has the number, and none of the port");
+	munmap(port.mem, port.reg.nr_memsize);
+	check(!port_exists(own("vale$:a")), "it was the last reference");
+	fclose(stream);
+
+	port = port_open(own("vale$:a"));
+	munmap(port.mem, port.reg.nr_memsize);
+	require((stream = fdopen(port.fd, "r+")) != NULL, "a stream of it");
+	fclose(stream);
+	check_call(ioctl(port.fd, NIOCTXSYNC, NULL), EBADF,
+		   "a stream that is closed closes its number");
+	check(!port_exists(own("vale$:a")), "the last reference, too");
+}
+
 static const struct test_case cases[] = {
 	{ "S-LIFE-1", "descriptors are independent",
 	  descriptors_are_independent },
@@ -951,6 +982,7 @@ static const struct test_case cases[] = {
 	{ "S-LIFE-4", "waiting, unbound", waiting_unbound },
 	{ "S-LIFE-4", "syncing, unbound", syncing_unbound },
 	{ "S-LIFE-5", "a copy holds the port", a_copy_holds_the_port },
+	{ "S-LIFE-5", "streams close numbers", streams_close_numbers },
 	{ "S-LIFE-5", "a mapping holds the port", a_mapping_holds_the_port },
 	{ "S-LIFE-5", "a mapping replaced is gone",
 	  a_mapping_replaced_is_gone },

@@ -55,6 +55,9 @@ export! {
     creat64 = creat64;
     fopen = fopen;
     fopen64 = fopen64;
+    freopen = freopen;
+    freopen64 = freopen64;
+    fclose = fclose;
     stat = stat;
     stat64 = stat64;
     lstat = lstat;

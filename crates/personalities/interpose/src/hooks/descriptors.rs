@@ -10,7 +10,7 @@ use libc::FILE;
 use crate::{
     descriptors::{self, InUse},
     epoll_sets,
-    personality::{Opened, UserPath},
+    personality::{AfterClose, Opened, UserPath},
     raw::{Number, syscall},
     real_libc::{fail, keep_errno, real},
 };
@@ -137,6 +137,59 @@ unsafe fn stream_claimed(path: *const c_char, mode: *const c_char) -> Option<*mu
         own_call(Number::CLOSE, [fd as usize, 0, 0]);
     }
     Some(stream)
+}
+
+/// The number of a stream that libc is about to close by itself, and what is known of it.
+fn closing(stream: *mut FILE) -> (c_int, Option<AfterClose>) {
+    if stream.is_null() {
+        return (-1, None);
+    }
+    keep_errno(|| {
+        // A stream without a descriptor has -1.
+        let fd = real!(fileno: fn(stream => *mut FILE) -> c_int);
+        let after = descriptors::forget(fd);
+        epoll_sets::closed(fd);
+        (fd, after)
+    })
+}
+
+macro_rules! reopening_functions {
+    ($($name:ident)*) => {$(
+        /// libc closes the stream's number by itself, even if it then opens no other file, and mostly gives the other
+        /// file that number.
+        ///
+        /// # Safety
+        /// As the function of libc.
+        pub unsafe extern "C" fn $name(
+            path: *const c_char,
+            mode: *const c_char,
+            stream: *mut FILE,
+        ) -> *mut FILE {
+            let (fd, after) = closing(stream);
+            let done = real!($name: fn(
+                path => *const c_char, mode => *const c_char, stream => *mut FILE
+            ) -> *mut FILE);
+            keep_errno(|| {
+                drop(after);
+                if !done.is_null() {
+                    let now = real!(fileno: fn(done => *mut FILE) -> c_int);
+                    [fd, now].into_iter().for_each(|fd| _ = made(fd));
+                }
+            });
+            done
+        }
+    )*};
+}
+
+reopening_functions!(freopen freopen64);
+
+/// # Safety
+/// As the function of libc.
+pub unsafe extern "C" fn fclose(stream: *mut FILE) -> c_int {
+    let (_, after) = closing(stream);
+    let done = real!(fclose: fn(stream => *mut FILE) -> c_int);
+    keep_errno(|| drop(after));
+    done
 }
 
 /// How a stream of that mode opens its file.
