@@ -1,6 +1,6 @@
 //! Monitors (S-MON): what they see, when, and that no other program notices them.
 
-use std::time::Duration;
+use std::{fs::File, os::fd::AsRawFd, time::Duration};
 
 use ringway::{Answer, Control, Error, Index, Interest, Page, Port, Session};
 use ringway_abi::{Dir, NS_BUF_CHANGED, NS_TXMON};
@@ -13,7 +13,7 @@ use ringway_tests::{
     frame::{self, Seen},
     isolated, until,
 };
-use rustix::process::Signal;
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 
 const FLOW: u32 = 9;
 const LIMIT: Option<Duration> = Some(Duration::from_secs(20));
@@ -344,6 +344,36 @@ fn s_mon_6_a_full_monitor_costs_the_target_nothing() {
         assert!(is_silent(&mut small));
         drop(z);
     }
+}
+
+/// A program without descriptors cannot have its monitors' rings: what passes meanwhile is what they have lost.
+#[test]
+fn s_mon_6_what_passes_without_descriptors_is_counted() {
+    isolated("s_mon_6_what_passes_without_descriptors_is_counted", |_| {
+        let open = |spec: &str| Port::open(spec).unwrap_or_else(|e| panic!("{spec}: {e}"));
+        let [mut from, _to] = ["netmap:m{1", "netmap:m}1"].map(open);
+        let mut monitor = open("netmap:m{1/t");
+        let limit = getrlimit(Resource::Nofile);
+        let free = File::open("/dev/null").unwrap().as_raw_fd();
+        let none = Rlimit { current: Some(free as u64), ..limit };
+        setrlimit(Resource::Nofile, none).unwrap();
+        let mut count = 0;
+        for _ in 0..3 {
+            send(&mut from, count..count + 5);
+            count += 5;
+        }
+        setrlimit(Resource::Nofile, limit).unwrap();
+        monitor.rx(0).sync();
+        assert_eq!(take(&mut monitor), []);
+        let first = until("the monitor's ring is had", || {
+            send(&mut from, count..=count);
+            count += 1;
+            monitor.rx(0).sync();
+            take(&mut monitor).first().copied().ok_or_else(|| format!("{count} have passed"))
+        });
+        assert_eq!(first, (count - 1, true));
+        assert_eq!(monitor.stats().ring_full, count - 1);
+    });
 }
 
 #[test]

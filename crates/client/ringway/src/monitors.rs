@@ -16,7 +16,7 @@ use ringway_abi::Dir;
 use ringway_kring::{Accepted, Driver, Kring};
 use ringway_mirror::{Mirror, Mirrors, TimeSource};
 use ringway_proto::{MirrorGrant, Request};
-use ringway_region::Region;
+use ringway_region::{Region, RingView};
 use rustix::fd::OwnedFd;
 
 use crate::{
@@ -54,20 +54,43 @@ struct Known {
     mirrors: Mirrors,
     /// When to ask again, where those of the present generation could not be had.
     again: Option<Instant>,
+    /// That generation, and the slots that have passed by since: that would have been copied, or swapped.
+    awaited: u32,
+    missed: [u64; 2],
 }
 
 impl Known {
     /// The program has no descriptors, or no memory, for the rings of its monitors: it may have them later. Those of
     /// the generation before may have gone.
-    fn fail(&mut self) {
+    fn fail(&mut self, generation: u32) {
         if self.again.is_none() {
             explain(
                 &"the monitors of a port of this program get no packets, because their rings cannot be had; close some \
                   of the program's descriptors, or raise its limits (ulimit -n, ulimit -v)",
             );
         }
+        if self.awaited != generation {
+            // Others have come, which have missed nothing yet.
+            (self.awaited, self.missed) = (generation, [0; 2]);
+        }
         self.mirrors = Mirrors::default();
         self.again = Some(Instant::now() + PAUSE);
+    }
+
+    /// As [`Mirrors::copy`].
+    fn copy(&mut self, ring: &RingView, from: u32, to: u32) {
+        match self.again {
+            None => self.mirrors.copy(ring, from, to),
+            Some(_) => self.missed[0] += u64::from(ring.distance(from, to)),
+        }
+    }
+
+    /// As [`Mirrors::swap`].
+    fn swap(&mut self, ring: &RingView, from: u32, to: u32) {
+        match self.again {
+            None => self.mirrors.swap(ring, from, to),
+            Some(_) => self.missed[1] += u64::from(ring.distance(from, to)),
+        }
     }
 }
 
@@ -97,15 +120,18 @@ impl Monitors {
         let generation = kring.monitors();
         if known.generation != generation && known.again.is_none_or(|at| at <= Instant::now()) {
             match (&self.ask, self.find(kring)) {
-                (Some(_), None) => known.fail(),
+                (Some(_), None) => known.fail(generation),
                 (_, found) => {
                     let mirrors = found.unwrap_or_default();
                     // A ring that was stopped is to be looked at in every sync.
                     if mirrors.is_empty() && !kring.is_ended() {
                         self.unmonitored.store(generation, Relaxed);
                     }
-                    let mirrors = mirrors.into_iter().collect();
-                    *known = Known { generation, mirrors, again: None };
+                    let mirrors: Mirrors = mirrors.into_iter().collect();
+                    if known.awaited == generation {
+                        mirrors.miss(known.missed);
+                    }
+                    *known = Known { generation, mirrors, ..Known::default() };
                 }
             }
         }
@@ -156,7 +182,7 @@ impl Driver for Monitored<'_> {
         let Some(mut known) = self.monitors.mirrors(kring) else {
             return self.driver.sync(kring, accepted);
         };
-        let (mirrors, ring, head) = (&mut known.mirrors, kring.ring(), accepted.head);
+        let (mirrors, ring, head) = (&mut *known, kring.ring(), accepted.head);
         let (hwcur, hwtail) = (kring.hwcur(), kring.hwtail());
         let published = kring.bounded(kring.csb().app.head());
         match self.driver {

@@ -135,8 +135,12 @@ impl Mirror {
     /// Counts slots that found no room.
     fn note_missed(&self, slots: u32) {
         if slots > 0 {
-            self.monitor.note(|counters| &counters.ring_full, slots.into());
+            self.miss(slots.into());
         }
+    }
+
+    fn miss(&self, slots: u64) {
+        self.monitor.note(|counters| &counters.ring_full, slots);
     }
 
     /// As [`feed`](Self::feed), with a copy of slots: their bytes, one behind the other.
@@ -230,6 +234,16 @@ impl Mirrors {
     #[inline]
     pub fn swap(&mut self, ring: &RingView, from: u32, to: u32) {
         self.feed(false, ring, from, to);
+    }
+
+    /// Counts slots that passed by before these monitors could be had, as those that found no room: for those that
+    /// copy, and for those that swap.
+    pub fn miss(&self, [copied, swapped]: [u64; 2]) {
+        let slots = |mirror: &Mirror| if mirror.mode.copies() { copied } else { swapped };
+        self.0
+            .iter()
+            .filter(|mirror| slots(mirror) > 0)
+            .for_each(|mirror| mirror.miss(slots(mirror)));
     }
 
     /// Shows slots to the monitors that copy: their bytes, one behind the other.
