@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::{
     error::Result,
+    in_use::InUse,
     reader::{CAPTURE_AGAIN, MEND, Reader, Skipped},
 };
 
@@ -19,6 +20,7 @@ pub struct Frames {
     pub ends_in: Option<u64>,
     /// Frames of other link types, which were left out.
     pub skipped: Skipped,
+    _in_use: InUse,
 }
 
 impl Frames {
@@ -32,7 +34,7 @@ impl Frames {
     }
 
     fn read(mut reader: Reader) -> Result<Frames> {
-        let mut frames = Frames::default();
+        let mut frames = Frames { _in_use: reader.in_use(), ..Frames::default() };
         while reader.next(|frame| frames.push(frame.bytes, frame.length))? {}
         (frames.ends_in, frames.skipped) = (reader.cut(), reader.skipped());
         if let Some(at) = reader.cut().filter(|_| frames.is_empty()) {

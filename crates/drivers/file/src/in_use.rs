@@ -18,20 +18,21 @@ fn open() -> MutexGuard<'static, Vec<(Inode, bool)>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// That a file is open, until it is dropped.
-#[derive(Debug)]
-pub(crate) struct InUse(Option<(Inode, bool)>);
+/// That this process reads a file, or what it has read of it, or writes it, until this is dropped: the file is not
+/// replaced meanwhile by what the process writes.
+#[derive(Debug, Default)]
+pub struct InUse(Option<(Inode, bool)>);
 
 impl InUse {
     /// Of a file that is read.
-    pub fn to_read(file: &File) -> InUse {
+    pub(crate) fn to_read(file: &File) -> InUse {
         let of = inode(file).map(|inode| (inode, false));
         open().extend(of);
         InUse(of)
     }
 
     /// Of a file that is to be written; `None`: it is open already.
-    pub fn to_write(file: &File) -> Option<InUse> {
+    pub(crate) fn to_write(file: &File) -> Option<InUse> {
         let of = inode(file).map(|inode| (inode, true));
         let mut open = open();
         if of.is_some_and(|(inode, _)| open.iter().any(|(other, _)| *other == inode)) {
@@ -39,6 +40,13 @@ impl InUse {
         }
         open.extend(of);
         Some(InUse(of))
+    }
+}
+
+impl Clone for InUse {
+    fn clone(&self) -> InUse {
+        open().extend(self.0);
+        InUse(self.0)
     }
 }
 

@@ -43,6 +43,7 @@ mod tx;
 pub use error::{Error, Result};
 pub use format::{Compression, Format, Kind};
 pub use frames::Frames;
+pub use in_use::InUse;
 pub use playback::{Next, Playback, Replay};
 pub use reader::{Captured, Reader, Skipped};
 pub use recorder::{

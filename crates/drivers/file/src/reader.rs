@@ -15,6 +15,7 @@ use pcap_parser::{
 use crate::{
     blocks::MAX_SNAPLEN,
     error::{Error, Result},
+    in_use::InUse,
     input::{self, BeforeWait, Trouble},
 };
 
@@ -71,6 +72,7 @@ pub struct Reader {
     first_skipped: u64,
     /// Of a pcap file, what is not a frame's length any more.
     longest: Option<u32>,
+    in_use: InUse,
 }
 
 /// What the file says of an interface of the current section; a pcap file has just one.
@@ -89,7 +91,14 @@ impl Reader {
     /// # Errors
     /// When it cannot be opened or is no capture file.
     pub fn open(file: &Path) -> Result<Reader> {
-        Reader::of(file, input::open(file)?, Box::new(|| {}))
+        let input = input::open(file)?;
+        let in_use = InUse::to_read(&input);
+        Ok(Reader { in_use, ..Reader::of(file, input, Box::new(|| {}))? })
+    }
+
+    /// For a program that keeps what the file has, and drops the reader.
+    pub fn in_use(&self) -> InUse {
+        self.in_use.clone()
     }
 
     pub(crate) fn of(file: &Path, input: File, before_wait: BeforeWait) -> Result<Reader> {
@@ -122,6 +131,7 @@ impl Reader {
             skipped: Skipped::default(),
             first_skipped: 0,
             longest: None,
+            in_use: InUse::default(),
         })
     }
 

@@ -85,7 +85,15 @@ pub fn open_pair(names: [&str; 2], args: Args) -> Result<[Port; 2]> {
     if !are_interface_and_stack(names)? {
         stops = [check(&options[0], names[0], args)?, check(&options[1], names[1], args)?];
     }
-    let ports = [options[0].open(names[0])?, options[1].open(names[1])?];
+    let open = |at: usize| options[at].open(names[at]);
+    // A file that is read comes first: the other may be the same, and is emptied when it is opened to be written.
+    let ports = match ways[0].receives {
+        true => [open(0)?, open(1)?],
+        false => {
+            let second = open(1)?;
+            [open(0)?, second]
+        }
+    };
     stops.into_iter().for_each(Stops::tell);
     ports.iter().for_each(port_notes::switch_owner);
     Ok(ports)

@@ -10,7 +10,7 @@ use crate::replay::sender::{Next, Pump, Stop, Timeline};
 use crate::run_loop::{self, RunLoop};
 use crate::units::Rate;
 use ringway::{Interest, Port};
-use ringway_file::Reader;
+use ringway_file::{InUse, Reader};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -148,12 +148,13 @@ struct Trace {
     bytes: Vec<u8>,
     /// Where each packet lies, and when it was recorded, in nanoseconds since the first.
     packets: Vec<(std::ops::Range<usize>, u64)>,
+    _file: InUse,
 }
 
 impl Trace {
     fn load(file: &str) -> Result<Trace> {
-        let mut trace = Trace::default();
         let mut reader = Reader::open(Path::new(file))?;
+        let mut trace = Trace { _file: reader.in_use(), ..Trace::default() };
         let (mut first, mut last) = (None, 0);
         while reader.next(|packet| {
             let since = packet.time.saturating_sub(*first.get_or_insert(packet.time));
@@ -316,7 +317,7 @@ mod tests {
     /// Ten packets of 125 bytes, 1 ms apart.
     fn schedule(args: &str) -> Scheduled {
         let packets = (0..10).map(|n| (125 * n..125 * (n + 1), n as u64 * 1_000_000)).collect();
-        let trace = Trace { bytes: vec![0; 1250], packets };
+        let trace = Trace { bytes: vec![0; 1250], packets, ..Trace::default() };
         Scheduled::new(trace, &options(args).unwrap_or_else(|(wrong, _)| panic!("{wrong}")), 1)
     }
 

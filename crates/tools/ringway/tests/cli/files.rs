@@ -11,6 +11,49 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+/// No command writes over the file that it reads, by whichever name: all these refuse it, and
+/// leave it as it is.
+#[test]
+fn no_command_writes_over_a_file_that_it_reads() {
+    let home = Home::new();
+    let (path, _) = named(&home, "in.pcap");
+    home.json(&["gen", &format!("file:{path}@write"), "--count", "20"]);
+    let [hard, symbolic] = ["hard.pcap", "symbolic.pcap"].map(|name| named(&home, name).0);
+    fs::hard_link(&path, &hard).unwrap();
+    std::os::unix::fs::symlink(&path, &symbolic).unwrap();
+    let before = fs::read(&path).unwrap();
+    for out in [&path, &hard, &symbolic] {
+        let (read, write) = (&*format!("file:{path}"), &*format!("file:{out}@write"));
+        let plain = &*format!("file:{out}");
+        let commands: [(&str, &[&str]); 17] = [
+            ("ringway", &["gen", write, "--pcap", &path]),
+            ("ringway", &["gen", plain, "--pcap", &path]),
+            ("ringway", &["replay", write, &path]),
+            ("ringway", &["replay", plain, &path]),
+            ("ringway", &["replay", write, &path, &path, "--order", "time"]),
+            ("ringway", &["recv", read, "-w", out, "--overwrite"]),
+            ("ringway", &["capture", read, "-w", out, "--overwrite"]),
+            ("ringway", &["capture", read, read, "-w", out, "--overwrite"]),
+            ("ringway", &["bridge", read, write]),
+            ("ringway", &["bridge", write, read]),
+            ("ringway", &["shape", read, write]),
+            ("ringway", &["shape", write, read]),
+            ("ringway", &["lb", read, "--to", write]),
+            ("ringway", &["lb", read, "--to", write, "--to", write]),
+            ("nmreplay", &["-f", &path, "-i", write]),
+            ("bridge", &["-i", read, "-i", write]),
+            ("dedup", &["-i", read, "-i", write]),
+        ];
+        for (program, args) in commands {
+            let output = home.tool(program, args).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(!output.status.success(), "{program} {args:?} does it");
+            assert!(said.contains("this command has the file open already"), "{args:?}: {said}");
+            assert!(fs::read(&path).unwrap() == before, "{program} {args:?}: {said}");
+        }
+    }
+}
+
 /// A file's name in the home, and as a port.
 pub fn named(home: &Home, name: &str) -> (String, String) {
     let path = home.dir.join(name).to_str().unwrap().to_owned();
