@@ -16,6 +16,8 @@ pub struct Caller {
     /// Interfaces of this process's network namespace that policy grants the caller by name,
     /// wherever the caller is.
     pub granted: Vec<String>,
+    /// The one interface that it may use, where it may use that by a grant of its name alone.
+    pub(crate) by_grant: Option<String>,
     /// Names of switches and ports that policy reserves; the first that stands for a name decides.
     pub reservations: Arc<[Reserved]>,
     /// Of the request that is being answered.
@@ -27,7 +29,8 @@ impl Caller {
     pub fn new(uid: u32, netns: Netns) -> Caller {
         let (granted, lookups) = (Vec::new(), Arc::default());
         let reservations = Arc::new([]);
-        Caller { uid, netns, may_use_nics: false, granted, reservations, lookups }
+        let (may_use_nics, by_grant) = (false, None);
+        Caller { uid, netns, may_use_nics, granted, by_grant, reservations, lookups }
     }
 
     /// The registry's own process.

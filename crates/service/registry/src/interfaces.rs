@@ -3,7 +3,9 @@
 use ringway_nic_setup::Interface;
 use ringway_proto::{Cause, Error, Options, Result};
 
-use crate::{caller::Caller, netns::Netns, nic_mode::ModeRequest, subject::NicKey};
+use crate::{
+    caller::Caller, name::pipe_parent, netns::Netns, nic_mode::ModeRequest, subject::NicKey,
+};
 
 /// What tells an interface of the caller's network namespace from all others.
 pub(crate) fn nic_key(caller: &Caller, interface: &Interface) -> NicKey {
@@ -55,18 +57,18 @@ pub(crate) fn not_private(interface: &Interface) -> Result<()> {
     }
 }
 
-/// What a caller wants of the interface `name`, by the options of a registration.
-pub(crate) fn mode_request(caller: &Caller, name: &str, options: &Options) -> ModeRequest {
+/// What a caller wants of an interface, by the options of a registration.
+pub(crate) fn mode_request(caller: &Caller, options: &Options) -> ModeRequest {
     let &Options { mode, timestamps, .. } = options;
     // A grant by name is for interfaces of this process's namespace.
-    let may_have_packet = may_use_all(caller, name);
+    let may_have_packet = may_use_all(caller);
     ModeRequest { mode, timestamps, may_have_packet, ..ModeRequest::ANY }
 }
 
 /// The caller as it is to be seen where it names an interface that policy grants it by name, and has
 /// none of that name where it is: in this process's network namespace.
 pub(crate) fn granted(caller: &Caller, name: &str) -> Result<Option<Caller>> {
-    let base = name.split(['{', '}']).next().unwrap_or_default();
+    let base = pipe_parent(name).unwrap_or(name);
     if !caller.granted.iter().any(|granted| granted == base)
         // Whoever is elsewhere has interfaces of its own.
         || !caller.netns.is_own() && exists_if_known(base, caller)?
@@ -74,11 +76,12 @@ pub(crate) fn granted(caller: &Caller, name: &str) -> Result<Option<Caller>> {
         return Ok(None);
     }
     // A caller that may use all of them does not depend on the grant of this one.
-    let granted = if caller.may_use_nics { Vec::new() } else { vec![base.into()] };
+    let by_grant = (!caller.may_use_nics).then(|| base.to_string());
+    let granted = by_grant.iter().cloned().collect();
     let (uid, lookups, reservations) =
         (caller.uid, caller.lookups.clone(), caller.reservations.clone());
     let (netns, may_use_nics) = (Netns::Own, true);
-    Ok(Some(Caller { uid, netns, may_use_nics, granted, reservations, lookups }))
+    Ok(Some(Caller { uid, netns, may_use_nics, granted, by_grant, reservations, lookups }))
 }
 
 /// What a user asks for of an interface.
@@ -91,25 +94,23 @@ enum Extent {
 }
 
 pub(crate) fn allowed(caller: &Caller, name: &str) -> Result<()> {
-    if caller.may_use_nics { Ok(()) } else { Err(refusal(caller, name, Extent::Queues)) }
+    // The name of a request may be another interface's than that of the grant.
+    let is_granted = caller.by_grant.as_ref().is_none_or(|granted| granted == name);
+    match caller.may_use_nics && is_granted {
+        true => Ok(()),
+        false => Err(refusal(caller, name, Extent::Queues)),
+    }
 }
 
-/// For the attachment of an interface to a switch, which is no request about the interface by its
-/// own name: a grant of that name has not been looked at.
-pub(crate) fn allowed_attach(caller: &Caller, name: &str) -> Result<()> {
-    if caller.may_use_nics { Ok(()) } else { Err(refusal(caller, name, Extent::Whole)) }
+/// Whether policy grants the caller interfaces, and not just one by its name.
+fn may_use_all(caller: &Caller) -> bool {
+    caller.may_use_nics && caller.by_grant.is_none()
 }
 
-/// Whether policy grants the caller interfaces, and not just this one by its name.
-fn may_use_all(caller: &Caller, name: &str) -> bool {
-    // What needs no namespace first, for many callers have none found yet.
-    let by_name = caller.granted.iter().any(|granted| granted == name) && caller.netns.is_own();
-    caller.may_use_nics && !by_name
-}
-
-/// For what concerns others who use the interface, too, or makes a new one.
+/// For what concerns others who use the interface, too, as its attachment to a switch does, or makes a
+/// new one.
 pub(crate) fn allowed_all(caller: &Caller, name: &str) -> Result<()> {
-    if may_use_all(caller, name) { Ok(()) } else { Err(refusal(caller, name, Extent::Whole)) }
+    if may_use_all(caller) { Ok(()) } else { Err(refusal(caller, name, Extent::Whole)) }
 }
 
 /// Says what the caller is granted, and what would help: never what the caller has already.
@@ -143,6 +144,33 @@ mod tests {
 
     use super::*;
     use crate::{registry::Registry, settings::Settings};
+
+    /// A grant of `lo` is for `lo` and its pipes: an interface may have the name of a pipe, too.
+    #[test]
+    fn a_grant_is_for_one_name() {
+        let mut caller = Caller::new(1234, Netns::Own);
+        caller.granted = vec!["lo".into()];
+        for name in ["lo", "lo{x", "lo}x", "lo{0"] {
+            let caller = granted(&caller, name).unwrap().unwrap();
+            allowed(&caller, "lo").unwrap();
+            for other in [name, "lo{y", "eth7"].into_iter().filter(|other| *other != "lo") {
+                let refused = allowed(&caller, other).unwrap_err();
+                assert_eq!(refused.cause, Cause::Denied, "{name}: {other}");
+            }
+            for whole in [name, "lo"] {
+                let refused = allowed_all(&caller, whole).unwrap_err();
+                assert_eq!(refused.cause, Cause::Denied, "{name}: {whole}");
+            }
+            assert!(!mode_request(&caller, &Options::default()).may_have_packet, "{name}");
+        }
+        for other in ["lo{x{y", "lox", "l"] {
+            assert!(granted(&caller, other).unwrap().is_none(), "{other}");
+        }
+        caller.may_use_nics = true;
+        let caller = granted(&caller, "lo{x").unwrap().unwrap();
+        allowed_all(&caller, "lo{x").unwrap();
+        assert!(mode_request(&caller, &Options::default()).may_have_packet);
+    }
 
     /// No refusal tells a user to ask for what the user has, or denies it.
     #[test]

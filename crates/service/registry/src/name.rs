@@ -33,13 +33,22 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
+/// The name of the parent and the id, if this is the name of a pipe, and whether it is the master's.
+fn pipe(name: &str) -> Option<((&str, &str), bool)> {
+    let master = name.rsplit_once('{').map(|halves| (halves, true));
+    master.or_else(|| name.rsplit_once('}').map(|halves| (halves, false)))
+}
+
+/// The name of a pipe's parent, if this is a pipe's.
+pub(crate) fn pipe_parent(name: &str) -> Option<&str> {
+    pipe(name).map(|((parent, _), _)| parent)
+}
+
 impl<'a> PortName<'a> {
     /// Parses a name. A name that begins with `val` and is no VALE name is `malformed`: the
     /// cause depends on the request (S-VALE-1).
     pub fn parse(name: &'a str, malformed: Cause) -> Result<PortName<'a>> {
-        let first = name.rsplit_once('{').map(|halves| (halves, true));
-        let second = || name.rsplit_once('}').map(|halves| (halves, false));
-        if let Some(((parent, id), master)) = first.or_else(second) {
+        if let Some(((parent, id), master)) = pipe(name) {
             if parent.is_empty() || id.is_empty() {
                 return Err(Error::invalid(
                     "a pipe is named PARENT{ID or PARENT}ID, with neither part empty",

@@ -109,7 +109,7 @@ impl Registry {
             Some(other) => Pipe::find_or_make_shared(self, caller, name, &reg, other)?,
             None => self.look_up(&request)?,
         };
-        let request = mode_request(caller, name, &options);
+        let request = mode_request(caller, &options);
         let port = self.port(id);
         let result = check_buffers(port, self.regions.region(port.region), &options)
             .and_then(|()| self.bind(id, reg, options, request, action));

@@ -194,6 +194,10 @@ fn s_vale_12_where_and_for_whom() {
     assert!(!elsewhere.run("ip -br link").contains("per0"));
     w.caller.netns = Netns::Own;
     w.delif("per0").unwrap();
+    // Names of pipes, and what the kernel would take for a wish that it chooses.
+    for name in ["per0{0", "per0}0", "per%d"] {
+        assert_eq!(w.newif(name).unwrap_err(), EINVAL, "{name}");
+    }
     w.caller.may_use_nics = false;
     assert_eq!(w.newif("per0").unwrap_err(), EPERM);
     // A grant by name is for what is there, and for the user's own part of it.

@@ -18,7 +18,7 @@ use crate::{
     charge::Charge,
     device_losses::DeviceLosses,
     fast_switch::FastSwitch,
-    interfaces::{allowed_attach, look_up, nic_key, not_private},
+    interfaces::{allowed_all, look_up, nic_key, not_private},
     keys::plain_key,
     kinds::{
         attached::{Attach, Attached, Attachment, Egress},
@@ -82,7 +82,7 @@ impl Facts {
     pub fn of(caller: &Caller, ifname: &str) -> Result<Facts> {
         let interface =
             look_up(ifname, caller).map_err(|e| Error { cause: Cause::Invalid, ..e })?;
-        allowed_attach(caller, ifname)?;
+        allowed_all(caller, ifname)?;
         not_private(&interface)?;
         Ok(Facts { interface, netns: OpenNetns::of(&caller.netns)? })
     }

@@ -73,6 +73,11 @@ impl MakePersistent {
                            with `vale`";
             return Err(Error::invalid(problem).at(name));
         }
+        if name.contains(['{', '}', '%']) {
+            let problem = "a persistent port has no `{`, `}` or `%` in its name: these are for names of \
+                           pipes, and have the kernel choose a name";
+            return Err(Error::invalid(problem).at(name).remedy("choose another name"));
+        }
         let key = plain_key(name, caller);
         let subject = Subject::Device(key.clone());
         if registry.deferred.is_busy(&subject) {
