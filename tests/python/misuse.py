@@ -4,6 +4,7 @@ misuse.py USER GROUP carry PORT            sends sockets that take an hour to cl
 misuse.py USER GROUP shut PORT             shuts them down
 misuse.py USER GROUP fill PORT             fills them, and makes them blocking
 misuse.py USER GROUP crowd PORT ROUNDS     listens to its own so often that to wake it takes long
+misuse.py USER GROUP many PORT             listens to hundreds of its own, each just quick enough to wake
 misuse.py USER GROUP random PORT ROUNDS    does at random all that can be done with a descriptor
 
 It runs as that user, takes root for it, says "done", and keeps the port until it is killed.
@@ -13,6 +14,7 @@ import ctypes
 import fcntl
 import os
 import random
+import resource
 import select
 import signal
 import socket
@@ -176,6 +178,40 @@ def crowd(port, rounds):
             sys.exit("nothing wakes us")
 
 
+def many(name):
+    """Has the worker wake us by hundreds of doorbells at once, each of which takes less than half a millisecond.
+    Yields after each time."""
+    ports = [ringway.Port(f"{name}{n}", tx_slots=64, rx_slots=64, tx_rings=4, rx_rings=4) for n in range(60)]
+    heard = [ring for port in ports for ring in port.rx]
+    sets = [select.epoll() for _ in range(500)]
+    kept.extend(sets)
+    for ring in heard:
+        # The doorbell stays open, and what listens to the copies with it.
+        copies = [os.dup(ring.doorbell) for _ in range(4)]
+        for own in sets:
+            for copy in copies:
+                own.register(copy, select.EPOLLIN)
+        for copy in copies:
+            os.close(copy)
+    while True:
+        for ring in heard:
+            ring.head = ring.tail()
+            ring.store(4, ring.head)
+            ring.store(0, ring.head)
+            ring.store(8, (ring.load(8) + 1) & 0xFFFFFFFF or 1)
+        for ring in ports[0].tx:
+            if ring.tail() != ring.head:
+                slot = ring.slots + 16 * ring.head
+                (buffer,) = struct.unpack_from("<I", ports[0].memory, slot)
+                start = ports[0].layout.buffer(buffer)
+                ports[0].memory[start : start + 60] = b"\xff" * 6 + bytes([2, 0, 0, 0, 0x77, 2]) + bytes(48)
+                struct.pack_into("<HH", ports[0].memory, slot + 4, 60, 0)
+                ring.head = ring.next(ring.head)
+            ring.publish()
+        yield
+        time.sleep(0.02)
+
+
 def listen(descriptor):
     with as_socket(descriptor) as one:
         one.listen()
@@ -231,9 +267,16 @@ def misuse(port, descriptors, rounds):
 
 def main():
     user, group, what, name = sys.argv[1:5]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (8192, 8192))
     os.setgroups([])
     os.setgid(int(group))
     os.setuid(int(user))
+    if what == "many":
+        rounds = many(name)
+        next(rounds)
+        print("done", flush=True)
+        for _ in rounds:
+            pass
     port = ringway.Port(name)
     descriptors = [at for ring in port.tx + port.rx for at in (ring.doorbell, ring.other)]
     if what == "carry":

@@ -93,7 +93,7 @@ const fn work(
 }
 
 /// As long as a switch's worker may keep one port waiting for all the others.
-const WORKER_BOUND: Duration = Duration::from_millis(50);
+pub const WORKER_BOUND: Duration = Duration::from_millis(50);
 
 /// All of them.
 pub const ATTACKS: &[Attack] = &[

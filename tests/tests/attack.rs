@@ -22,7 +22,7 @@ use ringway::{Control, Lossless, Port, PortSettings};
 use ringway_testkit::{Netns, Proc, skip_without_root};
 use ringway_tests::{
     GROUP, Home, NOBODY, OnDrop, as_nobody_with,
-    attacks::ATTACKS,
+    attacks::{ATTACKS, WORKER_BOUND},
     become_another,
     bystanders::{Bystanders, Noticed},
     inside, isolated_with_system, one_at_a_time,
@@ -53,11 +53,12 @@ const WHOLE: Duration = Duration::from_millis(600);
 const TIDY: Duration = Duration::from_secs(2);
 /// What is said when an attack has got going, by this program or that.
 const GOING: [&str; 3] = ["attacking: ", "scribbleing", "done"];
-/// Of `misuse.py`.
-const DESCRIPTORS: [(&str, &str); 3] = [
-    ("carry", "doorbells that carry what takes an hour to close"),
-    ("shut", "doorbells, shut down"),
-    ("fill", "doorbells, filled"),
+/// Of `misuse.py`, and how long bystanders' traffic may stop, if that is not as always.
+const DESCRIPTORS: [(&str, &str, Option<Duration>); 4] = [
+    ("carry", "doorbells that carry what takes an hour to close", None),
+    ("shut", "doorbells, shut down", None),
+    ("fill", "doorbells, filled", None),
+    ("many", "hundreds of doorbells, each with a crowd that listens", Some(WORKER_BOUND)),
 ];
 
 fn setting(name: &str, default: u64) -> u64 {
@@ -172,12 +173,12 @@ struct Attacking {
 
 /// All attacks.
 fn programs(home: &Home) -> Vec<Attacking> {
-    let misuse = DESCRIPTORS.map(|(what, tries)| {
+    let misuse = DESCRIPTORS.map(|(what, tries, bound)| {
         let mut python = home.system_command("python3");
         python.arg("-B").arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("python/misuse.py"));
         python.args([NOBODY, GROUP].map(|id| id.to_string()));
         python.args([what, &format!("{SWITCH}:attacker")]);
-        Attacking { name: what, tries, bound: None, program: python }
+        Attacking { name: what, tries, bound, program: python }
     });
     let own = ATTACKS.iter().map(|attack| {
         let mut program = home.system_command(home.bin().join("attacker"));

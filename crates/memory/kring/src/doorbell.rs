@@ -35,6 +35,7 @@ use rustix::{
 };
 
 use crate::{
+    allowance::SignalAllowance,
     keeper::{Bell, Ringer},
     mailbox::Notify,
     sys::Completions,
@@ -60,20 +61,36 @@ impl Doorbell {
     /// # Errors
     /// When the process is out of descriptors.
     pub fn new() -> io::Result<Doorbell> {
-        let Ok(completions) = Completions::of_this_process() else { return Doorbell::timer() };
+        Doorbell::make(None)
+    }
+
+    /// The same for a user's doorbell: what its signals take of this process's threads beyond the usual
+    /// is charged to the allowance of all of the user's doorbells.
+    ///
+    /// # Errors
+    /// When the process is out of descriptors.
+    pub fn charged_to(allowance: &Arc<SignalAllowance>) -> io::Result<Doorbell> {
+        Doorbell::make(Some(allowance.clone()))
+    }
+
+    fn make(allowance: Option<Arc<SignalAllowance>>) -> io::Result<Doorbell> {
+        let Ok(completions) = Completions::of_this_process() else {
+            return Doorbell::timer(allowance);
+        };
         let eventfd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         match read_at_once(eventfd.as_fd()) {
             Err(Errno::AGAIN) => {
-                Ok(Doorbell(Inner::Made(Bell::new(eventfd, Ringer::Completions(completions)))))
+                let ringer = Ringer::Completions(completions);
+                Ok(Doorbell(Inner::Made(Bell::new(eventfd, ringer, allowance))))
             }
-            _ => Doorbell::timer(),
+            _ => Doorbell::timer(allowance),
         }
     }
 
-    pub(crate) fn timer() -> io::Result<Doorbell> {
+    fn timer(allowance: Option<Arc<SignalAllowance>>) -> io::Result<Doorbell> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        Ok(Doorbell(Inner::Made(Bell::new(timer, Ringer::Timer))))
+        Ok(Doorbell(Inner::Made(Bell::new(timer, Ringer::Timer, allowance))))
     }
 
     /// Wakes the listeners. A doorbell that is notified already stays so.
@@ -196,7 +213,7 @@ mod tests {
 
     /// Both kinds. A timer's notification comes by an interrupt, and may take a moment.
     fn kinds() -> [Doorbell; 2] {
-        [Doorbell::new().unwrap(), Doorbell::timer().unwrap()]
+        [Doorbell::new().unwrap(), Doorbell::timer(None).unwrap()]
     }
 
     fn wait_for(doorbell: &Doorbell) {
@@ -255,7 +272,7 @@ mod tests {
     /// is made blocking.
     #[test]
     fn a_timer_never_blocks() {
-        let made = Doorbell::timer().unwrap();
+        let made = Doorbell::timer(None).unwrap();
         let year = Timespec { tv_sec: 31_557_600, tv_nsec: 0 };
         for interval in [year, Timespec { tv_sec: 0, tv_nsec: 1 }] {
             ioctl_fionbio(&made, false).unwrap();

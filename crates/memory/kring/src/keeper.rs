@@ -7,6 +7,9 @@
 //! rests for longer than it has worked. To close the last descriptor takes as long, so the keeper closes
 //! all doorbells.
 //!
+//! A user may have thousands of doorbells, each just quicker than that. So the keeper signals those of a user,
+//! too, whose [`SignalAllowance`] is used up.
+//!
 //! A panic of the keeper loses no signal: what it had in hand is signalled after it, and the keeper goes on.
 
 use std::{
@@ -26,7 +29,7 @@ use rustix::{
     time::{ClockId, clock_gettime},
 };
 
-use crate::{doorbell::start_timer, sys::Completions};
+use crate::{allowance::SignalAllowance, doorbell::start_timer, sys::Completions};
 
 /// A signal that takes longer is the keeper's: some thousand listeners.
 const SLOW: Duration = Duration::from_micros(500);
@@ -35,8 +38,13 @@ const SLOW: Duration = Duration::from_micros(500);
 const SLOW_ONES: u32 = 3;
 /// As many quick signals in a row, and it is not slow any more.
 const QUICK_ONES: u32 = 1000;
-/// How much longer the keeper rests than a slow signal has taken.
+/// How much longer the keeper rests than signals have taken.
 const REST: u32 = 4;
+/// After a signal that took longer than is usual, so many are measured by what the thread has worked: it may
+/// have waited for a processor, for which those that it woke may be the reason.
+const MEASURED: u32 = 1000;
+/// Of a signal that was measured by the clock alone no more is charged.
+const MOST_BY_CLOCK: Duration = Duration::from_millis(1);
 
 enum Task {
     Signal(Arc<Bell>),
@@ -53,9 +61,16 @@ pub(crate) struct Bell {
     is_pending: AtomicBool,
     /// Signals in a row that were not as `is_slow` has it.
     unlike: AtomicU32,
+    /// So many signals are to be measured by what the thread works.
+    measured: AtomicU32,
+    /// What its signals are charged to.
+    allowance: Option<Arc<SignalAllowance>>,
     /// Signals that are to panic.
     #[cfg(test)]
     faults: AtomicU32,
+    /// Microseconds that a signal counts for, in place of what it takes; 0: it is measured.
+    #[cfg(test)]
+    reckoned: AtomicU32,
 }
 
 /// By what a doorbell of this process's making is signalled.
@@ -65,6 +80,16 @@ pub(crate) enum Ringer {
     Completions(&'static Completions),
     /// A timerfd.
     Timer,
+}
+
+impl Ringer {
+    /// What a signal takes that few listen to, on a machine that is busy: it is not charged.
+    fn usual(self) -> Duration {
+        match self {
+            Ringer::Completions(_) => Duration::from_micros(5),
+            Ringer::Timer => Duration::from_micros(30),
+        }
+    }
 }
 
 /// Where the keeper's tasks go. What has no keeper has none of its code either: a preload library is small.
@@ -98,16 +123,21 @@ pub fn keep_doorbells() -> io::Result<()> {
 }
 
 fn serve(tasks: &Receiver<Task>) {
+    let mut worked = Duration::ZERO;
     while let Ok(task) = tasks.recv() {
-        if catch_unwind(AssertUnwindSafe(|| task.run())).is_err() {
+        if catch_unwind(AssertUnwindSafe(|| worked += task.run())).is_err() {
             // A second panic over the same doorbell is the end of it, and of no other.
             let _ = catch_unwind(AssertUnwindSafe(|| task.signal_again()));
+        }
+        if worked >= SLOW {
+            thread::sleep(std::mem::take(&mut worked) * REST);
         }
     }
 }
 
 impl Task {
-    fn run(&self) {
+    /// Returns what the keeper is to rest for.
+    fn run(&self) -> Duration {
         match self {
             Task::Signal(bell) => {
                 bell.is_pending.store(false, SeqCst);
@@ -115,15 +145,14 @@ impl Task {
                 bell.signal();
                 let taken = worked().saturating_sub(begin);
                 bell.note(taken >= SLOW);
-                if taken >= SLOW {
-                    thread::sleep(taken * REST);
-                }
+                if taken >= bell.ringer.usual() { taken } else { Duration::ZERO }
             }
             // The one who has asked for it is about to let go.
             Task::Close(bell) => {
                 while Arc::strong_count(bell) > 1 {
                     thread::yield_now();
                 }
+                Duration::ZERO
             }
         }
     }
@@ -143,15 +172,19 @@ fn worked() -> Duration {
 }
 
 impl Bell {
-    pub fn new(fd: OwnedFd, ringer: Ringer) -> Arc<Bell> {
+    pub fn new(fd: OwnedFd, ringer: Ringer, allowance: Option<Arc<SignalAllowance>>) -> Arc<Bell> {
         Arc::new(Bell {
             fd,
             ringer,
             is_slow: AtomicBool::new(false),
             is_pending: AtomicBool::new(false),
             unlike: AtomicU32::new(0),
+            measured: AtomicU32::new(0),
+            allowance,
             #[cfg(test)]
             faults: AtomicU32::new(0),
+            #[cfg(test)]
+            reckoned: AtomicU32::new(0),
         })
     }
 
@@ -186,16 +219,45 @@ impl Bell {
 
     /// Signals it, or has it signalled soon.
     pub fn notify(self: &Arc<Bell>) {
-        let Some(keeper) = KEEPER.get() else { return self.signal() };
-        if self.is_slow.load(Relaxed) {
+        match KEEPER.get() {
+            None => self.signal(),
+            Some(keeper) => self.notify_by(keeper.as_ref(), Instant::now()),
+        }
+    }
+
+    fn notify_by(self: &Arc<Bell>, keeper: &dyn Keeper, now: Instant) {
+        let is_used_up = |it: &Arc<SignalAllowance>| it.is_used_up(now);
+        if self.is_slow.load(Relaxed) || self.allowance.as_ref().is_some_and(is_used_up) {
             if !self.is_pending.swap(true, SeqCst) {
                 keeper.ask(Task::Signal(self.clone()));
             }
             return;
         }
-        let begin = Instant::now();
+        let measured = self.measured.load(Relaxed);
+        let before = (measured > 0).then(worked);
         self.signal();
-        self.note(begin.elapsed() >= SLOW);
+        let taken = match before {
+            None => now.elapsed(),
+            Some(before) => worked().saturating_sub(before),
+        };
+        #[cfg(test)]
+        let taken = self.reckoned(taken);
+        self.note(taken >= SLOW);
+        let more = taken.saturating_sub(self.ringer.usual());
+        if measured > 0 || more > Duration::ZERO {
+            let again = if more > Duration::ZERO { MEASURED } else { measured - 1 };
+            self.measured.store(again, Relaxed);
+            let charged = if measured > 0 { more } else { more.min(MOST_BY_CLOCK) };
+            self.allowance.iter().for_each(|it| it.take(charged, now));
+        }
+    }
+
+    #[cfg(test)]
+    fn reckoned(&self, taken: Duration) -> Duration {
+        match self.reckoned.load(Relaxed) {
+            0 => taken,
+            micros => Duration::from_micros(micros.into()),
+        }
     }
 
     /// It is about to be dropped.
@@ -208,6 +270,8 @@ impl Bell {
 
 #[cfg(all(test, not(miri)))]
 mod tests {
+    use std::sync::Mutex;
+
     use rustix::event::epoll;
 
     use super::*;
@@ -282,6 +346,79 @@ mod tests {
         while weak.strong_count() > 0 {
             thread::yield_now();
         }
+    }
+
+    /// A keeper that takes its time.
+    #[derive(Default)]
+    struct Asked(Mutex<Vec<Task>>);
+
+    impl Keeper for Asked {
+        fn ask(&self, task: Task) {
+            self.0.lock().unwrap().push(task);
+        }
+    }
+
+    /// However many doorbells a user has, each just quicker than the keeper's: a thread signals those that the
+    /// allowance is enough for, the keeper the others, and other users notice nothing.
+    #[test]
+    fn the_time_for_a_users_doorbells_is_bounded() {
+        let (keeper, allowance) = (Asked::default(), Arc::default());
+        let now = Instant::now();
+        let new = |allowance: &Arc<SignalAllowance>, micros| {
+            let doorbell = Doorbell::charged_to(allowance).unwrap();
+            doorbell.bell().unwrap().reckoned.store(micros, Relaxed);
+            doorbell
+        };
+        let notify = |doorbell: &Doorbell, millis| {
+            doorbell.bell().unwrap().notify_by(&keeper, now + Duration::from_millis(millis));
+        };
+        let doorbells: Vec<_> = (0..50).map(|_| new(&allowance, 400)).collect();
+        let cases = [
+            // 4 ms, and the signal that begins before they are over.
+            (0, 11),
+            // A quarter of the time.
+            (8, 5),
+            (1000, 11),
+        ];
+        for (millis, by_thread) in cases {
+            doorbells.iter().for_each(|doorbell| notify(doorbell, millis));
+            let signalled = doorbells.iter().filter(|doorbell| doorbell.drain()).count();
+            let asked = std::mem::take(&mut *keeper.0.lock().unwrap());
+            assert_eq!(signalled, by_thread, "after {millis} ms");
+            assert_eq!(asked.len(), 50 - by_thread, "after {millis} ms");
+            asked.iter().for_each(|task| {
+                task.run();
+            });
+            assert!(doorbells.iter().filter(|doorbell| doorbell.drain()).count() == asked.len());
+            let (mine, nobodys) = (new(&Arc::default(), 400), Doorbell::new().unwrap());
+            for other in [mine, nobodys] {
+                notify(&other, millis);
+                assert!(other.drain(), "other users' are signalled at once");
+            }
+        }
+        // What takes as long as is usual is not charged.
+        let allowance = Arc::default();
+        let usual = new(&allowance, 1);
+        for _ in 0..10_000 {
+            notify(&usual, 0);
+            assert!(usual.drain());
+        }
+    }
+
+    /// One long signal may be the machine's affair.
+    #[test]
+    fn what_the_clock_says_is_charged_in_part() {
+        let (keeper, allowance) = (Asked::default(), Arc::default());
+        let now = Instant::now();
+        let doorbells: Vec<_> = (0..3).map(|_| Doorbell::charged_to(&allowance).unwrap()).collect();
+        let notify = |doorbell: &Doorbell| {
+            let bell = doorbell.bell().unwrap();
+            bell.reckoned.store(100_000, Relaxed);
+            bell.notify_by(&keeper, now);
+            doorbell.drain()
+        };
+        assert!(doorbells.iter().all(notify), "1 ms each");
+        assert!(notify(&doorbells[0]) && !notify(&doorbells[1]), "100 ms");
     }
 
     /// Without a keeper, the thread that notifies does it.

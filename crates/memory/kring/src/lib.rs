@@ -18,6 +18,8 @@ mod mailbox;
 mod waiter;
 
 #[cfg(not(loom))]
+mod allowance;
+#[cfg(not(loom))]
 mod busy_poll;
 #[cfg(not(loom))]
 mod csb_mode;
@@ -53,6 +55,8 @@ pub use feed::{Feed, TryLock, Turn, before_reuse};
 pub use mailbox::{Mailbox, Notify};
 pub use waiter::{Armed, Prepared, Waiter, prepare};
 
+#[cfg(not(loom))]
+pub use allowance::SignalAllowance;
 #[cfg(not(loom))]
 pub use busy_poll::BusyPoll;
 #[cfg(not(loom))]

@@ -297,7 +297,8 @@ pub(crate) fn make_ring(
     slots: u32,
     bufs: Option<&[u32]>,
 ) -> Result<(Ring, Vec<u32>)> {
-    let doorbell = Doorbell::new().map_err(|e| Error::io("cannot create a doorbell", e))?;
+    let doorbell = Doorbell::charged_to(&book.signals)
+        .map_err(|e| Error::io("cannot create a doorbell", e))?;
     book.check_slots(slots)?;
     let object = book.take_ring()?;
     let taken = match bufs {

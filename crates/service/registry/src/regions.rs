@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, ops::RangeInclusive, sync::Arc};
 
+use ringway_kring::SignalAllowance;
 use ringway_nic_setup::{Interface, ZERO_COPY_CHUNK, zero_copy_room};
 use ringway_proto::{Cause, Error, Extmem, RegionInfo, RegionPosition, Result};
 use ringway_region::{Layout, LayoutError, MAX_BUFS, Region, Sizes};
@@ -42,6 +43,8 @@ pub(crate) struct Regions {
     global: Sizes,
     limit: u64,
     accounts: Arc<Accounts>,
+    /// What signals of doorbells may take, of each account that has any.
+    signals: HashMap<u32, Arc<SignalAllowance>>,
     /// Requests so far.
     request: u64,
     /// Some memory has been freed since that was last [asked](Self::take_freed).
@@ -60,6 +63,7 @@ impl Regions {
             global,
             limit,
             accounts: Arc::default(),
+            signals: HashMap::new(),
             request: 0,
             freed: false,
         }
@@ -215,8 +219,16 @@ impl Regions {
         self.check_limit(uid, &layout)?;
         crate::fault::step();
         let region = Region::create(mem_id, layout).map_err(|e| Error::no_memory(e.to_string()))?;
-        self.books.insert(key, RegionBook::new(region, uid));
+        let signals = self.signals_of(uid);
+        self.books.insert(key, RegionBook::new(region, uid, signals));
         Ok(())
+    }
+
+    /// What the doorbells of all regions share that are of the account of user `uid`.
+    fn signals_of(&mut self, uid: u32) -> Arc<SignalAllowance> {
+        // Those that nothing is charged to any more.
+        self.signals.retain(|_, signals| Arc::strong_count(signals) > 1);
+        self.signals.entry(self.accounts.of(uid)).or_default().clone()
     }
 
     /// The book of a region that a port holds.
@@ -316,6 +328,24 @@ fn layout_of(sizes: &Sizes, headroom: u32) -> Result<Layout> {
 #[cfg(test)]
 mod tests {
     use super::{limits::ROOM, *};
+    use crate::accounts::UidRange;
+
+    /// The time for signals is an account's, however many regions and users it has.
+    #[test]
+    fn users_of_an_account_share_the_time_for_signals() {
+        let range = UidRange { first: 1000, count: 10, owner: 7 };
+        let accounts = Arc::new(Accounts::new(vec![range]));
+        let mut regions = Regions::new(Sizes::GLOBAL, 1 << 30).with_accounts(accounts);
+        let mut signals = |uid, buf_size| {
+            let region = regions.with_buffers(buf_size, uid).unwrap();
+            regions.get(region).signals.clone()
+        };
+        let [mine, others] = [7, 8].map(|uid| signals(uid, 2048));
+        assert!(!Arc::ptr_eq(&mine, &others));
+        for (uid, buf_size) in [(7, 4096), (1003, 2048), (1004, 4096)] {
+            assert!(Arc::ptr_eq(&mine, &signals(uid, buf_size)), "{uid}");
+        }
+    }
 
     #[test]
     fn buffers_of_a_size_are_in_one_region() {

@@ -2,6 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
+use ringway_kring::SignalAllowance;
 use ringway_proto::{Error, Result};
 use ringway_region::{BLOCK_SIZE, ExtraBufs, NetifView, Pool, Region, Span, next_extra_buf};
 
@@ -36,6 +37,8 @@ const HUGE_PAGE: u64 = 2 << 20;
 pub(crate) struct RegionBook {
     pub region: Arc<Region>,
     pub(super) uid: u32,
+    /// Of all doorbells of the user's account.
+    pub(crate) signals: Arc<SignalAllowance>,
     /// A program's memory is copied into it.
     pub(super) brought: bool,
     /// What that memory was; see [`Extmem::same`](ringway_proto::Extmem::same).
@@ -67,11 +70,12 @@ struct Taken {
 }
 
 impl RegionBook {
-    pub(super) fn new(region: Region, uid: u32) -> RegionBook {
+    pub(super) fn new(region: Region, uid: u32, signals: Arc<SignalAllowance>) -> RegionBook {
         let none = || Pool::new(0, 0);
         let mut book = RegionBook {
             region: Arc::new(region),
             uid,
+            signals,
             brought: false,
             origin: None,
             shared: false,
