@@ -95,6 +95,9 @@ const fn work(
 /// As long as a switch's worker may keep one port waiting for all the others.
 pub const WORKER_BOUND: Duration = Duration::from_millis(50);
 
+/// For it, the switch is to ask hosts for their groups.
+pub const LEAVES: &str = "leaves";
+
 /// All of them.
 pub const ATTACKS: &[Attack] = &[
     attack("garbage", "random messages with random descriptors", socket::garbage_round),
@@ -119,6 +122,7 @@ pub const ATTACKS: &[Attack] = &[
     attack("addresses", "frames from ever new addresses", ports::addresses),
     work("work-of-one", "every header, length and chain from one port", ports::work_of_one),
     work("work-of-many", "the same from as many ports as there may be", ports::work_of_many),
+    work(LEAVES, "groups that all ports leave at once, where a switch asks", ports::leaves),
     work("machines", "machines that write anything into their queues", machines::machines),
     attack("places", "ports of a switch, and switches, till the daemon has no more", ports::places),
     attack("pipes", "as many pipes as there are to be had", ports::pipes),

@@ -18,11 +18,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ringway::{Control, Lossless, Port, PortSettings};
+use ringway::{Control, Lossless, Multicast, Port, PortSettings};
 use ringway_testkit::{Netns, Proc, skip_without_root};
 use ringway_tests::{
     GROUP, Home, NOBODY, OnDrop, as_nobody_with,
-    attacks::{ATTACKS, WORKER_BOUND},
+    attacks::{ATTACKS, LEAVES, WORKER_BOUND},
     become_another,
     bystanders::{Bystanders, Noticed},
     inside, isolated_with_system, one_at_a_time,
@@ -247,6 +247,9 @@ fn bystanders_notice_no_attack() {
         println!("{}", line("none", bystanders.noticed(), ""));
         let mut noticed_something = Vec::new();
         for Attacking { name, tries, bound: own_bound, program } in programs(home) {
+            if name == LEAVES {
+                control.switch_multicast(SWITCH, Multicast::Querier).expect("root may");
+            }
             bystanders.reset();
             let stop = AtomicBool::new(false);
             let got = thread::scope(|scope| {
@@ -265,6 +268,7 @@ fn bystanders_notice_no_attack() {
             });
             bystanders.go_on();
             let noticed = bystanders.noticed();
+            control.switch_multicast(SWITCH, Multicast::Flood).expect("root may");
             println!("{}", line(name, noticed, &got));
             assert!(daemon.is_running(), "{name}: the daemon ended: {}", daemon.output());
             let at_least = noticed.machine * MACHINE;

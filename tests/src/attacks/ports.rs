@@ -1,6 +1,6 @@
 //! Attacks by ports of switches, and by pipes.
 
-use std::{collections::BTreeMap, thread};
+use std::{collections::BTreeMap, thread, time::Duration};
 
 use ringway::{Control, Error, Lossless, NS_INDIRECT, NS_MOREFRAG, Port, PortSettings, Slot};
 
@@ -17,6 +17,11 @@ const ADDRESSES: u32 = 20_000;
 /// Senders that one user may have beside a receiver, and how often each fills its ring.
 const SENDERS: usize = 62;
 const FILLS: usize = 40;
+/// Groups that a switch notes of a port, and those in one report of a host's.
+const GROUPS: u8 = 255;
+const RECORDS: u8 = 51;
+/// Longer than it is from one query of a switch to the next.
+const ASKED: Duration = Duration::from_millis(1500);
 /// Slots of those that a worker finds in one look.
 const BURST: u32 = 128;
 /// The receiver's address.
@@ -94,6 +99,45 @@ pub(super) fn places(attacker: &Attacker) -> Result<String, Error> {
     let (_ports, places) = as_many(&few, (0..PLACES).map(|n| attacker.port(n)));
     let (_switches, switches) = as_many(&few, (0..SWITCHES).map(|n| format!("valeat{n}:p")));
     Ok(format!("of a switch, {places}; of switches, {switches}"))
+}
+
+/// Has as many ports as there may be join as many groups as are noted, and leave them at once: a switch that asks
+/// has to ask for each of them. Then they are closed.
+pub(super) fn leaves(attacker: &Attacker) -> Result<String, Error> {
+    const JOINS: u8 = 4;
+    const LEAVES: u8 = 3;
+    let few = Port::options().tx_slots(64).rx_slots(64);
+    let (mut ports, got) = as_many(&few, (0..SENDERS).map(|n| attacker.port(n)));
+    for kind in [JOINS, LEAVES] {
+        for port in &mut ports {
+            for first in (0..GROUPS).step_by(RECORDS.into()) {
+                port.tx(0).push(&report(kind, first));
+            }
+            port.tx(0).sync();
+        }
+    }
+    thread::sleep(ASKED);
+    Ok(got)
+}
+
+/// A report of IGMPv3 with a record of that kind for each of some groups.
+fn report(kind: u8, first: u8) -> Vec<u8> {
+    let sum = |bytes: &[u8]| {
+        let words = bytes.chunks(2).map(|it| u32::from(it[0]) << 8 | u32::from(it[1]));
+        let sum: u32 = words.sum();
+        let sum = (sum & 0xffff) + (sum >> 16);
+        (!((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes()
+    };
+    let mut message = vec![0x22, 0, 0, 0, 0, 0, 0, RECORDS];
+    (first..first + RECORDS).for_each(|n| message.extend([kind, 0, 0, 0, 239, 9, 9, n]));
+    let checksum = sum(&message);
+    message[2..4].copy_from_slice(&checksum);
+    let [high, low] = (24 + message.len() as u16).to_be_bytes();
+    let mut ip = vec![0x46, 0xc0, high, low, 0, 0, 0, 0, 1, 2, 0, 0, 10, 9, 9, 9, 224, 0, 0, 22];
+    ip.extend([0x94, 4, 0, 0]);
+    let checksum = sum(&ip);
+    ip[10..12].copy_from_slice(&checksum);
+    [&[1, 0, 0x5e, 0, 0, 22, 2, 0, 0, 0, 0x77, 3, 8, 0][..], &ip, &message].concat()
 }
 
 /// As many pipes as the daemon has for it.

@@ -24,7 +24,7 @@ mod query;
 mod tests;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     hash::{BuildHasher, RandomState},
     net::IpAddr,
 };
@@ -46,6 +46,10 @@ const MEMBER: Millis = 260_000;
 
 /// Hosts behind a port that has left a group say within this that they are in it: they are asked every second.
 const LAST_MEMBER: Millis = 3000;
+
+/// Groups that the hosts behind one port are asked for in a second. Where it has left more, it is in the others
+/// until they have been asked for, too.
+const LEAVES_AT_ONCE: usize = 32;
 
 /// Queries of the switch's own in a second, but for those for one group: a trunk may be in all VLANs, and a receive
 /// ring has room for so many and more. The others come a second later: a round of all VLANs takes half a minute.
@@ -129,6 +133,13 @@ impl Timed {
         }
     }
 
+    fn remove(&mut self, port: PortIndex) {
+        if self.set.contains(port) {
+            self.set.remove(port);
+            self.until.retain(|(it, _)| *it != port);
+        }
+    }
+
     /// Keeps some ports.
     fn retain(&mut self, mut is_kept: impl FnMut(PortIndex, Millis) -> bool) {
         let set = &mut self.set;
@@ -167,6 +178,25 @@ struct OwnQuerier {
     has_begun: bool,
 }
 
+/// The groups of a port.
+#[derive(Debug, Default)]
+struct PortGroups {
+    joined: BTreeSet<GroupKey>,
+    /// Those that it has left, although others may be behind it, and whether these were asked.
+    leaving: BTreeMap<GroupKey, bool>,
+}
+
+/// What the switch is about to ask.
+#[derive(Clone, Copy, Debug)]
+enum Due {
+    /// All hosts.
+    General(DomainKey),
+    /// Those behind ports that have come since.
+    Unasked(DomainKey),
+    /// Those behind a port that has left a group.
+    Leaving(PortIndex, GroupKey),
+}
+
 /// A frame of the switch itself, for these ports.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
@@ -180,22 +210,22 @@ pub(crate) struct Outgoing {
 pub(crate) struct Snooping {
     domains: BTreeMap<DomainKey, Domain>,
     groups: BTreeMap<GroupKey, Timed>,
-    /// Groups of each port.
-    counts: Box<[u16; 256]>,
+    /// By port.
+    ports: Box<[PortGroups]>,
     /// Ports with more groups than are noted.
     full: Timed,
     /// Ports with routers, whether these ask or not.
     routers: PortSet,
-    /// Ports that have left a group; others may be behind them.
-    leaving: BTreeSet<(GroupKey, PortIndex)>,
     /// Nothing ends before.
     first_end: Millis,
     /// Where the switch asks, if it does.
     own: BTreeMap<DomainKey, OwnQuerier>,
     /// The same VLANs.
     own_vlans: VlanSet,
-    /// There is nothing to ask before.
+    /// There is nothing more to ask before.
     asks_at: Millis,
+    /// What is to be asked now. The worker takes it bit by bit.
+    queries: VecDeque<Due>,
     asker: Asker,
     /// A message that is looked at, kept for the allocation.
     message: Vec<u8>,
@@ -207,14 +237,14 @@ impl Snooping {
         Snooping {
             domains: BTreeMap::new(),
             groups: BTreeMap::new(),
-            counts: Box::new([0; 256]),
+            ports: std::iter::repeat_with(PortGroups::default).take(256).collect(),
             full: Timed::default(),
             routers: PortSet::default(),
-            leaving: BTreeSet::new(),
             first_end: Millis::MAX,
             own: BTreeMap::new(),
             own_vlans: [0; VLAN_WORDS],
             asks_at: 0,
+            queries: VecDeque::new(),
             // An address of one machine, given by no maker of machines.
             asker: Asker([0x02, b, c, d, e, f]),
             message: Vec::new(),
@@ -354,58 +384,58 @@ impl Snooping {
     }
 
     fn join(&mut self, group: GroupKey, port: PortIndex, until: Millis) {
-        let Some(count) = self.counts.get_mut(usize::from(port)) else { return };
-        let is_known = self.groups.get(&group).is_some_and(|members| members.set.contains(port));
-        if !is_known && *count >= PER_PORT {
-            self.full.insert(port, until);
-            return;
+        let Some(groups) = self.ports.get_mut(usize::from(port)) else { return };
+        if !groups.joined.contains(&group) {
+            if groups.joined.len() >= PER_PORT.into() {
+                self.full.insert(port, until);
+                return;
+            }
+            groups.joined.insert(group);
         }
-        if self.groups.entry(group).or_default().insert(port, until) {
-            *count += 1;
-        }
-        self.leaving.remove(&(group, port));
+        groups.leaving.remove(&group);
+        self.groups.entry(group).or_default().insert(port, until);
     }
 
     fn leave(&mut self, group: GroupKey, port: PortIndex, now: Millis) {
-        let Some(members) = self.groups.get_mut(&group) else { return };
-        if members.set.contains(port) {
-            let until = now + LAST_MEMBER;
+        let Some(groups) = self.ports.get_mut(usize::from(port)) else { return };
+        if !groups.joined.contains(&group) {
+            return;
+        }
+        if self.own.contains_key(&(group.0, group.1.is_ipv6())) {
+            // It is in the group until others behind it were asked, and had the time to answer.
+            groups.leaving.entry(group).or_insert(false);
+            self.asks_at = 0;
+        } else {
+            self.shorten(group, port, now);
+        }
+    }
+
+    /// Hosts behind a port are asked now whether they are in a group.
+    fn shorten(&mut self, group: GroupKey, port: PortIndex, now: Millis) {
+        let until = now + LAST_MEMBER;
+        if let Some(members) = self.groups.get_mut(&group) {
             members.shorten(port, until);
             self.first_end = self.first_end.min(until);
-            self.leaving.insert((group, port));
-            self.asks_at = 0;
         }
     }
 
     /// Other hosts are behind a port than before, or in other VLANs.
     pub fn forget(&mut self, port: PortIndex) {
-        self.keep(|it, _| it != port);
-        self.full.retain(|it, _| it != port);
+        let groups = self.ports.get_mut(usize::from(port)).map(std::mem::take);
+        for group in groups.into_iter().flat_map(|groups| groups.joined) {
+            let Some(members) = self.groups.get_mut(&group) else { continue };
+            members.remove(port);
+            if members.until.is_empty() {
+                self.groups.remove(&group);
+            }
+        }
+        self.full.remove(port);
         for domain in self.domains.values_mut() {
-            domain.routers.retain(|it, _| it != port);
+            domain.routers.remove(port);
             domain.asked.remove(port);
             domain.unasked.insert(port);
         }
         self.asks_at = 0;
-    }
-
-    /// Keeps some ports in groups.
-    fn keep(&mut self, mut is_kept: impl FnMut(PortIndex, Millis) -> bool) {
-        let counts = &mut self.counts;
-        self.groups.retain(|_, members| {
-            members.retain(|port, until| {
-                let is_kept = is_kept(port, until);
-                if !is_kept && let Some(count) = counts.get_mut(usize::from(port)) {
-                    *count -= 1;
-                }
-                is_kept
-            });
-            !members.until.is_empty()
-        });
-        let groups = &self.groups;
-        self.leaving.retain(|(group, port)| {
-            groups.get(group).is_some_and(|members| members.set.contains(*port))
-        });
     }
 
     /// These ports have routers, whether these ask or not.
@@ -425,6 +455,15 @@ impl Snooping {
             self.own.entry(key).or_insert(OwnQuerier { next: now, has_begun: false });
         }
         self.asks_at = 0;
+        // Where the switch does not ask any more, routers do.
+        let ports = (0..).zip(&mut self.ports);
+        let left: Vec<_> = ports
+            .flat_map(|(port, groups)| {
+                let left = groups.leaving.extract_if(.., |(vlan, _), _| !is_in(vlans, *vlan));
+                left.map(move |(group, _)| (port, group))
+            })
+            .collect();
+        left.into_iter().for_each(|(port, group)| self.shorten(group, port, now));
     }
 
     /// When the switch asks next, at the earliest, if it does.
@@ -432,30 +471,40 @@ impl Snooping {
         (!self.own.is_empty()).then(|| self.asks_at.max(now + 1))
     }
 
-    /// It is so late, another second than before. Returns what the switch asks.
-    pub fn tick(&mut self, now: Millis) -> Vec<Outgoing> {
+    /// It is so late, another second than before.
+    pub fn tick(&mut self, now: Millis) {
         if self.first_end <= now {
             self.expire(now);
         }
-        if self.own.is_empty() || now < self.asks_at {
-            return Vec::new();
+        // What was to be asked a second ago comes first.
+        if !self.own.is_empty() && self.asks_at <= now && self.queries.is_empty() {
+            self.note_due(now);
         }
-        let outgoing = self.ask(now);
-        self.asks_at = self.next_to_ask();
-        outgoing
     }
 
     /// 0: in the next second.
     fn next_to_ask(&self) -> Millis {
         let is_unasked = |key| self.domains.get(key).is_some_and(|it| !it.unasked.is_empty());
-        if !self.leaving.is_empty() || self.own.keys().any(is_unasked) {
+        let is_left = self.ports.iter().any(|groups| !groups.leaving.is_empty());
+        if is_left || self.own.keys().any(is_unasked) {
             return 0;
         }
         self.own.values().map(|own| own.next).min().unwrap_or(Millis::MAX)
     }
 
     fn expire(&mut self, now: Millis) {
-        self.keep(|_, until| now < until);
+        let ports = &mut self.ports;
+        self.groups.retain(|group, members| {
+            members.retain(|port, until| {
+                let is_kept = now < until;
+                if !is_kept && let Some(groups) = ports.get_mut(usize::from(port)) {
+                    groups.joined.remove(group);
+                    groups.leaving.remove(group);
+                }
+                is_kept
+            });
+            !members.until.is_empty()
+        });
         self.full.retain(|_, until| now < until);
         self.domains.retain(|_, domain| {
             domain.routers.retain(|_, until| now < until);
@@ -468,41 +517,78 @@ impl Snooping {
         self.first_end = ends.min().unwrap_or(Millis::MAX);
     }
 
-    fn ask(&mut self, now: Millis) -> Vec<Outgoing> {
-        let mut outgoing = Vec::new();
-        let own = Query { response: RESPONSE, present: INTERVAL * 2 + RESPONSE / 2 };
+    /// Notes what is to be asked in this second: so much in all VLANs, and for each port.
+    fn note_due(&mut self, now: Millis) {
         // Those that have waited longest, if there are many.
         let mut due: Vec<_> = self.own.iter().filter(|(_, own)| own.next <= now).collect();
         due.sort_by_key(|(_, own)| own.next);
-        let due: Vec<DomainKey> = due.into_iter().take(AT_ONCE).map(|(key, _)| *key).collect();
-        for key in due {
-            let (vlan, is_v6) = key;
-            outgoing.push(Outgoing { to: PortSet::all(), vlan, frame: self.asker.general(is_v6) });
-            self.note_query(key, None, own, now);
-            if let Some(own) = self.own.get_mut(&key) {
-                let interval = if own.has_begun { INTERVAL } else { STARTUP_INTERVAL };
-                *own = OwnQuerier { next: now + interval, has_begun: true };
-            }
-        }
+        self.queries.extend(due.into_iter().take(AT_ONCE).map(|(key, _)| Due::General(*key)));
         // Ports that have come since: no other host is asked for them.
-        for (&(vlan, is_v6), domain) in &mut self.domains {
-            if domain.unasked.is_empty() || !self.own.contains_key(&(vlan, is_v6)) {
-                continue;
-            }
-            if outgoing.len() >= AT_ONCE {
-                break;
-            }
-            let to = domain.unasked;
-            outgoing.push(Outgoing { to, vlan, frame: self.asker.general(is_v6) });
-            note_asked(domain, now + RESPONSE, now);
+        let is_later = |key| self.own.get(key).is_some_and(|own| now < own.next);
+        let unasked = self.domains.iter().filter(|(_, domain)| !domain.unasked.is_empty());
+        let unasked = unasked.map(|(key, _)| key).filter(|key| is_later(key));
+        let room = AT_ONCE - self.queries.len();
+        self.queries.extend(unasked.take(room).map(|key| Due::Unasked(*key)));
+        for (port, groups) in (0..).zip(&self.ports) {
+            let leaving = groups.leaving.keys().take(LEAVES_AT_ONCE);
+            self.queries.extend(leaving.map(|group| Due::Leaving(port, *group)));
         }
-        for &((vlan, group), port) in &self.leaving {
-            if self.own.contains_key(&(vlan, group.is_ipv6())) {
-                let to = PortSet::of(port);
-                outgoing.push(Outgoing { to, vlan, frame: self.asker.specific(group) });
+        if self.queries.is_empty() {
+            self.asks_at = self.next_to_ask();
+        }
+    }
+
+    /// Whether something is to be asked now.
+    pub fn has_queries(&self) -> bool {
+        !self.queries.is_empty()
+    }
+
+    /// What the switch asks now.
+    pub fn next_query(&mut self, now: Millis) -> Option<Outgoing> {
+        let mut outgoing = None;
+        while outgoing.is_none()
+            && let Some(due) = self.queries.pop_front()
+        {
+            outgoing = match due {
+                Due::General(key) => self.ask_all(key, now),
+                Due::Unasked(key) => self.ask_unasked(key, now),
+                Due::Leaving(port, group) => self.ask_for(port, group, now),
+            };
+            if self.queries.is_empty() {
+                self.asks_at = self.next_to_ask();
             }
         }
         outgoing
+    }
+
+    fn ask_all(&mut self, key: DomainKey, now: Millis) -> Option<Outgoing> {
+        let own = self.own.get_mut(&key)?;
+        let interval = if own.has_begun { INTERVAL } else { STARTUP_INTERVAL };
+        *own = OwnQuerier { next: now + interval, has_begun: true };
+        let query = Query { response: RESPONSE, present: INTERVAL * 2 + RESPONSE / 2 };
+        self.note_query(key, None, query, now);
+        let (vlan, is_v6) = key;
+        Some(Outgoing { to: PortSet::all(), vlan, frame: self.asker.general(is_v6) })
+    }
+
+    fn ask_unasked(&mut self, key: DomainKey, now: Millis) -> Option<Outgoing> {
+        let domain = self.domains.get_mut(&key)?;
+        if domain.unasked.is_empty() || !self.own.contains_key(&key) {
+            return None;
+        }
+        let to = domain.unasked;
+        note_asked(domain, now + RESPONSE, now);
+        let (vlan, is_v6) = key;
+        Some(Outgoing { to, vlan, frame: self.asker.general(is_v6) })
+    }
+
+    fn ask_for(&mut self, port: PortIndex, group: GroupKey, now: Millis) -> Option<Outgoing> {
+        let is_asked = self.ports.get_mut(usize::from(port))?.leaving.get_mut(&group)?;
+        if !std::mem::replace(is_asked, true) {
+            self.shorten(group, port, now);
+        }
+        let (vlan, group) = group;
+        Some(Outgoing { to: PortSet::of(port), vlan, frame: self.asker.specific(group) })
     }
 
     /// What is known, from entry `from` on, some `most`.

@@ -95,6 +95,8 @@ pub struct Worker {
     snooping: Option<Box<Snooping>>,
     /// If ports are mirrored.
     mirroring: Option<Box<Mirroring>>,
+    /// Hosts are to be asked for their groups.
+    asks: bool,
     /// What a program in the kernel forwards by, if there is one.
     fast: Option<Arc<FastPath>>,
     /// The port by which a frame of the worker's has come back, and that by which it had left.
@@ -144,6 +146,7 @@ impl Worker {
             multicast: Multicast::default(),
             snooping: None,
             mirroring: None,
+            asks: false,
             fast: None,
             came_back: None,
             busy_rounds: 0,
@@ -225,7 +228,10 @@ impl Worker {
     /// has freed. If a sender waits for a command to be carried out, however many ports are busy, it ends
     /// at the next port, and the round after it begins there.
     fn round(&mut self) -> bool {
-        let (mut worked, mut any_sent) = (false, false);
+        let (mut worked, mut any_sent) = (self.asks, false);
+        if self.asks {
+            self.ask_for_groups();
+        }
         let ports = self.members.len();
         let first = self.first.min(ports);
         let all = self.looks_at_all();
@@ -604,35 +610,50 @@ impl Worker {
         }
     }
 
-    /// Forgets what hosts have not said again, and asks them if that is due.
+    /// Forgets what hosts have not said again, and notes what they are to be asked.
     #[cold]
     fn look_at_groups(&mut self) {
         let Some(snooping) = &mut self.snooping else { return };
-        let mut budget = Budget::new(Turn::LAST, self.clock.fine());
-        for Outgoing { to, vlan, mut frame } in snooping.tick(self.now) {
-            let mut burst = std::mem::take(&mut self.spare).recycle(Source::default());
-            burst.push_private(&mut frame);
-            burst.end_frame();
-            burst.read_headers();
-            burst.frames.iter_mut().for_each(|frame| frame.vid = vlan);
-            let mut rewrite = TxRewrite {
-                retagged: (self.any_vlan || self.any_filter).then_some(&mut self.retagged),
-                converter: &mut self.converter,
-                mirroring: None,
-                drops: &mut Drops::default(),
+        snooping.tick(self.now);
+        self.asks = snooping.has_queries();
+    }
+
+    /// Asks hosts for their groups, for as long as a port's turn: the rest is for the next rounds.
+    #[cold]
+    #[inline(never)]
+    fn ask_for_groups(&mut self) {
+        let mut budget = Budget::new(self.turn_of_one, self.clock.fine());
+        while !budget.is_spent() {
+            let query = self.snooping.as_mut().and_then(|it| it.next_query(self.now));
+            let Some(query) = query else {
+                self.asks = false;
+                return;
             };
-            for (index, member) in (0..).zip(&mut self.members) {
-                let Some(member) = member.as_deref_mut().filter(|it| it.receives()) else {
-                    continue;
-                };
-                if to.contains(index) && member.vlans.has(vlan) {
-                    deliver(member, (0, true), &burst.frames, &burst, &mut rewrite, &mut budget);
-                }
-            }
-            self.spare = burst.recycle(Source::default());
-            // The worker may be about to sleep.
-            self.members.iter_mut().flatten().filter(|it| it.dirty).for_each(|it| it.flush(true));
+            self.ask(query, &mut budget);
         }
+    }
+
+    fn ask(&mut self, Outgoing { to, vlan, mut frame }: Outgoing, budget: &mut Budget) {
+        budget.charge_group(frame.len(), 0);
+        budget.charge_ports(self.members.len() as u64);
+        let mut burst = std::mem::take(&mut self.spare).recycle(Source::default());
+        burst.push_private(&mut frame);
+        burst.end_frame();
+        burst.read_headers();
+        burst.frames.iter_mut().for_each(|frame| frame.vid = vlan);
+        let mut rewrite = TxRewrite {
+            retagged: (self.any_vlan || self.any_filter).then_some(&mut self.retagged),
+            converter: &mut self.converter,
+            mirroring: None,
+            drops: &mut Drops::default(),
+        };
+        for (index, member) in (0..).zip(&mut self.members) {
+            let Some(member) = member.as_deref_mut().filter(|it| it.receives()) else { continue };
+            if to.contains(index) && member.vlans.has(vlan) {
+                deliver(member, (0, true), &burst.frames, &burst, &mut rewrite, budget);
+            }
+        }
+        self.spare = burst.recycle(Source::default());
     }
 
     /// Sends a frame of the worker's own by each port behind which there may be a loop.
@@ -704,6 +725,9 @@ impl Worker {
         let asks = self.snooping.as_ref().and_then(|it| it.deadline(self.now));
         let end = ends.chain(asks.map(|at| at.next_multiple_of(1000))).min()?;
         self.look_at_clock();
+        if self.asks {
+            return Some(timespec(0));
+        }
         Some(timespec(end.saturating_sub(self.now).max(1)))
     }
 

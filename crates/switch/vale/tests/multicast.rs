@@ -66,6 +66,8 @@ impl World {
     fn pass(&mut self, millis: u64) {
         self.millis.fetch_add(millis, Relaxed);
         self.bridge.flush_idle();
+        while self.bridge.round() {}
+        self.bridge.flush_idle();
     }
 
     /// The ports in a group.
@@ -163,9 +165,16 @@ fn report(src: u8, group: IpAddr, joins: bool) -> Vec<u8> {
 
 /// All of these groups in one report of the newest version.
 fn many(src: u8, groups: &[Ipv4Addr]) -> Vec<u8> {
+    records(src, 4, groups)
+}
+
+/// A record of this kind for each group, in one report of the newest version.
+fn records(src: u8, kind: u8, groups: &[Ipv4Addr]) -> Vec<u8> {
     let mut message = vec![0x22, 0, 0, 0, 0, 0];
     message.extend((groups.len() as u16).to_be_bytes());
-    groups.iter().for_each(|group| message.extend([&[4, 0, 0, 0], &group.octets()[..]].concat()));
+    groups
+        .iter()
+        .for_each(|group| message.extend([&[kind, 0, 0, 0], &group.octets()[..]].concat()));
     let mut frame = igmp(src, Ipv4Addr::new(224, 0, 0, 22), message);
     let length = (frame.len() - 14) as u16;
     frame[16..18].copy_from_slice(&length.to_be_bytes());
@@ -525,6 +534,46 @@ fn others_behind_a_port_are_asked_when_one_leaves() {
         world.pass(1000);
         assert!(world.received().iter().all(Vec::is_empty), "it is not asked any more");
     }
+}
+
+/// Ports that leave many groups at once have the switch ask for a few of each port in a second, and a few in a round;
+/// they are in the others meanwhile.
+#[test]
+fn many_leaves_are_asked_for_bit_by_bit() {
+    const PORTS: usize = 60;
+    const GROUPS: u8 = 200;
+    let configs = vec![plain(); PORTS];
+    let mut world = World::new(&configs, QUERIER);
+    world.pass(11_000);
+    let groups: Vec<Ipv4Addr> = (0..GROUPS).map(|n| [239, 1, 2, n].into()).collect();
+    for kind in [4, 3] {
+        (0..PORTS).for_each(|port| world.send(port, &records(port as u8, kind, &groups)));
+    }
+    world.received();
+    let mut all = 0;
+    for second in 0..30 {
+        world.millis.fetch_add(1000, Relaxed);
+        world.bridge.flush_idle();
+        let mut of_this = 0;
+        while world.bridge.round() {
+            // For one of the groups.
+            let asks = |frame: &&Vec<u8>| frame[..5] == [1, 0, 0x5e, 1, 2];
+            let of_round = world.received().iter().flatten().filter(asks).count();
+            assert!(of_round <= 300, "{second}: {of_round}");
+            of_this += of_round;
+        }
+        world.bridge.flush_idle();
+        assert!(of_this <= PORTS * 32, "{second}: {of_this}");
+        all += of_this;
+        if second == 4 {
+            assert_eq!(world.members(groups[0].into()), [] as [u8; 0], "it was asked for");
+            assert_eq!(world.members(groups[usize::from(GROUPS) - 1].into()).len(), PORTS);
+        }
+    }
+    assert_eq!(all, 3 * PORTS * usize::from(GROUPS), "three times each");
+    let is_member = |entry: &GroupEntry| matches!(entry, GroupEntry::Member { .. });
+    assert!(!world.bridge.groups().iter().any(is_member));
+    world.is_nothing_lost();
 }
 
 /// A hostile port hurts itself: it cannot take others out of groups, and gets all if it is in too many.
