@@ -196,6 +196,18 @@ impl Deferred {
         self.waiting.stirred()
     }
 
+    /// Whether a request that [waits](Step::Wait) is to be begun again when work about this subject has ended. Of
+    /// those that wait for the same fact the first alone is: the next has its turn after it, or is
+    /// [stirred](Self::stirred).
+    pub fn is_to_go_on(&self, progress: &Progress, subject: &Subject) -> bool {
+        match subject {
+            Subject::Switch(_) | Subject::Names(_) | Subject::Counters(_) => {
+                self.waiting.is_next(progress.place.as_ref(), subject)
+            }
+            _ => true,
+        }
+    }
+
     /// Those of it that give the stack its traffic back: a client that has closed a port waits for no others.
     pub fn endings(&mut self) -> Vec<Work> {
         std::mem::take(&mut self.endings)

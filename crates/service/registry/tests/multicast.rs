@@ -2,11 +2,11 @@
 
 mod common;
 
-use common::{World, all};
+use common::{World, all, asked::Asked};
 use ringway_proto::{
     BridgeInfo, Cause, Error, Forwarding, GroupInfo, Multicast, Reply, Request, SwitchPosition,
 };
-use ringway_registry::Caller;
+use ringway_registry::{Caller, Subject};
 
 const ALICE: u32 = 8;
 const MALLORY: u32 = 7;
@@ -44,6 +44,45 @@ fn shown(w: &mut World) -> Multicast {
         },
         other => panic!("{other:?}"),
     }
+}
+
+/// Of requests that wait for a switch's worker, the next alone is begun again when it has answered.
+#[test]
+fn the_next_goes_on_of_those_that_wait_for_a_worker() {
+    const REQUESTS: usize = 20;
+    const GONE: usize = 7;
+    let mut w = World::new();
+    w.ask(Request::SwitchNew { bridge: "vale0".into(), one_address: false }).unwrap();
+    w.ask(Request::SwitchMulticast { bridge: "vale0".into(), multicast: Multicast::Snooping })
+        .unwrap();
+    let page = || Request::SwitchGroups { bridge: "vale0".into(), from: 0 };
+    let subject = Subject::Switch("vale0".into());
+    let mut asked: Vec<_> = (0..REQUESTS).map(|_| Asked::new(&mut w, page())).collect();
+    let mut work = asked[0].work(&mut w);
+    for later in &mut asked[1..] {
+        assert_eq!(later.waits_for(&mut w).as_ref(), Some(&subject));
+    }
+    while asked.len() > 1 {
+        let mut first = asked.remove(0);
+        first.progress.put(work.run());
+        first.finish(&mut w).unwrap();
+        w.registry.close(first.handle);
+        if asked.len() == GONE {
+            // The next one's client has gone: those behind are told.
+            let gone = asked.remove(0);
+            w.registry.end(gone.progress);
+            w.registry.close(gone.handle);
+            assert_eq!(w.registry.deferred().stirred(), std::slice::from_ref(&subject));
+        }
+        let mut goes_on =
+            |asked: &Asked| w.registry.deferred().is_to_go_on(&asked.progress, &subject);
+        assert!(goes_on(&asked[0]) && !asked[1..].iter().any(&mut goes_on), "{}", asked.len());
+        work = asked[0].work(&mut w);
+    }
+    asked[0].progress.put(work.run());
+    asked[0].finish(&mut w).unwrap();
+    w.registry.close(asked[0].handle);
+    assert_eq!(w.registry.deferred().stirred(), []);
 }
 
 #[test]

@@ -25,7 +25,7 @@ use crate::{
 pub(super) struct Restoring {
     due: Due,
     caller: Caller,
-    progress: Progress,
+    pub(super) progress: Progress,
 }
 
 impl Server {

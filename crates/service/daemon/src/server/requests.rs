@@ -312,7 +312,7 @@ impl Server {
     /// Those who waited are served when their turns come.
     fn resume_queued(&mut self, is_over: impl Fn(&Subject) -> bool) {
         for (about, key) in std::mem::take(&mut self.queued) {
-            if !is_over(&about) {
+            if !is_over(&about) || !self.is_to_go_on(key, &about) {
                 self.queued.push((about, key));
             } else if self.clients.contains_key(&key) {
                 self.is_ready(key, For::Resumption);
@@ -320,6 +320,16 @@ impl Server {
                 self.resume(key, None);
             }
         }
+    }
+
+    /// Whether it is the turn of a request, or of what is set up again, that waits for this.
+    fn is_to_go_on(&mut self, key: u64, about: &Subject) -> bool {
+        let pending = self.clients.get(&key).and_then(|client| client.pending.as_ref());
+        let progress = match pending {
+            Some(pending) => Some(&pending.progress),
+            None => self.being_restored.get(&key).map(|restoring| &restoring.progress),
+        };
+        progress.is_none_or(|progress| self.registry.deferred().is_to_go_on(progress, about))
     }
 
     /// Tells a client what has come of its request.
@@ -412,6 +422,8 @@ fn is_list(reply: &Reply) -> bool {
             | Reply::Regions { .. }
             | Reply::NameConflicts(_)
             | Reply::SwitchAddresses { .. }
+            | Reply::SwitchGroups { .. }
+            | Reply::Daemon(_)
             | Reply::DeviceCounters { .. }
             | Reply::Events(_)
     )
@@ -437,4 +449,22 @@ fn has_gone(connection: &OwnedFd) -> bool {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     let mut fds = [PollFd::new(connection, PollFlags::empty())];
     poll(&mut fds, Some(&now)) == Ok(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a user has not read of these counts before there is more.
+    #[test]
+    fn long_answers_are_lists() {
+        for long in [
+            Reply::SwitchGroups { groups: Vec::new(), next: None },
+            Reply::SwitchAddresses { addresses: Vec::new(), next: None },
+            Reply::Daemon(Default::default()),
+        ] {
+            assert!(is_list(&long), "{long:?}");
+        }
+        assert!(!is_list(&Reply::Done));
+    }
 }
