@@ -194,6 +194,11 @@ impl PortSet {
         PortSet(std::array::from_fn(|i| self.0[i] | other[i]))
     }
 
+    /// Those that are not of the others.
+    pub fn without(self, PortSet(other): PortSet) -> PortSet {
+        PortSet(std::array::from_fn(|i| self.0[i] & !other[i]))
+    }
+
     pub fn contains(&self, port: PortIndex) -> bool {
         self.0[usize::from(port >> 6)] >> (port & 63) & 1 != 0
     }

@@ -168,12 +168,18 @@ struct Domain {
     /// Those whose hosts may not have answered yet, and when they have.
     asked: PortSet,
     answered: Millis,
+    /// Those that have said something of groups since the switch has last asked here, but for what answers that.
+    heard: PortSet,
 }
 
 /// A VLAN in which the switch asks.
 #[derive(Debug)]
 struct OwnQuerier {
     next: Millis,
+    /// When hosts have answered what it has asked last.
+    answered: Millis,
+    /// Until then another one has asked those that answer it.
+    other: Millis,
     /// It has asked once.
     has_begun: bool,
 }
@@ -337,6 +343,7 @@ impl Snooping {
             unasked: PortSet::all(),
             asked: PortSet::default(),
             answered: 0,
+            heard: PortSet::default(),
         });
         if domain.until <= now {
             // Nobody was asked for a while.
@@ -348,7 +355,7 @@ impl Snooping {
         if let Some(port) = port {
             domain.routers.insert(port, until);
             if let Some(own) = self.own.get_mut(&key) {
-                own.next = own.next.max(now + present.min(INTERVAL + RESPONSE));
+                own.other = own.other.max(now + present.min(INTERVAL + RESPONSE));
             }
         }
         self.first_end = self.first_end.min(until);
@@ -362,6 +369,10 @@ impl Snooping {
         now: Millis,
         budget: &mut Budget,
     ) {
+        let answers_switch = self.own.get(&key).is_some_and(|own| now < own.answered);
+        if let Some(domain) = self.domains.get_mut(&key).filter(|_| !answers_switch) {
+            domain.heard.insert(port);
+        }
         // Of a querier that is silent for long, hosts say it as seldom.
         let remaining = self.domain(key, now).map_or(0, |domain| domain.until - now);
         let until = now + MEMBER.max(remaining + RESPONSE);
@@ -433,6 +444,7 @@ impl Snooping {
         for domain in self.domains.values_mut() {
             domain.routers.remove(port);
             domain.asked.remove(port);
+            domain.heard.remove(port);
             domain.unasked.insert(port);
         }
         self.asks_at = 0;
@@ -452,7 +464,12 @@ impl Snooping {
         self.own.retain(|(vlan, _), _| is_in(vlans, *vlan));
         let all = (0..=u16::MAX).take(64 * VLAN_WORDS).filter(|vlan| is_in(vlans, *vlan));
         for key in all.flat_map(|vlan| [(vlan, false), (vlan, true)]) {
-            self.own.entry(key).or_insert(OwnQuerier { next: now, has_begun: false });
+            self.own.entry(key).or_insert(OwnQuerier {
+                next: now,
+                answered: 0,
+                other: 0,
+                has_begun: false,
+            });
         }
         self.asks_at = 0;
         // Where the switch does not ask any more, routers do.
@@ -561,14 +578,25 @@ impl Snooping {
         outgoing
     }
 
+    /// Asks all hosts; where another querier is heard, those behind ports that have not answered it: what it sends may be
+    /// such as hosts do not believe. Those without groups are asked in vain.
     fn ask_all(&mut self, key: DomainKey, now: Millis) -> Option<Outgoing> {
         let own = self.own.get_mut(&key)?;
         let interval = if own.has_begun { INTERVAL } else { STARTUP_INTERVAL };
-        *own = OwnQuerier { next: now + interval, has_begun: true };
+        let other_asks = now < own.other;
+        let answered = now + RESPONSE;
+        *own = OwnQuerier { next: now + interval, answered, has_begun: true, ..*own };
         let query = Query { response: RESPONSE, present: INTERVAL * 2 + RESPONSE / 2 };
+        let mut to = PortSet::all();
+        if let Some(domain) = self.domains.get_mut(&key) {
+            let heard = std::mem::take(&mut domain.heard);
+            if other_asks {
+                to = to.without(heard.or(domain.routers.set)).or(domain.unasked);
+            }
+        }
         self.note_query(key, None, query, now);
         let (vlan, is_v6) = key;
-        Some(Outgoing { to: PortSet::all(), vlan, frame: self.asker.general(is_v6) })
+        Some(Outgoing { to, vlan, frame: self.asker.general(is_v6) })
     }
 
     fn ask_unasked(&mut self, key: DomainKey, now: Millis) -> Option<Outgoing> {

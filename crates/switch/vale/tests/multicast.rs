@@ -431,12 +431,39 @@ fn a_switch_asks_by_itself() {
     // A router asks IPv4's hosts of one VLAN.
     world.pass(124_000);
     world.send(0, &query(0, false, 200));
-    assert_eq!(asked(&mut world, 2000), [1, 2, 3], "not those");
-    // A router that is gone soon is not waited for.
-    world.send(0, &query(0, false, 1));
-    world.send(0, &query(0, true, 1));
-    world.pass(131_000);
-    assert_eq!(asked(&mut world, 3000), [1, 0, 1], "the router has not asked for long");
+    assert_eq!(asked(&mut world, 2000), [1, 2, 4], "the trunk has not answered it");
+    world.pass(123_000);
+    world.send(0, &query(0, false, 200));
+    let answer = report(2, groups()[0], true);
+    world.send(2, &[&answer[..12], &[0x81, 0, 0, 10], &answer[12..]].concat());
+    assert_eq!(asked(&mut world, 3000), [1, 2, 3], "it has");
+    // The router is gone.
+    world.pass(124_000);
+    assert_eq!(asked(&mut world, 2000), [1, 2, 4], "there is no answer any more");
+    world.pass(124_000);
+    assert_eq!(asked(&mut world, 2000), [2, 2, 4]);
+}
+
+/// Hosts do not answer what another port asks, for it comes from where no host can be, say: the switch goes on asking.
+#[test]
+fn a_querier_without_answers_does_not_silence_the_switch() {
+    for group in groups() {
+        let mut world = World::new(&[plain(), plain(), plain()], QUERIER);
+        let mut asked = 0;
+        for _ in 0..60 {
+            world.send(2, &query(2, group.is_ipv6(), 255));
+            world.received();
+            world.pass(10_000);
+            let of_group = |frame: &&Vec<u8>| (frame[12..14] == [0x86, 0xdd]) == group.is_ipv6();
+            if world.received()[1].iter().any(|frame| of_group(&frame)) {
+                asked += 1;
+                world.send(1, &report(1, group, true));
+            }
+        }
+        assert!(asked >= 5, "{asked} times in 600 seconds");
+        assert_eq!(world.members(group), [1]);
+        assert_eq!(world.get(0, &data(0, group)), [1, 2]);
+    }
 }
 
 /// A trunk may be in all VLANs: the switch asks in some each second, in each as often as in others, and in none that

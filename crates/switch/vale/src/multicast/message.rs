@@ -2,7 +2,9 @@
 //! 3810), or data.
 //!
 //! Hosts and routers believe the same messages: a switch that believed others would think that hosts had been
-//! asked, or had answered, although they had not.
+//! asked, or had answered, although they had not. So what a stack may drop is not believed: addresses that no
+//! host has, options other than those that these messages need, and a group's frame by another group's address
+//! of Ethernet.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -24,16 +26,26 @@ const TAG: [u8; 2] = crate::vlan::TAG;
 const IGMP: u8 = 2;
 const HOP_BY_HOP: u8 = 0;
 const ICMPV6: u8 = 58;
-/// The option of IPv6's header for each hop.
+/// Options of IPv6's header for each hop: a byte to fill up, several, and the one by which routers look at a message.
+const PAD1: u8 = 0;
+const PADN: u8 = 1;
 const ROUTER_ALERT: u8 = 5;
+/// Bytes that may fill up in a row.
+const MOST_PADDING: usize = 7;
+
+/// Options of IPv4: the end of them, a byte to fill up, and that for routers.
+const END: u8 = 0;
+const NOP: u8 = 1;
+const ROUTER_ALERT4: [u8; 4] = [0x94, 4, 0, 0];
 
 /// What hosts have to answer within, and how long a querier is there that says nothing of it.
 const RESPONSE: Millis = 10_000;
 const PRESENT: Millis = 255_000;
 /// Queries that leave hosts longer are not believed: what hosts say meanwhile would be forgotten.
 const LONGEST_RESPONSE: Millis = 60_000;
-/// However long a querier says that it is silent.
-const LONGEST_PRESENT: Millis = 3_600_000;
+/// However long a querier says that it is silent: with another word, a switch that believed it would trust for an hour
+/// in what hosts have not answered.
+const LONGEST_PRESENT: Millis = PRESENT;
 /// Of a querier, where it says neither.
 const ROBUSTNESS: u64 = 2;
 const INTERVAL_SECONDS: u64 = 125;
@@ -113,9 +125,24 @@ pub(crate) fn is_for_all(group: IpAddr) -> bool {
 
 /// The message that a frame is, if hosts and routers believe it.
 pub(crate) fn parse(frame: &[u8]) -> Option<Message<'_>> {
+    let to = frame.first_chunk::<6>()?;
     match network(frame)? {
-        (IPV4, ip) => igmp(ip),
-        (_, ip) => mld(ip),
+        (IPV4, ip) => igmp(*to, ip),
+        (_, ip) => mld(*to, ip),
+    }
+}
+
+/// The address of Ethernet that frames for a group have (RFC 1112, 6.4; RFC 2464, 7).
+pub(crate) fn ethernet_of(group: IpAddr) -> [u8; 6] {
+    match group {
+        IpAddr::V4(group) => {
+            let [_, b, c, d] = group.octets();
+            [1, 0, 0x5e, b & 0x7f, c, d]
+        }
+        IpAddr::V6(group) => {
+            let [.., c, d, e, f] = group.octets();
+            [0x33, 0x33, c, d, e, f]
+        }
     }
 }
 
@@ -134,7 +161,7 @@ fn network(frame: &[u8]) -> Option<([u8; 2], &[u8])> {
     (ip.first()? >> 4 == version).then_some((*protocol, ip))
 }
 
-fn igmp(ip: &[u8]) -> Option<Message<'_>> {
+fn igmp(ethernet: [u8; 6], ip: &[u8]) -> Option<Message<'_>> {
     let header = ip.get(..usize::from(ip.first()? & 0xf) * 4)?;
     let length = usize::from(word(header, 2)?);
     // More fragments, and the place of this one.
@@ -143,20 +170,26 @@ fn igmp(ip: &[u8]) -> Option<Message<'_>> {
     if !is_whole || *header.get(9)? != IGMP || !is_sound(header) || !is_sound(message) {
         return None;
     }
-    let group = Ipv4Addr::from(*message.get(4..)?.first_chunk::<4>()?);
+    let [from, to] = [12, 16].map(|at| address4(header, at));
+    let (from, to) = (from?, to?);
+    if ethernet != ethernet_of(to.into()) || !may_be_a_host(from) || !has_plain_options(header) {
+        return None;
+    }
+    let group = address4(message, 4)?;
     let one = |change| Some(Message::Report(Report::One(group.into(), change)));
     match message.first()? {
         0x11 => {
-            let to = Ipv4Addr::from(*header.get(16..)?.first_chunk::<4>()?);
             let is_general = group.is_unspecified() && to == Ipv4Addr::new(224, 0, 0, 1);
             let is_for_link = *header.get(8)? == 1;
             let code = *message.get(1)?;
-            let query = match (message.get(8), message.get(9)) {
-                (Some(flags), Some(interval)) => {
+            let query = match message.get(8..)? {
+                // Without sources.
+                [flags, interval, 0, 0, ..] => {
                     Query::of(floating(code.into(), 7) * 100, *flags, *interval)?
                 }
-                _ if code == 0 => Query::silent(RESPONSE)?,
-                _ => Query::silent(Millis::from(code) * 100)?,
+                [] if code == 0 => Query::silent(RESPONSE)?,
+                [] => Query::silent(Millis::from(code) * 100)?,
+                _ => return None,
             };
             (is_general && is_for_link).then_some(Message::Query(query))
         }
@@ -167,7 +200,7 @@ fn igmp(ip: &[u8]) -> Option<Message<'_>> {
     }
 }
 
-fn mld(ip: &[u8]) -> Option<Message<'_>> {
+fn mld(ethernet: [u8; 6], ip: &[u8]) -> Option<Message<'_>> {
     let (header, rest) = ip.split_first_chunk::<40>()?;
     let rest = rest.get(..word(header, 4)?.into())?;
     if *header.get(6)? != HOP_BY_HOP || *rest.first()? != ICMPV6 {
@@ -179,6 +212,11 @@ fn mld(ip: &[u8]) -> Option<Message<'_>> {
     if icmpv6_checksum(from, to, message) != [0; 2] || !alerts_routers(options) {
         return None;
     }
+    // A host that has no address yet says which groups it is in (RFC 3810, 5.2.13).
+    let may_be_a_host = from.is_unicast_link_local() || from.is_unspecified();
+    if ethernet != ethernet_of(to.into()) || !may_be_a_host {
+        return None;
+    }
     let group = address(message, 8);
     let one = |change| Some(Message::Report(Report::One(group?.into(), change)));
     match message.first()? {
@@ -187,11 +225,12 @@ fn mld(ip: &[u8]) -> Option<Message<'_>> {
                 group?.is_unspecified() && to == Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
             let is_for_link = *header.get(7)? == 1 && from.is_unicast_link_local();
             let code = word(message, 4)?;
-            let query = match (message.get(24), message.get(25)) {
-                (Some(flags), Some(interval)) => {
+            let query = match message.get(24..)? {
+                [flags, interval, 0, 0, ..] => {
                     Query::of(floating(code.into(), 15), *flags, *interval)?
                 }
-                _ => Query::silent(code.into())?,
+                [] => Query::silent(code.into())?,
+                _ => return None,
             };
             (is_general && is_for_link).then_some(Message::Query(query))
         }
@@ -276,22 +315,54 @@ fn record(is_v6: bool, from: &[u8]) -> Option<(IpAddr, Option<Change>, &[u8])> {
     Some((group, what, behind))
 }
 
-/// Whether a header for each hop has the option by which routers look at a message.
+/// Whether a header for each hop has the option by which routers look at a message, and no other: hosts drop a packet
+/// with some of those that they do not know, or with more padding than is of use.
 fn alerts_routers(header: &[u8]) -> bool {
-    let mut rest = header.get(2..).unwrap_or_default();
-    while let Some((kind, behind)) = rest.split_first() {
-        // One byte to fill up.
-        if *kind == 0 {
-            rest = behind;
-            continue;
+    let of = || {
+        let (mut rest, mut alerts, mut padding) = (header.get(2..)?, 0, 0);
+        while let Some((kind, behind)) = rest.split_first() {
+            if *kind == PAD1 {
+                (rest, padding) = (behind, padding + 1);
+            } else {
+                let (length, behind) = behind.split_first()?;
+                let (content, behind) = behind.split_at_checked(usize::from(*length))?;
+                match *kind {
+                    PADN if content.iter().all(|byte| *byte == 0) => padding += 2 + content.len(),
+                    ROUTER_ALERT if content == [0, 0] => (alerts, padding) = (alerts + 1, 0),
+                    _ => return None,
+                }
+                rest = behind;
+            }
+            if padding > MOST_PADDING {
+                return None;
+            }
         }
-        let Some((length, behind)) = behind.split_first() else { return false };
-        if *kind == ROUTER_ALERT {
-            return *length == 2 && behind.starts_with(&[0, 0]);
+        Some(alerts == 1)
+    };
+    of().unwrap_or(false)
+}
+
+/// Whether IPv4's header has at most the option for routers.
+fn has_plain_options(header: &[u8]) -> bool {
+    let mut rest = header.get(20..).unwrap_or_default();
+    loop {
+        rest = match rest {
+            [] | [END, ..] => return true,
+            [NOP, behind @ ..] => behind,
+            [a, b, c, d, behind @ ..] if [*a, *b, *c, *d] == ROUTER_ALERT4 => behind,
+            _ => return false,
         }
-        rest = behind.get(usize::from(*length)..).unwrap_or_default();
     }
-    false
+}
+
+/// Whether stacks take packets from there: a host's address, or 0.0.0.0, as of a host that has none yet (RFC 4541, 2.1.1).
+fn may_be_a_host(from: Ipv4Addr) -> bool {
+    let [first, ..] = from.octets();
+    from.is_unspecified() || !(matches!(first, 0 | 127) || first >= 224)
+}
+
+fn address4(bytes: &[u8], at: usize) -> Option<Ipv4Addr> {
+    bytes.get(at..)?.first_chunk::<4>().map(|address| Ipv4Addr::from(*address))
 }
 
 fn address(bytes: &[u8], at: usize) -> Option<Ipv6Addr> {

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ringway_vnet::checksum::{finish, sum};
 
-use super::message::icmpv6_checksum;
+use super::message::{ethernet_of, icmpv6_checksum};
 use crate::clock::Millis;
 
 /// From one general query to the next, and until the second one.
@@ -45,8 +45,7 @@ impl Asker {
 
     fn igmp(self, group: Ipv4Addr, response: Millis) -> Vec<u8> {
         let to = if group.is_unspecified() { Ipv4Addr::new(224, 0, 0, 1) } else { group };
-        let [_, b, c, d] = to.octets();
-        let mut frame = [&[0x01, 0, 0x5e, b & 0x7f, c, d][..], &self.0, &[8, 0]].concat();
+        let mut frame = [&ethernet_of(to.into())[..], &self.0, &[8, 0]].concat();
         let mut message = vec![0x11, (response / 100) as u8, 0, 0];
         message.extend(group.octets());
         message.extend([ROBUSTNESS, (INTERVAL / 1000) as u8, 0, 0]);
@@ -71,10 +70,7 @@ impl Asker {
         let [_, _, c, d, e, f] = self.0;
         let from =
             Ipv6Addr::from([0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, c, d, e, f]);
-        let mut frame = vec![0x33, 0x33];
-        frame.extend(to.octets().iter().skip(12));
-        frame.extend(self.0);
-        frame.extend([0x86, 0xdd]);
+        let mut frame = [&ethernet_of(to.into())[..], &self.0, &[0x86, 0xdd]].concat();
         let [high, low] = (response as u16).to_be_bytes();
         let mut message = vec![130, 0, 0, 0, high, low, 0, 0];
         message.extend(group.octets());

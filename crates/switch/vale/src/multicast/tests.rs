@@ -3,7 +3,8 @@ use ringway_vnet::checksum::{finish, sum};
 
 use super::{
     message::{
-        Change, Kind, Message, PREFIX, Query, Report, icmpv6_checksum, is_for_all, kind, parse,
+        Change, Kind, Message, PREFIX, Query, Report, ethernet_of, icmpv6_checksum, is_for_all,
+        kind, parse,
     },
     query::Asker,
 };
@@ -66,15 +67,21 @@ fn queries_of_all_versions_are_understood() {
             other => panic!("{other:?}"),
         }
     };
-    let cases: [(&[u8], _); 10] = [
+    let cases: [(&[u8], _); 14] = [
         (&[0x11, 0, 0, 0, 0, 0, 0, 0], Some((10_000, 255_000))),
         (&[0x11, 100, 0, 0, 0, 0, 0, 0], Some((10_000, 255_000))),
         (&[0x11, 255, 0, 0, 0, 0, 0, 0], Some((25_500, 255_000))),
         (&[0x11, 10, 0, 0, 0, 0, 0, 0, 3, 20, 0, 0], Some((1000, 60_500))),
         (&[0x11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], Some((0, 250_000))),
         // Numbers of eight bits with an exponent: 16 << 3 tenths, 31 << 3 seconds.
-        (&[0x11, 0x80, 0, 0, 0, 0, 0, 0, 2, 0x8f, 0, 0], Some((12_800, 502_400))),
-        (&[0x11, 100, 0, 0, 0, 0, 0, 0, 7, 0xff, 0, 0], Some((10_000, 3_600_000))),
+        (&[0x11, 0x80, 0, 0, 0, 0, 0, 0, 1, 0x8f, 0, 0], Some((12_800, 254_400))),
+        // However long it says that it is there.
+        (&[0x11, 0x80, 0, 0, 0, 0, 0, 0, 2, 0x8f, 0, 0], Some((12_800, 255_000))),
+        (&[0x11, 100, 0, 0, 0, 0, 0, 0, 7, 0xff, 0, 0], Some((10_000, 255_000))),
+        // Of no version, and for some sources.
+        (&[0x11, 100, 0, 0, 0, 0, 0, 0, 2], None),
+        (&[0x11, 100, 0, 0, 0, 0, 0, 0, 2, 125, 0], None),
+        (&[0x11, 100, 0, 0, 0, 0, 0, 0, 2, 125, 0, 1, 10, 0, 0, 1], None),
         // For longer than a switch waits.
         (&[0x11, 0xff, 0, 0, 0, 0, 0, 0, 2, 125, 0, 0], None),
         (&[0x11, 100, 0, 0, 239, 1, 2, 3], None),
@@ -82,6 +89,100 @@ fn queries_of_all_versions_are_understood() {
     ];
     for (message, expected) in cases {
         assert_eq!(igmp(message), expected, "{message:02x?}");
+    }
+}
+
+/// The frame with bytes put in place of others, and right sums.
+fn with(frame: &[u8], at: usize, bytes: &[u8]) -> Vec<u8> {
+    let mut frame = frame.to_vec();
+    frame[at..at + bytes.len()].copy_from_slice(bytes);
+    with_right_sums(&mut frame);
+    frame
+}
+
+/// Stacks drop what comes from where no host can be: a switch that believed it would wait for answers.
+#[test]
+fn messages_come_from_hosts() {
+    let frame = ASKER.general(false);
+    for (from, is_believed) in [
+        ([0, 0, 0, 0], true),
+        ([10, 0, 0, 1], true),
+        ([223, 255, 255, 255], true),
+        ([0, 0, 0, 1], false),
+        ([127, 0, 0, 1], false),
+        ([224, 0, 0, 1], false),
+        ([239, 1, 2, 3], false),
+        ([240, 0, 0, 1], false),
+        ([255; 4], false),
+    ] {
+        assert_eq!(parse(&with(&frame, 26, &from)).is_some(), is_believed, "{from:?}");
+    }
+    let frame = ASKER.general(true);
+    // A report, too, but not without an address.
+    let report = with(&frame, 62, &[131]);
+    let none = [0; 16];
+    for (from, asks, says) in [
+        ("fe80::1", true, true),
+        ("febf::1", true, true),
+        ("::1", false, false),
+        ("2001:db8::1", false, false),
+        ("ff02::1", false, false),
+    ] {
+        let from: Ipv6Addr = from.parse().unwrap();
+        for (frame, is_believed) in [(&frame, asks), (&report, says)] {
+            let frame = with(frame, 22, &from.octets());
+            assert_eq!(parse(&frame).is_some(), is_believed, "{from}");
+        }
+    }
+    assert_eq!(parse(&with(&frame, 22, &none)), None);
+    assert!(parse(&with(&report, 22, &none)).is_some());
+}
+
+/// By another address of Ethernet it is for other hosts.
+#[test]
+fn messages_have_their_groups_addresses() {
+    for is_v6 in [false, true] {
+        let frame = ASKER.general(is_v6);
+        for at in 0..6 {
+            assert_eq!(parse(&with(&frame, at, &[frame[at] ^ 4])), None, "{at}");
+        }
+    }
+    for group in [v4([239, 0x81, 2, 3]), "ff05::102:304".parse().unwrap()] {
+        assert_eq!(&ASKER.specific(group)[..6], ethernet_of(group), "{group}");
+    }
+}
+
+/// Hosts drop packets with options that they do not know, or that make no sense.
+#[test]
+fn messages_have_no_other_options() {
+    let frame = ASKER.general(true);
+    for (options, is_believed) in [
+        ([5, 2, 0, 0, 1, 0], true),
+        ([1, 0, 5, 2, 0, 0], true),
+        ([0, 0, 5, 2, 0, 0], true),
+        // Unknown, and to be dropped with or without a word.
+        ([5, 2, 0, 0, 0x41, 0], false),
+        ([5, 2, 0, 0, 0x81, 0], false),
+        ([0x1e, 0, 5, 2, 0, 0], false),
+        ([5, 2, 0, 1, 1, 0], false),
+        ([5, 1, 0, 1, 1, 0], false),
+        ([5, 2, 0, 0, 1, 1], false),
+        ([5, 2, 0, 0, 5, 0], false),
+        ([1, 4, 0, 0, 0, 0], false),
+    ] {
+        assert_eq!(parse(&with(&frame, 56, &options)).is_some(), is_believed, "{options:?}");
+    }
+    let frame = ASKER.general(false);
+    for (options, is_believed) in [
+        ([0x94, 4, 0, 0], true),
+        ([1, 1, 1, 0], true),
+        ([0, 7, 7, 7], true),
+        ([0x94, 4, 0, 1], false),
+        // A route that the sender has chosen, and what is cut off.
+        ([0x83, 3, 4, 0], false),
+        ([1, 1, 1, 0x94], false),
+    ] {
+        assert_eq!(parse(&with(&frame, 34, &options)).is_some(), is_believed, "{options:?}");
     }
 }
 
@@ -226,7 +327,7 @@ proptest! {
         kind(&frame[..frame.len().min(PREFIX)]);
         match parse(&frame) {
             Some(Message::Query(query)) => {
-                prop_assert!(query.response <= 60_000 && query.present <= 3_600_000);
+                prop_assert!(query.response <= 60_000 && query.present <= 255_000);
             }
             Some(Message::Report(report)) => {
                 let mut groups = 0;
