@@ -41,6 +41,9 @@ use query::{Asker, INTERVAL, RESPONSE, STARTUP_INTERVAL};
 /// Groups that are noted of one port.
 const PER_PORT: u16 = 256;
 
+/// VLANs in which routers behind one port are noted, of IPv4 and of IPv6. A port with more is a router's in all.
+const ROUTERS_PER_PORT: u16 = 256;
+
 /// A port is in a group so long after it has said so, at least: two queries may be lost.
 const MEMBER: Millis = 260_000;
 
@@ -85,7 +88,7 @@ pub enum GroupEntry {
     },
     /// Queries come by a port.
     Router { is_v6: bool, vlan: u16, port: PortIndex, seconds: u32 },
-    /// A port has joined more groups than are noted, and gets all.
+    /// A port has joined more groups than are noted, or has routers in more VLANs, and gets all.
     Full { port: PortIndex, seconds: u32 },
     /// A port is in a group.
     Member { group: IpAddr, vlan: u16, port: PortIndex, seconds: u32 },
@@ -190,6 +193,8 @@ struct PortGroups {
     joined: BTreeSet<GroupKey>,
     /// Those that it has left, although others may be behind it, and whether these were asked.
     leaving: BTreeMap<GroupKey, bool>,
+    /// VLANs in which routers behind it are noted.
+    routers: u16,
 }
 
 /// What the switch is about to ask.
@@ -220,6 +225,8 @@ pub(crate) struct Snooping {
     ports: Box<[PortGroups]>,
     /// Ports with more groups than are noted.
     full: Timed,
+    /// Ports with routers in more VLANs than are noted.
+    all_routers: Timed,
     /// Ports with routers, whether these ask or not.
     routers: PortSet,
     /// Nothing ends before.
@@ -245,6 +252,7 @@ impl Snooping {
             groups: BTreeMap::new(),
             ports: std::iter::repeat_with(PortGroups::default).take(256).collect(),
             full: Timed::default(),
+            all_routers: Timed::default(),
             routers: PortSet::default(),
             first_end: Millis::MAX,
             own: BTreeMap::new(),
@@ -303,7 +311,7 @@ impl Snooping {
                     Some(Message::Report(report)) => {
                         self.note_report((vlan, is_v6), port, &report, now, budget);
                         let domain = self.domain((vlan, is_v6), now);
-                        Some(domain.map(|domain| domain.routers.set.or(self.routers)))
+                        Some(domain.map(|domain| self.routers_of(domain)))
                     }
                     None => None,
                 };
@@ -324,9 +332,14 @@ impl Snooping {
         let domain = self.domain((group.0, group.1.is_ipv6()), now)?;
         let members = self.groups.get(&group)?.set;
         let asked = if now < domain.answered { domain.asked } else { PortSet::default() };
-        let routers = domain.routers.set.or(self.routers);
+        let routers = self.routers_of(domain);
         let sets = [members, routers, domain.unasked, asked, self.full.set];
         Some(sets.into_iter().fold(PortSet::default(), PortSet::or))
+    }
+
+    /// The ports with routers in a VLAN.
+    fn routers_of(&self, domain: &Domain) -> PortSet {
+        domain.routers.set.or(self.all_routers.set).or(self.routers)
     }
 
     /// The VLAN, if there is a querier.
@@ -353,7 +366,16 @@ impl Snooping {
         domain.until = domain.until.max(until);
         note_asked(domain, now + response.max(LEAST_RESPONSE), now);
         if let Some(port) = port {
-            domain.routers.insert(port, until);
+            let groups = self.ports.get_mut(usize::from(port));
+            let has_room = groups.as_ref().is_some_and(|it| it.routers < ROUTERS_PER_PORT);
+            if domain.routers.set.contains(port) {
+                domain.routers.insert(port, until);
+            } else if let Some(groups) = groups.filter(|_| has_room) {
+                groups.routers += 1;
+                domain.routers.insert(port, until);
+            } else {
+                self.all_routers.insert(port, until);
+            }
             if let Some(own) = self.own.get_mut(&key) {
                 own.other = own.other.max(now + present.min(INTERVAL + RESPONSE));
             }
@@ -441,6 +463,7 @@ impl Snooping {
             }
         }
         self.full.remove(port);
+        self.all_routers.remove(port);
         for domain in self.domains.values_mut() {
             domain.routers.remove(port);
             domain.asked.remove(port);
@@ -523,11 +546,20 @@ impl Snooping {
             !members.until.is_empty()
         });
         self.full.retain(|_, until| now < until);
+        self.all_routers.retain(|_, until| now < until);
         self.domains.retain(|_, domain| {
-            domain.routers.retain(|_, until| now < until);
+            // No router is there for longer than the querier.
+            domain.routers.retain(|port, until| {
+                let is_kept = now < until;
+                if !is_kept && let Some(groups) = ports.get_mut(usize::from(port)) {
+                    groups.routers = groups.routers.saturating_sub(1);
+                }
+                is_kept
+            });
             now < domain.until
         });
-        let ends = self.groups.values().chain([&self.full]).filter_map(Timed::first_end);
+        let timed = self.groups.values().chain([&self.full, &self.all_routers]);
+        let ends = timed.filter_map(Timed::first_end);
         let domains = self.domains.values();
         let ends =
             ends.chain(domains.flat_map(|it| it.routers.first_end().into_iter().chain([it.until])));
@@ -591,7 +623,8 @@ impl Snooping {
         if let Some(domain) = self.domains.get_mut(&key) {
             let heard = std::mem::take(&mut domain.heard);
             if other_asks {
-                to = to.without(heard.or(domain.routers.set)).or(domain.unasked);
+                let routers = domain.routers.set.or(self.all_routers.set);
+                to = to.without(heard.or(routers)).or(domain.unasked);
             }
         }
         self.note_query(key, None, query, now);
@@ -631,7 +664,7 @@ impl Snooping {
             });
             std::iter::once(querier).chain(routers)
         });
-        let full = self.full.until.iter();
+        let full = self.full.until.iter().chain(&self.all_routers.until);
         let full = full.map(|&(port, until)| GroupEntry::Full { port, seconds: seconds(until) });
         let members = self.groups.iter().flat_map(|(&(vlan, group), members)| {
             members.until.iter().map(move |&(port, until)| GroupEntry::Member {

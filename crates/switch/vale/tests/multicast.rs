@@ -444,6 +444,45 @@ fn a_switch_asks_by_itself() {
     assert_eq!(asked(&mut world, 2000), [2, 2, 4]);
 }
 
+/// A port that has routers in more VLANs than are noted is a router's in all of its own, until it has gone.
+#[test]
+fn a_port_with_routers_in_many_vlans_gets_all() {
+    const NOTED: usize = 256;
+    let trunk = Vlan::Trunk { allowed: (1..=400).collect(), native: None };
+    let trunk = PortConfig { vlan: trunk, ..plain() };
+    let mut world = World::new(&[trunk.clone(), trunk.clone(), trunk], SNOOPING);
+    let tagged = |vid: u16, frame: &[u8]| {
+        [&frame[..12], &[0x81, 0], &vid.to_be_bytes(), &frame[12..]].concat()
+    };
+    let routers = |world: &World| {
+        let groups = world.bridge.groups();
+        let is_router = |entry: &&GroupEntry| matches!(entry, GroupEntry::Router { .. });
+        let is_full = |entry: &&GroupEntry| matches!(entry, GroupEntry::Full { .. });
+        (groups.iter().filter(is_router).count(), groups.iter().filter(is_full).count())
+    };
+    for vid in 1..=400 {
+        world.send(0, &tagged(vid, &query(0, false, 200)));
+        world.received();
+    }
+    assert_eq!(routers(&world), (NOTED, 1));
+    world.pass(2000);
+    let [group, _] = groups();
+    for vid in [1, 400] {
+        assert_eq!(world.get(1, &tagged(vid, &report(1, group, true))), [0], "{vid}");
+        assert_eq!(world.get(2, &tagged(vid, &data(2, group))), [0, 1], "{vid}");
+    }
+    // Those that are heard again are noted already.
+    for vid in 1..=400 {
+        world.send(0, &tagged(vid, &query(0, false, 100)));
+        world.received();
+    }
+    assert_eq!(routers(&world), (NOTED, 1));
+    world.pass(256_000);
+    assert_eq!(routers(&world), (0, 0));
+    world.send(0, &tagged(1, &query(0, false, 200)));
+    assert_eq!(routers(&world), (1, 0), "there is room again");
+}
+
 /// Hosts do not answer what another port asks, for it comes from where no host can be, say: the switch goes on asking.
 #[test]
 fn a_querier_without_answers_does_not_silence_the_switch() {
