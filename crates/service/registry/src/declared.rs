@@ -55,6 +55,9 @@ pub struct DeclaredPort {
     /// With its full name, and the user whose it is.
     pub settings: LastingSettings,
     pub interface: Option<DeclaredInterface>,
+    /// Only that user, and root, may open it. Otherwise each user that may have the name has the settings.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub for_user_alone: bool,
 }
 
 /// How an interface of the daemon's network namespace is attached.
@@ -122,14 +125,24 @@ impl DeclaredSwitch {
         self.ports.iter().find(|port| port.settings.name == full)
     }
 
-    /// How a port of a user's is to take part.
-    pub(crate) fn settings(&self, full: &str, uid: u32) -> Option<&LastingSettings> {
-        self.port(full).map(|port| &port.settings).filter(|settings| settings.uid == uid)
-    }
-
-    /// The same for any user.
+    /// How a port is to take part, of any user.
     pub(crate) fn settings_of_any(&self, full: &str) -> Option<&LastingSettings> {
         self.port(full).map(|port| &port.settings)
+    }
+
+    /// EBUSY if a port of that name is for another user alone.
+    pub(crate) fn check_user(&self, full: &str, uid: u32) -> Result<()> {
+        let named = self.port(full).filter(|port| port.for_user_alone);
+        let Some(user) = named.map(|port| port.settings.uid) else { return Ok(()) };
+        if [user, 0].contains(&uid) {
+            return Ok(());
+        }
+        let remedy = match &*self.place {
+            "" => "choose another name".into(),
+            place => format!("choose another name, or change `user`: {place}"),
+        };
+        let problem = format!("declared for user {user}, and opened by user {uid}");
+        Err(Error::busy(problem).at(full).remedy(remedy))
     }
 
     /// Whether an interface is to be a port of that name.

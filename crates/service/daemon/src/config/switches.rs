@@ -111,7 +111,7 @@ struct Port {
     /// The name of a port that a program or a machine opens; `eth1^`: the host's stack behind `eth1`.
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     name: Option<Spanned<String>>,
-    /// Whose program it is. Without it: the switch's owner.
+    /// The user whose program it is; others are refused the name. Without it: any that may have the name.
     user: Option<String>,
     /// With the host's stack behind the interface, as another port.
     #[serde(default)]
@@ -530,7 +530,7 @@ impl Port {
             stack: self.host,
             mode: self.mode.as_ref().map(|Text(mode)| *mode),
         });
-        Ok(DeclaredPort { settings, interface })
+        Ok(DeclaredPort { settings, interface, for_user_alone: self.user.is_some() })
     }
 }
 
@@ -581,6 +581,9 @@ mod tests {
         let sources = SourceAddresses::One;
         let of_program = LastingSettings { uid: 7, vlan, sources, ..unset("vale0:a") };
         assert_eq!((&program.settings, &program.interface), (&of_program, &None));
+        assert!(!program.for_user_alone);
+        let named = &declared(&text.replace("access = 9", "user = '8'")).unwrap()[0].ports[1];
+        assert!(named.for_user_alone && named.settings.uid == 8);
         let vlans: Vec<_> = switch.addresses.iter().map(|it| it.vlan).collect();
         assert_eq!(vlans, [9, 8]);
 

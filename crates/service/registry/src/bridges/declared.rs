@@ -9,7 +9,8 @@ use crate::{
 use ringway_proto::{Declared, Forwarding, Multicast, PortSettings, Result};
 
 impl Bridges {
-    /// Has a bridge, and the ports that it has by now, as declared.
+    /// Has a bridge, and the ports that it has by now, as declared. EBUSY: it is so, but one of them is open that is
+    /// declared for another user.
     pub fn declare(&mut self, switch: &DeclaredSwitch) -> Result<()> {
         let entry = self.find_or_start(&switch.name, switch.owner)?;
         let before = entry.declared.replace(switch.clone());
@@ -32,8 +33,9 @@ impl Bridges {
         if !switch.learns() {
             entry.settings.iter_mut().for_each(|it| it.max_addresses = None);
         }
-        let mut changed = Vec::new();
+        let (mut changed, mut of_others) = (Vec::new(), Ok(()));
         for port in &entry.ports {
+            of_others = of_others.and_then(|()| switch.check_user(&port.name, port.uid));
             let mut config = port.config.clone();
             match switch.settings_of_any(&port.name) {
                 Some(settings) => apply(settings.wanted(), &mut config)?,
@@ -52,7 +54,7 @@ impl Bridges {
             self.change(&switch.name, index, |now| *now = config);
         }
         self.lasting_changed = true;
-        Ok(())
+        of_others
     }
 
     /// A bridge is not declared any more: it goes with its last port. Until then it is, with the ports that

@@ -74,8 +74,10 @@ impl BridgeEntry {
         }
     }
 
-    /// The settings of a port of user `uid` that comes back, or is declared, if there are any.
+    /// The settings of a port of user `uid` that comes back, or is declared, if there are any. What is declared is
+    /// for any user, unless it is for one alone: then EBUSY.
     pub(super) fn settle(&self, name: &str, uid: u32, config: &mut PortConfig) -> Result<()> {
+        self.declared.as_ref().map_or(Ok(()), |declared| declared.check_user(name, uid))?;
         match self.settings_of(name, uid) {
             Some(settings) => apply(settings.wanted(), config),
             None => Ok(()),
@@ -85,7 +87,7 @@ impl BridgeEntry {
     fn settings_of(&self, name: &str, uid: u32) -> Option<&LastingSettings> {
         let at = self.position_of_settings(name, uid);
         let kept = at.and_then(|at| self.settings.get(at));
-        kept.or_else(|| self.declared.as_ref()?.settings(name, uid))
+        kept.or_else(|| self.declared.as_ref()?.settings_of_any(name))
     }
 
     fn position_of_settings(&self, name: &str, uid: u32) -> Option<usize> {

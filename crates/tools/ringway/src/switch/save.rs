@@ -1,6 +1,6 @@
 //! `ringway switch save`: switches as the daemon's configuration declares them.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use ringway::{
     AddressInfo, AttachmentInfo, BridgeInfo, BridgePortInfo, Control, Filter, FloodLimit,
@@ -14,6 +14,9 @@ use super::choose::{ranges, renamed};
 use crate::endpoint::Mac;
 use crate::error::{Error, Result};
 use crate::output::{Output, note};
+
+/// Numbers that systemd draws for units with `DynamicUser=`, each time another: systemd's UIDS-GIDS.md.
+const DYNAMIC_USERS: RangeInclusive<u32> = 61184..=65519;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -340,7 +343,8 @@ fn saved_port(
         None if said == Port::default() => None,
         None => {
             let is_owners = switch.owner == Some(port.uid);
-            let user = (is_program && !is_owners).then(|| port.uid.to_string());
+            let is_lasting = !DYNAMIC_USERS.contains(&port.uid);
+            let user = (is_program && !is_owners && is_lasting).then(|| port.uid.to_string());
             Some(Port { name: Some(name), user, ..said })
         }
     })

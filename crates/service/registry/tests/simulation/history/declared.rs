@@ -44,7 +44,7 @@ fn switches(random: &mut Random) -> Vec<DeclaredSwitch> {
         for port in ["a", "b"] {
             if random.one_in(2) {
                 let settings = settings(random, format!("{name}:{port}"), owner);
-                ports.push(DeclaredPort { settings, interface: None });
+                ports.push(of_program(random, settings));
             }
         }
         interfaces.retain(|interface| {
@@ -55,10 +55,11 @@ fn switches(random: &mut Random) -> Vec<DeclaredSwitch> {
             let stack = random.one_in(2);
             if stack && random.one_in(2) {
                 let settings = settings(random, format!("{full}^"), 0);
-                ports.push(DeclaredPort { settings, interface: None });
+                ports.push(DeclaredPort { settings, interface: None, for_user_alone: false });
             }
             let interface = Some(DeclaredInterface { stack, mode: mode(random) });
-            ports.push(DeclaredPort { settings: settings(random, full, 0), interface });
+            let settings = settings(random, full, 0);
+            ports.push(DeclaredPort { settings, interface, for_user_alone: false });
             false
         });
         let addresses = match ports.first() {
@@ -98,6 +99,10 @@ fn switches(random: &mut Random) -> Vec<DeclaredSwitch> {
         all.push(switch);
     }
     all
+}
+
+fn of_program(random: &mut Random, settings: LastingSettings) -> DeclaredPort {
+    DeclaredPort { settings, interface: None, for_user_alone: random.one_in(4) }
 }
 
 fn settings(random: &mut Random, name: String, uid: u32) -> LastingSettings {
