@@ -6,8 +6,10 @@ use std::time::Instant;
 
 use common::{World, all};
 use libc::EBUSY;
+use ringway_abi::Dir;
 use ringway_proto::{
-    BridgeInfo, BridgePortInfo, Forwarding, Multicast, Reply, Request, SwitchPosition, Vlan,
+    AddressInfo, BridgeInfo, BridgePortInfo, Forwarding, Multicast, Reply, Request, SwitchPosition,
+    Vlan,
 };
 use ringway_registry::{DeclaredPort, DeclaredSwitch, Handle, LastingSettings};
 
@@ -62,6 +64,51 @@ fn switches(w: &mut World) -> Vec<BridgeInfo> {
 fn shown(w: &mut World, name: &str) -> BridgePortInfo {
     let all = switches(w).into_iter().flat_map(|switch| switch.ports);
     all.into_iter().find(|port| port.name == name).expect("it is there")
+}
+
+/// The addresses that a switch has learned.
+fn learned(w: &mut World, bridge: &str) -> Vec<AddressInfo> {
+    match w.ask(Request::SwitchAddresses { bridge: bridge.into(), from: 0 }) {
+        Ok(Reply::SwitchAddresses { addresses, .. }) => addresses,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Has a port send to all, and waits until the switch knows its address.
+fn send(w: &mut World, handle: Handle, bridge: &str) -> Vec<AddressInfo> {
+    let frame = [&[0xff; 6][..], &[2, 0, 0, 0, 0, 1, 0x88, 0xb5], &[0; 46]].concat();
+    let tx = w.ring(handle, Dir::Tx);
+    let slot = tx.ring().slot(0);
+    tx.ring().buf(slot.buf_idx).unwrap().write(0, &frame);
+    tx.ring().set_slot(0, slot.buf_idx, frame.len() as u16, 0);
+    tx.csb().app.publish(1, 1);
+    // Each question wakes the worker.
+    loop {
+        let known = learned(w, bridge);
+        if !known.is_empty() {
+            return known;
+        }
+    }
+}
+
+/// Only what differs is changed.
+#[test]
+fn what_stays_as_it_is_keeps_what_was_learned() {
+    let mut w = World::new();
+    w.caller.uid = 0;
+    let wanted = [switch("vale0", vec![port("vale0:a", 10)])];
+    assert_eq!(declare(&mut w, &wanted), [""; 0]);
+    let handle = open(&mut w, 0, "vale0:a").unwrap();
+    let is_known = |w: &mut World| learned(w, "vale0").iter().any(|it| it.mac[5] == 1);
+    assert_eq!(send(&mut w, handle, "vale0").len(), 1);
+    assert_eq!(declare(&mut w, &wanted), [""; 0]);
+    assert!(is_known(&mut w), "a reading that changes nothing");
+    let forward = |forwarding| Request::SwitchForward { bridge: "vale0".into(), forwarding };
+    w.ask(forward(Forwarding::default())).unwrap();
+    assert!(is_known(&mut w), "a command that changes nothing");
+    assert_eq!(declare(&mut w, &[]), [""; 0]);
+    w.close([handle]);
+    w.assert_empty();
 }
 
 /// A machine's process has a number that is drawn when it starts.

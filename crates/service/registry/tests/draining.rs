@@ -3,13 +3,10 @@
 
 mod common;
 
-use std::sync::Arc;
-
 use common::{World, shaped};
 use ringway_abi::Dir;
 use ringway_kring::Kring;
-use ringway_proto::{Grant, Options, RegionInfo, Reply, Request};
-use ringway_region::Region;
+use ringway_proto::{Options, RegionInfo, Request};
 use ringway_registry::{Caller, Handle, Progress, Registry, Settings, Step, Subject};
 use ringway_testkit::skip_without_root;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,16 +15,6 @@ const RECEIVERS: usize = 16;
 const FRAMES: u32 = 1000;
 /// Slots of the port that sends them.
 const SENDER: [u32; 2] = [1024, 16];
-
-/// A ring of an open port, as its program has it.
-fn ring(w: &mut World, handle: Handle, dir: Dir) -> Kring {
-    let described = w.registry.call(handle, &w.caller, Request::Describe);
-    let Ok((Reply::Granted(grant), mut fds)) = described else { panic!("{described:?}") };
-    let Grant { mem_id, layout, rings, .. } = *grant;
-    let region: Arc<Region> = Region::open(fds.swap_remove(0), mem_id, layout).unwrap().into();
-    let ring = rings.iter().find(|ring| ring.dir == dir).unwrap();
-    Kring::open(&region, ring.object, dir, ring.num_slots).unwrap()
-}
 
 /// Opens ports that receive, and one that sends much to all of them.
 fn send_much(w: &mut World) -> (Vec<(Handle, Kring)>, Handle) {
@@ -39,10 +26,10 @@ fn send_much_as(w: &mut World, name: &str) -> (Vec<(Handle, Kring)>, Handle) {
     let mut receivers = Vec::new();
     for n in 0..RECEIVERS {
         let (handle, _) = w.register(&format!("vale0:r{n}"), shaped([1, 1], [16, 2048])).unwrap();
-        receivers.push((handle, ring(w, handle, Dir::Rx)));
+        receivers.push((handle, w.ring(handle, Dir::Rx)));
     }
     let (sender, _) = w.register(name, shaped([1, 1], SENDER)).unwrap();
-    let tx = ring(w, sender, Dir::Tx);
+    let tx = w.ring(sender, Dir::Tx);
     for at in 0..FRAMES {
         let slot = tx.ring().slot(at);
         tx.ring().buf(slot.buf_idx).unwrap().write(0, &[0xff; 64]);
@@ -110,7 +97,7 @@ fn what_the_last_program_of_a_port_that_stays_has_sent_arrives() {
             w.close([handle]);
         }
         // It is served: what it sends is taken.
-        let tx = ring(&mut w, again, Dir::Tx);
+        let tx = w.ring(again, Dir::Tx);
         tx.csb().app.publish(1, 1);
         w.close([again, pipe]);
     }

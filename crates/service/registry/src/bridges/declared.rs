@@ -16,15 +16,12 @@ impl Bridges {
         let before = entry.declared.replace(switch.clone());
         entry.keeper = Some(switch.owner);
         entry.one_address = switch.one_address;
-        entry.statics = static_addresses(&entry.statics, before.as_ref(), switch);
+        let statics = static_addresses(&entry.statics, before.as_ref(), switch);
+        entry.use_statics(statics);
         let mirrors = declared_mirrors(&entry.lasting_mirrors(), before.as_ref(), switch);
         entry.set_mirrors(mirrors)?;
-        (entry.forwarding, entry.multicast) = (switch.forwarding.clone(), switch.multicast);
-        entry.apply_forwarding();
-        entry.apply_multicast();
-        if entry.statics.is_empty() {
-            entry.apply_statics();
-        }
+        entry.use_forwarding(switch.forwarding.clone());
+        entry.use_multicast(switch.multicast);
         // Those that are away have it when they are back.
         let is_of = |switch: &DeclaredSwitch, name: &str| switch.settings_of_any(name).is_some();
         entry.settings.retain(|it| {
@@ -66,20 +63,18 @@ impl Bridges {
         if entry.one_address == before.one_address {
             entry.one_address = false;
         }
+        let statics = entry.statics.iter().filter(|it| !before.addresses.contains(it));
+        entry.use_statics(statics.cloned().collect());
         if entry.forwarding == before.forwarding {
-            entry.forwarding = Forwarding::default();
+            entry.use_forwarding(Forwarding::default());
         }
         if entry.multicast == before.multicast {
-            entry.multicast = Multicast::default();
+            entry.use_multicast(Multicast::default());
         }
-        entry.statics.retain(|it| !before.addresses.contains(it));
         let mut mirrors = entry.lasting_mirrors();
         mirrors.retain(|it| !before.mirrors.contains(it));
         entry.set_mirrors(mirrors)?;
         entry.settings.retain(|it| before.settings_of_any(&it.name).is_none());
-        entry.apply_forwarding();
-        entry.apply_multicast();
-        entry.apply_statics();
         let mut changed = Vec::new();
         for port in &entry.ports {
             if let Some(settings) = entry.undeclared(port, Some(&before)) {

@@ -21,8 +21,7 @@ impl Bridges {
     /// Has a bridge forward by `forwarding`.
     pub fn forward(&mut self, bridge: &str, forwarding: Forwarding) -> Result<()> {
         let entry = self.find(bridge).ok_or_else(|| no_bridge(bridge))?;
-        entry.forwarding = forwarding;
-        entry.apply_forwarding();
+        entry.use_forwarding(forwarding);
         self.lasting_changed = true;
         Ok(())
     }
@@ -32,6 +31,14 @@ impl BridgeEntry {
     pub(super) fn index(&self, port: &str) -> PortIndex {
         let full = full_name(&self.name, port);
         self.ports.iter().find(|entry| entry.name == full).map_or(ABSENT, |entry| entry.index)
+    }
+
+    /// Forwards so from now on. A function that it has already keeps what it has learned.
+    pub(super) fn use_forwarding(&mut self, forwarding: Forwarding) {
+        if self.forwarding != forwarding {
+            self.forwarding = forwarding;
+            self.apply_forwarding();
+        }
     }
 
     pub(super) fn apply_forwarding(&self) {

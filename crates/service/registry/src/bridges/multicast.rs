@@ -23,8 +23,7 @@ impl Bridges {
         self.check_may_configure(caller, bridge)?;
         let entry = self.find(bridge).ok_or_else(|| no_bridge(bridge))?;
         check_learns(bridge, entry.learns(), multicast)?;
-        entry.multicast = multicast;
-        entry.apply_multicast();
+        entry.use_multicast(multicast);
         self.lasting_changed = true;
         self.note_configured_by(bridge, caller.uid);
         Ok(())
@@ -60,6 +59,14 @@ impl Bridges {
 }
 
 impl BridgeEntry {
+    /// Does so with frames for groups from now on. What it does already keeps the members that it knows.
+    pub(super) fn use_multicast(&mut self, multicast: Multicast) {
+        if self.multicast != multicast {
+            self.multicast = multicast;
+            self.apply_multicast();
+        }
+    }
+
     pub(super) fn apply_multicast(&self) {
         self.worker.set_multicast(match self.multicast {
             Multicast::Flood => ringway_vale::Multicast::Flood,

@@ -170,6 +170,14 @@ impl BridgeEntry {
         matches!(self.forwarding, Forwarding::Learning { .. })
     }
 
+    /// Has these, and no others.
+    pub(super) fn use_statics(&mut self, statics: Vec<LastingAddress>) {
+        if self.statics != statics {
+            self.statics = statics;
+            self.apply_statics();
+        }
+    }
+
     /// Tells the worker where they are by now.
     pub(super) fn apply_statics(&self) {
         let all = self.statics.iter().map(|it| self.static_of_worker(it));

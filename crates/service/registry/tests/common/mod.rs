@@ -1,8 +1,10 @@
 //! A registry in this process, and short ways to ask it.
 #![allow(dead_code)] // Each test uses its own part.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ringway_abi::Dir;
+use ringway_kring::Kring;
 use ringway_proto::{
     Error, Grant, Monitor, NicMode, Options, PortInfo, PortShape, RegionInfo, Registration, Reply,
     Request, RingSelection, SwitchPosition,
@@ -121,6 +123,16 @@ impl World {
 
     pub fn close<const N: usize>(&mut self, handles: [Handle; N]) {
         handles.into_iter().for_each(|handle| self.registry.close(handle));
+    }
+
+    /// A ring of an open port, as its program has it.
+    pub fn ring(&mut self, handle: Handle, dir: Dir) -> Kring {
+        let described = self.registry.call(handle, &self.caller, Request::Describe);
+        let Ok((Reply::Granted(grant), mut fds)) = described else { panic!("{described:?}") };
+        let Grant { mem_id, layout, rings, .. } = *grant;
+        let region: Arc<Region> = Region::open(fds.swap_remove(0), mem_id, layout).unwrap().into();
+        let ring = rings.iter().find(|ring| ring.dir == dir).unwrap();
+        Kring::open(&region, ring.object, dir, ring.num_slots).unwrap()
     }
 
     /// Loses what a program with that handle can lose: its extra buffers, and those in some slots.
