@@ -17,7 +17,7 @@ use crate::{
     accounts::Accounts,
     declared::DeclaredSwitch,
     fast_switch::FastSwitch,
-    lasting::{LastingAddress, LastingSettings},
+    lasting::{LastingAddress, LastingSettings, LastingSwitch},
     settings::Settings,
 };
 
@@ -150,6 +150,9 @@ pub(crate) struct Bridges {
     fast: BTreeMap<String, (u64, Weak<FastSwitch>)>,
     /// Places that requests hold.
     held: Vec<HeldPlaces>,
+    /// Bridges of a registry before this one that have only had ports of programs: with the first that is opened
+    /// again, they go on as they were.
+    returning: Vec<LastingSwitch>,
 }
 
 impl Bridges {
@@ -165,6 +168,7 @@ impl Bridges {
             doorbell: None,
             fast: BTreeMap::new(),
             held: Vec::new(),
+            returning: Vec::new(),
         }
     }
 
@@ -231,6 +235,12 @@ impl Bridges {
                 }
             }
             if !from_worker.all {
+                let lost: Vec<_> = entry
+                    .ports
+                    .extract_if(.., |port| from_worker.ports.contains(&port.index))
+                    .collect();
+                lost.iter().for_each(|port| entry.keep_settings(port, true));
+                entry.ports.extend(lost);
                 continue;
             }
             match start(&bridge, self.doorbell.as_ref()) {
@@ -238,7 +248,7 @@ impl Bridges {
                     entry.worker = worker;
                     entry.polled.clear();
                     for gone in std::mem::take(&mut entry.ports) {
-                        entry.keep_settings(gone);
+                        entry.keep_settings(&gone, true);
                     }
                     entry.apply_forwarding();
                     entry.apply_multicast();
@@ -368,6 +378,10 @@ impl Bridges {
                 declared: None,
                 table: None,
             });
+            let before = self.returning.iter().position(|switch| switch.name == bridge);
+            if let (Some(entry), Some(before)) = (slot.as_mut(), before) {
+                entry.go_on_from(self.returning.remove(before), uid)?;
+            }
         }
         slot.as_mut().ok_or_else(|| no_bridge(bridge))
     }
@@ -573,17 +587,18 @@ impl Bridges {
     /// to close that takes the kernel its time.
     #[must_use]
     pub fn detach(&mut self, bridge_port: &BridgePortRef) -> Option<Box<dyn BridgePort>> {
-        self.take_off(bridge_port, Remainder::Drop, None).and_then(Draining::into_port)
+        self.take_off(bridge_port, Remainder::Drop, None, false).and_then(Draining::into_port)
     }
 
-    /// Takes a port off its bridge. The worker touches its rings as long as the answer says, to forward
-    /// what it has sent, and rings `doorbell` when it has done with them.
+    /// Takes a program's port off its bridge. The worker touches its rings as long as the answer says, to forward
+    /// what it has sent, and rings `doorbell` when it has done with them. The user's next port of that name has its
+    /// settings.
     pub fn begin_detach(
         &mut self,
         bridge_port: &BridgePortRef,
         doorbell: Option<Arc<Doorbell>>,
     ) -> Option<Draining> {
-        self.take_off(bridge_port, Remainder::Forward, doorbell)
+        self.take_off(bridge_port, Remainder::Forward, doorbell, true)
     }
 
     fn take_off(
@@ -591,6 +606,7 @@ impl Bridges {
         bridge_port: &BridgePortRef,
         remainder: Remainder,
         doorbell: Option<Arc<Doorbell>>,
+        comes_back: bool,
     ) -> Option<Draining> {
         crate::fault::step();
         let (mut draining, mut was_set) = (None, false);
@@ -600,7 +616,7 @@ impl Bridges {
             if let Some(gone) = gone {
                 was_set = entry.is_set(&gone.config);
                 entry.ports_changed(&gone.name);
-                entry.keep_settings(gone);
+                entry.keep_settings(&gone, comes_back);
             }
             if entry.polled.remove(&bridge_port.index).is_some() {
                 entry.apply_polling();
@@ -635,7 +651,9 @@ impl Bridges {
     /// Ends the bridges that nothing needs.
     pub fn reap(&mut self) {
         for entry in &mut self.entries {
-            entry.take_if(|e| e.ports.is_empty() && e.keeper.is_none() && e.expected.is_empty());
+            let gone = entry
+                .take_if(|e| e.ports.is_empty() && e.keeper.is_none() && e.expected.is_empty());
+            self.lasting_changed |= gone.is_some_and(|gone| gone.is_visible());
         }
     }
 
@@ -688,7 +706,10 @@ impl Bridges {
     pub fn limited_port(&self, bridge: &str) -> Option<(String, bool)> {
         let entry = self.entry(bridge)?;
         let there = entry.ports.iter().find(|port| port.config.max_addresses.is_some());
-        let kept = || entry.settings.iter().find(|settings| settings.max_addresses.is_some());
+        let kept = || {
+            let mut kept = entry.settings.iter().filter(|it| entry.is_expected(&it.name));
+            kept.find(|settings| settings.max_addresses.is_some())
+        };
         there.map(|port| (port.name.clone(), true)).or_else(|| Some((kept()?.name.clone(), false)))
     }
 

@@ -27,9 +27,6 @@ impl Bridges {
         entry.settings.retain(|it| {
             !is_of(switch, &it.name) && !before.as_ref().is_some_and(|old| is_of(old, &it.name))
         });
-        if !switch.learns() {
-            entry.settings.iter_mut().for_each(|it| it.max_addresses = None);
-        }
         let (mut changed, mut of_others) = (Vec::new(), Ok(()));
         for port in &entry.ports {
             of_others = of_others.and_then(|()| switch.check_user(&port.name, port.uid));

@@ -35,6 +35,10 @@ impl BridgeEntry {
 
     /// Forwards so from now on. A function that it has already keeps what it has learned.
     pub(super) fn use_forwarding(&mut self, forwarding: Forwarding) {
+        if !matches!(forwarding, Forwarding::Learning { .. }) {
+            // What is away may stay away: it does not hold the switch to learning.
+            self.settings.iter_mut().for_each(|it| it.max_addresses = None);
+        }
         if self.forwarding != forwarding {
             self.forwarding = forwarding;
             self.apply_forwarding();

@@ -12,6 +12,9 @@ use crate::{
     },
 };
 
+/// Bridges that wait for programs of a registry before this one, at most.
+const MAX_RETURNING: usize = 64;
+
 impl PortEntry {
     /// The limits of broadcasts, of frames to other groups, and of those to addresses that are not known.
     pub(super) fn storm_kinds(&self) -> [Option<FloodLimit>; 3] {
@@ -101,24 +104,65 @@ impl BridgeEntry {
         }
     }
 
-    /// A port has gone. One that is to come back has its settings the next time, however long that takes:
-    /// without them it would be in another network than it was.
-    pub(super) fn keep_settings(&mut self, gone: PortEntry) {
-        let base = gone.name.trim_end_matches('^');
-        if self.is_set(&gone.config) && self.expected.iter().any(|(name, _)| name == base) {
-            self.forget_settings(&gone.name, gone.uid);
-            if self.settings.len() >= MAX_ACTIVE {
-                self.settings.remove(0);
-            }
-            self.settings.push(gone.settings());
+    /// A port has gone. One that is to come back, or that its user may open again, has its settings the next time,
+    /// however long that takes: without them it would be in another network than it was.
+    pub(super) fn keep_settings(&mut self, gone: &PortEntry, comes_back: bool) {
+        if !self.is_set(&gone.config) || !(comes_back || self.is_expected(&gone.name)) {
+            return;
         }
+        let settings = gone.settings();
+        let declared = self.declared.as_ref().and_then(|it| it.settings_of_any(&gone.name));
+        if declared.is_some_and(|declared| declared.is_like(&settings)) {
+            return;
+        }
+        self.forget_settings(&gone.name, gone.uid);
+        if self.settings.len() >= MAX_ACTIVE {
+            let of_program = self.settings.iter().position(|it| !self.is_expected(&it.name));
+            self.settings.remove(of_program.unwrap_or(0));
+        }
+        self.settings.push(settings);
+    }
+
+    /// Whether an interface, or the stack behind it, is to come back by that full name.
+    pub(super) fn is_expected(&self, full: &str) -> bool {
+        let base = full.trim_end_matches('^');
+        self.expected.iter().any(|(name, _)| name == base)
+    }
+
+    /// Whether users have chosen something that ports have again although the bridge goes with its last port.
+    fn has_choices(&self) -> bool {
+        let is_set = |port: &PortEntry| self.is_set(&port.config);
+        self.configured_by.is_some() || !self.settings.is_empty() || self.ports.iter().any(is_set)
+    }
+
+    /// Has what a bridge had before.
+    fn resume(&mut self, before: LastingSwitch) -> Result<()> {
+        self.configured_by = before.configured_by;
+        (self.forwarding, self.settings) = (before.forwarding, before.settings);
+        (self.statics, self.multicast) = (before.addresses, before.multicast);
+        self.apply_forwarding();
+        self.apply_multicast();
+        self.set_mirrors(before.mirrors)
+    }
+
+    /// User `uid` has made it, by the name of a bridge whose daemon has ended under its programs. For a user of that
+    /// one it goes on as it was; for another, ports alone have their settings again, each its user's.
+    pub(super) fn go_on_from(&mut self, before: LastingSwitch, uid: u32) -> Result<()> {
+        let is_theirs = match before.configured_by {
+            Some(by) => by == uid,
+            None => before.settings.iter().any(|it| it.uid == uid),
+        };
+        if is_theirs {
+            return self.resume(before);
+        }
+        self.settings = before.settings;
+        Ok(())
     }
 
     fn lasting(&self) -> LastingSwitch {
         let there = self.ports.iter().filter(|port| self.is_set(&port.config));
         let absent = self.settings.iter().filter(|settings| {
-            let is_it = |port: &&PortEntry| port.name == settings.name;
-            self.ports.iter().find(is_it).is_none()
+            !self.ports.iter().any(|it| (&it.name, it.uid) == (&settings.name, settings.uid))
         });
         LastingSwitch {
             name: self.name.clone(),
@@ -158,8 +202,9 @@ impl Bridges {
     /// Of the bridges that a user made to stay, or that something `stays` on.
     pub fn lasting(&self, stays: impl Fn(&str) -> bool) -> Vec<LastingSwitch> {
         let visible = self.entries.iter().flatten().filter(|entry| entry.is_visible());
-        let lasting = visible.filter(|entry| entry.keeper.is_some() || stays(&entry.name));
-        lasting.map(BridgeEntry::lasting).collect()
+        let lasting = visible
+            .filter(|entry| entry.keeper.is_some() || stays(&entry.name) || entry.has_choices());
+        lasting.map(BridgeEntry::lasting).chain(self.returning.iter().cloned()).collect()
     }
 
     /// Bridges that users know, each with the full name of a port.
@@ -170,19 +215,22 @@ impl Bridges {
 
     /// A bridge comes back, in the share of user `uid`.
     pub fn restore(&mut self, switch: LastingSwitch, uid: u32) -> Result<()> {
-        let LastingSwitch { name, keeper, one_address, configured_by, .. } = switch;
+        let name = switch.name.clone();
         if name.starts_with(HIDDEN_PREFIX) || self.find(&name).is_some() {
             return Err(Error::busy("there is such a switch").at(name));
         }
         let entry = self.find_or_start(&name, uid)?;
-        (entry.keeper, entry.one_address) = (keeper, one_address);
-        entry.configured_by = configured_by;
-        (entry.forwarding, entry.settings) = (switch.forwarding, switch.settings);
-        (entry.statics, entry.declared) = (switch.addresses, switch.declared);
-        entry.multicast = switch.multicast;
-        entry.apply_forwarding();
-        entry.apply_multicast();
-        entry.set_mirrors(switch.mirrors)
+        (entry.keeper, entry.one_address) = (switch.keeper, switch.one_address);
+        entry.declared = switch.declared.clone();
+        entry.resume(switch)
+    }
+
+    /// A bridge comes back when a program opens a port of it again: nothing else is to be on it.
+    pub fn await_programs(&mut self, switch: LastingSwitch) {
+        let is_known = self.returning.iter().any(|it| it.name == switch.name);
+        if !is_known && self.entry(&switch.name).is_none() && self.returning.len() < MAX_RETURNING {
+            self.returning.push(switch);
+        }
     }
 
     /// A port of user `uid` is to come back: the bridge stays until then.

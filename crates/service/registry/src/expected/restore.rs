@@ -203,6 +203,9 @@ fn restore_switch(
     };
     match switch.keeper.or_else(|| attached.iter().find(on_it).map(|it| it.uid)) {
         Some(uid) => bridges.restore(switch, uid),
-        None => Ok(()),
+        None => {
+            bridges.await_programs(switch);
+            Ok(())
+        }
     }
 }
