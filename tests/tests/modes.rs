@@ -179,6 +179,45 @@ fn beside_another_xdp_program() {
     });
 }
 
+/// Another project's XDP program passes frames on: packet mode gets them, by itself, and on a switch.
+#[test]
+fn beside_the_xdp_program_of_another_project() {
+    if skip_without_root("beside_the_xdp_program_of_another_project") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("beside_the_xdp_program_of_another_project", |home| {
+        let (a, b, _pair) = wire();
+        let object = concat!(env!("CARGO_TARGET_TMPDIR"), "/foreign_modes.bpf.o");
+        let source = "__attribute__((section(\"xdp\"))) int foreign(void *frame) { return 2; }";
+        b.run(&format!("echo '{source}' | clang -O2 -target bpf -x c -c - -o {object}"));
+        b.run(&format!("ip link set dev n1 xdpdrv obj {object} sec xdp"));
+        let mut from = open(&a, "netmap:n0").unwrap();
+        let mut bytes = Vec::new();
+        frame::build(&mut bytes, frame::BROADCAST, frame::mac(1, 1), 1, 7);
+        let mode_of = |name: &str| {
+            let ports = Control::connect().unwrap().ports().unwrap();
+            let port = ports.into_iter().find(|port| port.name == name).unwrap();
+            port.mode.unwrap()
+        };
+        let why = "another XDP program (native mode, id ";
+        for spec in ["netmap:n1", "netmap:n1@filter=ip or not ip"] {
+            let mut to = open(&b, spec).unwrap();
+            assert!(mode_of("n1").starts_with("packet"), "{spec}: {}", mode_of("n1"));
+            from.tx(0).push(&bytes);
+            from.tx(0).sync();
+            assert_eq!(receive(&mut to), bytes, "{spec}");
+        }
+        drop(from);
+        let control = Control::connect().unwrap();
+        b.enter(|| control.switch_attach("vale0", "n1", false).unwrap());
+        let mode = mode_of("vale0:n1");
+        assert!(mode.starts_with("packet") && mode.contains(why), "{mode}");
+        control.switch_delete("vale0").unwrap();
+        home.assert_left();
+    });
+}
+
 /// Where no XDP program can be attached, an interface opens by itself in packet mode, and says why:
 /// here because there is one on an interface above it.
 #[test]

@@ -32,6 +32,12 @@ impl AttachedProgram {
         self.name.as_ref().is_some_and(|name| name.starts_with(OURS))
     }
 
+    /// Whether it is known to be another project's: such a program passes some frames on, or all. One of ours takes
+    /// them. A program whose name may not be read can be either.
+    pub fn is_foreign(&self) -> bool {
+        self.name.is_some() && !self.is_ours()
+    }
+
     /// How to be rid of it.
     pub(crate) fn remedy(&self, interface: &str) -> String {
         match &self.holder {
@@ -143,6 +149,15 @@ pub(crate) fn check_no_program(interface: &Interface) -> Result<(), Error> {
         Ok(Some(program)) => Err(Error::Occupied { interface: interface.name.clone(), program }),
         // The next step says what is wrong.
         Ok(None) | Err(_) => Ok(()),
+    }
+}
+
+/// The same, unless the program is known to be [another project's](AttachedProgram::is_foreign): what that passes on
+/// comes to those behind it.
+pub(crate) fn check_no_program_but_foreign(interface: &Interface) -> Result<(), Error> {
+    match check_no_program(interface) {
+        Err(Error::Occupied { program, .. }) if program.is_foreign() => Ok(()),
+        checked => checked,
     }
 }
 

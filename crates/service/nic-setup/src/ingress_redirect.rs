@@ -67,8 +67,8 @@ impl RedirectParts {
 
 impl IngressRedirect {
     /// For an interface of the calling thread's network namespace, which gets an interface `rwrecv<index>` as long as
-    /// this exists; no queue is redirected yet. `beside_xdp`: an XDP program, which gets frames before this one,
-    /// is no obstacle. Needs CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN.
+    /// this exists; no queue is redirected yet. `beside_xdp`: a Ringway program in XDP, which gets frames before this
+    /// one, is no obstacle; another project's is none anyway. Needs CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN.
     ///
     /// [`Error::Occupied`] when another daemon keeps frames from the stack already, or a client that outlived its
     /// own.
@@ -93,7 +93,7 @@ impl IngressRedirect {
         lease: Option<Lease>,
     ) -> Result<RedirectParts, Error> {
         if !beside_xdp {
-            attached::check_no_program(interface)?;
+            attached::check_no_program_but_foreign(interface)?;
         }
         let make = || -> io::Result<_> {
             let settings = Fd(sys::array(QUEUES + 1)?);

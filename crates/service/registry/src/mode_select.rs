@@ -20,16 +20,19 @@ pub(crate) enum AttachFailure {
 impl AttachFailure {
     pub fn xdp(error: ringway_nic_setup::Error) -> AttachFailure {
         use ringway_nic_setup::Error as Xdp;
-        let kind = match error {
+        let kind = match &error {
             Xdp::Attach { .. } | Xdp::Refused { .. } => AttachFailure::Refused,
+            // Packet mode gets what it passes on.
+            Xdp::Occupied { program, .. } if program.is_foreign() => AttachFailure::Refused,
             _ => AttachFailure::Impossible,
         };
         kind(nic_error(error))
     }
 
     pub fn packet(error: ringway_nic_setup::Error) -> AttachFailure {
-        let kind = match error {
-            ringway_nic_setup::Error::Occupied { .. } => AttachFailure::Impossible,
+        use ringway_nic_setup::Error as Packet;
+        let kind = match &error {
+            Packet::Occupied { program, .. } if !program.is_foreign() => AttachFailure::Impossible,
             _ => AttachFailure::Refused,
         };
         kind(nic_error(error))
@@ -127,7 +130,39 @@ impl ModeRequest {
 
 #[cfg(test)]
 mod tests {
+    use ringway_nic_setup::AttachedProgram;
+
     use super::*;
+
+    /// Another project's program leaves packet mode; one of ours takes all frames, and so may one without a name.
+    #[test]
+    fn an_xdp_program_of_others_leaves_packet_mode() {
+        let select = |name: Option<&str>| {
+            let program = AttachedProgram {
+                mode: Some(AttachMode::Native),
+                id: 7,
+                name: name.map(Into::into),
+                holder: None,
+            };
+            let occupied = || ringway_nic_setup::Error::Occupied {
+                interface: "n0".into(),
+                program: program.clone(),
+            };
+            let open = |attach: Option<AttachMode>, _: &[NicMode]| match attach {
+                Some(_) => Err(AttachFailure::xdp(occupied())),
+                None => Ok(()),
+            };
+            let kernel_way = AttachFailure::packet(occupied());
+            let goes_on = matches!(kernel_way, AttachFailure::Refused(_));
+            let selected = ModeRequest::ANY.select("n0", false, open);
+            assert_eq!(selected.is_ok(), goes_on);
+            selected.map(|((), why)| why.to_string()).map_err(|error| error.cause)
+        };
+        let why = select(Some("foreign")).unwrap();
+        assert!(why.starts_with("not zerocopy or copy or generic: another XDP program"), "{why}");
+        assert_eq!(select(Some("ringway_xdp")), Err(Cause::Busy));
+        assert_eq!(select(None), Err(Cause::Busy));
+    }
 
     #[test]
     fn a_reason_is_said_once() {
