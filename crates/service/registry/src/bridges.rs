@@ -547,6 +547,18 @@ impl Bridges {
         }
     }
 
+    /// The same for several ports at once.
+    pub(super) fn change_all(&mut self, bridge: &str, changes: Vec<(PortIndex, PortConfig)>) {
+        let Some(entry) = self.find(bridge).filter(|_| !changes.is_empty()) else { return };
+        for (index, config) in &changes {
+            if let Some(port) = entry.ports.iter_mut().find(|port| port.index == *index) {
+                port.config = config.clone();
+            }
+        }
+        entry.worker.configure_all(changes);
+        self.lasting_changed = true;
+    }
+
     /// Sets the offsets of a ring of a port.
     pub fn set_offsets(
         &mut self,

@@ -2,7 +2,11 @@
 
 mod common;
 
-use std::time::Instant;
+use std::{
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    thread,
+    time::Instant,
+};
 
 use common::{World, all};
 use libc::EBUSY;
@@ -109,6 +113,50 @@ fn what_stays_as_it_is_keeps_what_was_learned() {
     assert_eq!(declare(&mut w, &[]), [""; 0]);
     w.close([handle]);
     w.assert_empty();
+}
+
+/// Ports change places between VLANs: nothing passes while some are as before, and some as they are to be.
+#[test]
+fn a_reading_is_one_step_for_frames() {
+    let mut w = World::new();
+    w.caller.uid = 0;
+    let wanted = |a, b| {
+        let ports = [("vale0:a", a), ("vale0:b", b)].map(|(name, vlan)| {
+            let mut port = port(name, vlan);
+            port.settings.isolated = false;
+            port
+        });
+        [switch("vale0", ports.into())]
+    };
+    let [before, after] = [wanted(10, 20), wanted(20, 10)];
+    assert_eq!(declare(&mut w, &before), [""; 0]);
+    let [a, b] = ["vale0:a", "vale0:b"].map(|name| open(&mut w, 0, name).unwrap());
+    let (tx, rx) = (w.ring(a, Dir::Tx), w.ring(b, Dir::Rx));
+    for at in 0..tx.ring().num_slots() {
+        let slot = tx.ring().slot(at);
+        tx.ring().buf(slot.buf_idx).unwrap().write(0, &[0xff; 64]);
+        tx.ring().set_slot(at, slot.buf_idx, 64, 0);
+    }
+    let is_done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        // It always has something to send.
+        scope.spawn(|| {
+            while !is_done.load(Relaxed) {
+                let tail = tx.hwtail();
+                tx.csb().app.publish(tail, tail);
+            }
+        });
+        for _ in 0..200 {
+            for wanted in [&after, &before] {
+                assert_eq!(declare(&mut w, wanted), [""; 0]);
+            }
+        }
+        is_done.store(true, Relaxed);
+    });
+    assert_eq!(rx.hwtail(), 0, "frames of another VLAN");
+    assert!(shown(&mut w, "vale0:a").totals.sent_packets > 0);
+    drop((tx, rx));
+    w.close([a, b]);
 }
 
 /// A machine's process has a number that is drawn when it starts.

@@ -104,6 +104,12 @@ impl Bridge {
         self.ask(|answer| Command::Configure(index, config, answer)).unwrap_or(false)
     }
 
+    /// Changes the settings of several running ports at once: no frame is forwarded by some of the new settings and
+    /// some of the old.
+    pub fn configure_all(&self, changes: Vec<(PortIndex, PortConfig)>) {
+        self.ask(|answer| Command::ConfigureAll(changes, answer));
+    }
+
     /// Sets the offsets of a ring of a running port; `None` for none. Does nothing if there is no
     /// such ring.
     pub fn set_offsets(&self, index: PortIndex, dir: Dir, ring: usize, offsets: Option<Offsets>) {

@@ -24,6 +24,7 @@ pub type LearnedPage = (Vec<LearnedAddress>, Option<usize>);
 pub enum Command {
     Attach(Box<dyn Port>, PortConfig, Arc<PortCounters>, mpsc::Sender<Option<PortIndex>>),
     Configure(PortIndex, PortConfig, mpsc::Sender<bool>),
+    ConfigureAll(Vec<(PortIndex, PortConfig)>, mpsc::Sender<()>),
     SetOffsets(PortIndex, Dir, usize, Option<Offsets>, mpsc::Sender<()>),
     Leave {
         index: PortIndex,

@@ -44,9 +44,7 @@ impl Bridges {
                 changed.push((port.index, config));
             }
         }
-        for (index, config) in changed {
-            self.change(&switch.name, index, |now| *now = config);
-        }
+        self.change_all(&switch.name, changed);
         self.lasting_changed = true;
         of_others
     }
@@ -80,9 +78,7 @@ impl Bridges {
                 changed.push((port.index, config));
             }
         }
-        for (index, config) in changed {
-            self.change(bridge, index, |now| *now = config);
-        }
+        self.change_all(bridge, changed);
         self.lasting_changed = true;
         self.reap();
         Ok(())

@@ -39,6 +39,10 @@ impl Worker {
                 Command::Configure(index, config, answer) => {
                     let _ = answer.send(self.configure(index, config));
                 }
+                Command::ConfigureAll(changes, answer) => {
+                    self.configure_all(changes);
+                    let _ = answer.send(());
+                }
                 Command::Leave { index, successor, remainder, left, answer } => {
                     let _ = answer.send(self.leave(index, successor, remainder, left));
                 }
@@ -219,6 +223,30 @@ impl Worker {
     }
 
     pub(super) fn configure(&mut self, index: PortIndex, config: PortConfig) -> bool {
+        let is_there = self.configure_member(index, config);
+        if is_there {
+            self.refresh_flags();
+        }
+        is_there
+    }
+
+    pub(super) fn configure_all(&mut self, changes: Vec<(PortIndex, PortConfig)>) {
+        // The program in the kernel goes on meanwhile: what it would forward for these comes here.
+        for (index, _) in &changes {
+            let Some(Some(member)) = self.members.get_mut(usize::from(*index)) else { continue };
+            if let Some(fast) = &self.fast {
+                let begun = fast.set_port(*index, None, member.fast_limit(), member.filters());
+                member.beside.set(None, begun);
+            }
+        }
+        for (index, config) in changes {
+            self.configure_member(index, config);
+        }
+        self.refresh_flags();
+    }
+
+    /// All but what the bridge notes of its ports together. False: there is none.
+    fn configure_member(&mut self, index: PortIndex, config: PortConfig) -> bool {
         let Some(Some(member)) = self.members.get_mut(usize::from(index)) else { return false };
         if config.max_frame != member.config.max_frame {
             member.newest().set_max_frame(config.max_frame);
@@ -236,7 +264,6 @@ impl Worker {
         if is_another {
             self.forget(index);
         }
-        self.refresh_flags();
         true
     }
 
