@@ -18,7 +18,7 @@
 
 use std::{any::Any, collections::HashMap};
 
-use ringway_proto::{Cause, Error, OptionStatus, Reply, Result, Statuses};
+use ringway_proto::{Cause, Error, Extmem, OptionStatus, Reply, Result, Statuses};
 use rustix::fd::OwnedFd;
 
 use crate::{
@@ -100,8 +100,8 @@ pub struct Progress {
     at_hand: Option<Done>,
     /// A port that stays for the request alone, perhaps.
     port: Option<PortId>,
-    /// The region in the memory that came with it.
-    pub(crate) region: Option<RegionKey>,
+    /// The region in the memory that came with it, and what its client is told of that.
+    pub(crate) region: Option<(RegionKey, Extmem)>,
     /// Its filter, which has been found fit.
     pub(crate) filter: Option<std::sync::Arc<Installed>>,
     /// The same of its action program.

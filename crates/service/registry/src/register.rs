@@ -45,7 +45,7 @@ impl Registry {
                 .at(name)
                 .remedy("open another one"));
         }
-        let mut extmem = OptionStatus::Unseen;
+        let (mut extmem, mut granted) = (OptionStatus::Unseen, None);
         let region = match &mut options.extmem {
             Some(asked) => {
                 let at = |e: Error| {
@@ -53,11 +53,13 @@ impl Registry {
                         Statuses { extmem: OptionStatus::Refused(e.cause), ..Statuses::default() };
                     Error { options, ..e }
                 };
-                let before = self.deferred.progress.region;
-                let before = before.filter(|&region| self.regions.has(region));
-                let region = match before {
+                let before = self.deferred.progress.region.clone();
+                let region = match before.filter(|(region, _)| self.regions.has(*region)) {
                     // Its rings are there already.
-                    Some(region) => region,
+                    Some((region, granted)) => {
+                        *asked = granted;
+                        region
+                    }
                     None => {
                         let headroom = headroom_for(caller, name)?;
                         self.regions.external(caller, asked, headroom).map_err(at)?
@@ -66,6 +68,7 @@ impl Registry {
                 asked.mem_id = self.regions.get(region).region.mem_id();
                 reg.mem_id = self.regions.get(region).region.mem_id();
                 extmem = OptionStatus::Accepted;
+                granted = Some(asked.clone());
                 Some(region)
             }
             None if reg.mem_id != 0 => Some(self.regions.by_id(reg.mem_id, caller.uid)?),
@@ -79,15 +82,13 @@ impl Registry {
             },
         };
         let result = self.register_on(handle, caller, name, reg, options, action);
-        match region {
-            Some(region)
-                if extmem != OptionStatus::Unseen
-                    && (self.deferred.progress.is_waiting() || caller.lookups.is_any_wanted()) =>
-            {
-                self.deferred.progress.region = Some(region);
+        let goes_on = self.deferred.progress.is_waiting() || caller.lookups.is_any_wanted();
+        match (region, granted) {
+            (Some(region), Some(granted)) if goes_on => {
+                self.deferred.progress.region = Some((region, granted));
             }
-            Some(region) => self.regions.drop_unused(region),
-            None => {}
+            (Some(region), _) => self.regions.drop_unused(region),
+            (None, _) => {}
         }
         result.map_err(|e| Error { options: Statuses { extmem, ..e.options }, ..e })
     }

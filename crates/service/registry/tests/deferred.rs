@@ -11,8 +11,9 @@ use common::{
 };
 use ringway_filter::Insn;
 use ringway_proto::{
-    Filter, Options, PortShape, Registration, Reply, Request, RingSelection, RxSelector,
+    Extmem, Filter, Options, PortShape, Registration, Reply, Request, RingSelection, RxSelector,
 };
+use ringway_region::Sizes;
 use ringway_registry::{Caller, Done, Netns, Progress, Registry, Settings, Step, Subject, Work};
 use ringway_testkit::skip_without_root;
 
@@ -71,6 +72,31 @@ fn others_are_answered_while_an_interface_is_set_up() {
     assert!(pieces >= 3, "its name, its watch, and the queue with what the stack sends: {pieces}");
     let mut also = Asked::new(&mut world, open("n0", select(RingSelection::One(1))));
     assert!(matches!(also.finish(&mut world), Ok(Reply::Granted(_))));
+}
+
+/// What a program is told of memory of its own (S-EXT-1), and what it is to copy, although the request was begun again
+/// when that had been decided.
+#[test]
+fn s_ext_1_sizes_are_written_back_for_an_interface() {
+    if skip_without_root("s_ext_1_sizes_are_written_back_for_an_interface") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let mut world = world();
+    // Room for what an interface takes, and sizes by themselves.
+    let zero =
+        Sizes { if_size: 0, if_num: 0, ring_size: 0, ring_num: 64, buf_size: 0, buf_num: 16384 };
+    let memory = 64 << 20;
+    let extmem = Some(Extmem { memory, sizes: zero, mem_id: 0, same: None, copy_from: None });
+    let options = Box::new(Options { extmem, ..Options::default() });
+    let registration = select(RingSelection::One(0));
+    let request = Request::Register { name: "n0".into(), registration, options };
+    let mut asked = Asked::new(&mut world, request);
+    let Reply::Granted(grant) = asked.finish(&mut world).unwrap() else { panic!("it is granted") };
+    let told = grant.options.extmem.expect("it was asked for");
+    let Sizes { if_size, if_num, ring_size, buf_size, .. } = told.sizes;
+    assert!([if_size, if_num, ring_size, buf_size].iter().all(|size| *size > 0), "{told:?}");
+    assert!(told.copy_from.is_some_and(|from| from > 0), "{told:?}");
 }
 
 /// Interfaces are looked up while others are answered, and what is found is one request's.

@@ -79,7 +79,7 @@ impl Registry {
         if let Some(acting) = &progress.acting {
             self.let_go_of_held(acting);
         }
-        if let Some(region) = progress.region {
+        if let Some((region, _)) = progress.region {
             self.regions.drop_unused(region);
         }
         if let Some(done) = progress.done {
