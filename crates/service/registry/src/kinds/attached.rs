@@ -109,7 +109,11 @@ impl PortBackend for Attached {
     }
 
     fn check_bind(&self, port: &Port) -> Result<()> {
-        Err(Error::busy("attached to a switch").at(&port.name).remedy("detach it first"))
+        let name = &port.name;
+        Err(Error::busy("attached to a switch, which has its frames").at(name).remedy(format!(
+            "watch them with a monitor, `ringway capture {name}/rt`; for a program, detach it, which cuts it \
+             off the switch"
+        )))
     }
 
     fn bridge_ports(&self) -> Vec<BridgePortRef> {

@@ -188,7 +188,7 @@ impl Monitor {
             registry.reap(target);
             let remedy = match is_interface {
                 true => format!(
-                    "open the port first, or run `ringway capture netmap:{name}`, which needs no other program"
+                    "open the port first, or run `ringway capture netmap:{name}/rt`, which needs no other program"
                 ),
                 false => "open the port first".into(),
             };

@@ -98,6 +98,11 @@ fn used(port: &Port, name: &str, which: RxSelector) -> Result<Vec<u16>> {
     match (rings.is_empty(), which) {
         (false, _) => Ok(rings),
         (true, RxSelector::Queues) => Err(Error::invalid("no program receives on it").at(name)),
+        (true, RxSelector::Queue(queue)) if queue >= queues => {
+            let problem = format!("there is no queue {queue}, only {queues} (numbered from 0)");
+            let remedy = "name one of those; a port has the queues that its interface had when it was opened";
+            Err(Error::invalid(problem).at(name).remedy(remedy))
+        }
         (true, RxSelector::Queue(queue)) => {
             Err(Error::invalid(format!("no program receives on queue {queue}"))
                 .at(name)

@@ -1,0 +1,63 @@
+//! What users are told to do, where the first thing that comes to mind would do harm or not help.
+
+mod common;
+
+use std::process::Command;
+
+use common::{TX, World, all, monitor, one_at_a_time};
+use ringway_proto::{Error, Options, Registration, Request};
+use ringway_testkit::skip_without_root;
+
+/// A world of its own, with an interface of four queues in it.
+fn world() -> World {
+    let world = World::new();
+    let link = "link add n0 numrxqueues 4 numtxqueues 4 up type veth peer name n1";
+    assert!(Command::new("ip").args(link.split(' ')).status().unwrap().success());
+    world
+}
+
+fn refused(w: &mut World, request: Request) -> Error {
+    let handle = w.registry.open();
+    let answer = w.registry.call(handle, &w.caller, request);
+    w.registry.close(handle);
+    answer.map(drop).unwrap_err()
+}
+
+fn open(name: &str, registration: Registration) -> Request {
+    Request::Register { name: name.into(), registration, options: Box::new(Options::default()) }
+}
+
+#[test]
+fn remedies_leave_networks_as_they_are() {
+    if skip_without_root("remedies_leave_networks_as_they_are") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let mut w = world();
+    // A capture that takes no frames from the stack.
+    let error = refused(&mut w, open("n0", monitor(TX)));
+    assert!(error.remedy.contains("`ringway capture netmap:n0/rt`"), "{error}");
+
+    let (handle, _) = w.open("n0");
+    let queues = |queue| Request::RedirectQueues {
+        name: "n0".into(),
+        queues: vec![queue],
+        to_program: false,
+    };
+    let error = refused(&mut w, queues(9));
+    assert!(error.to_string().contains("there is no queue 9, only 4"), "{error}");
+    w.close([handle]);
+
+    // A monitor, before what cuts off the network.
+    w.attach("vale0:n0").unwrap();
+    for name in ["n0", "vale0:n0"] {
+        let error = refused(&mut w, open(name, all()));
+        assert!(
+            error.remedy.starts_with("watch them with a monitor, `ringway capture vale0:n0/rt`"),
+            "{error}"
+        );
+    }
+    let watched = w.register("vale0:n0", monitor(TX)).unwrap().0;
+    w.close([watched]);
+    w.detach("vale0:n0").unwrap();
+}
