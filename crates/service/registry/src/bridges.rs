@@ -36,7 +36,7 @@ pub(crate) use held::HeldPlaces;
 pub(crate) use info::AboutPort;
 pub(crate) use mirrors::{MAX_MIRRORS, check_mirror, declared_mirrors};
 pub(crate) use multicast::check_learns;
-pub(crate) use statics::{Flush, MAX_STATICS, check_address};
+pub(crate) use statics::{Flush, MAX_STATICS, Misfit, check_address, misfit};
 
 /// Ports of a bridge at most, besides two spare places (S-VALE-2).
 pub(crate) const MAX_ACTIVE: usize = 252;

@@ -7,13 +7,13 @@
 
 use std::{collections::BTreeSet, fmt, time::Instant};
 
-use ringway_proto::{Error, Forwarding, Multicast, NicMode, Result};
+use ringway_proto::{Error, Forwarding, Multicast, NicMode, Result, Vlan};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     bridges::{
-        MAX_ACTIVE, MAX_MIRRORS, MAX_STATICS, check_address, check_learns, check_mirror,
-        declared_mirrors,
+        MAX_ACTIVE, MAX_MIRRORS, MAX_STATICS, Misfit, check_address, check_learns, check_mirror,
+        declared_mirrors, misfit,
     },
     caller::Caller,
     lasting::{
@@ -23,8 +23,9 @@ use crate::{
     name::check_name,
     netns::Netns,
     registry::Registry,
+    switch_config::vlan_of,
     switch_ports,
-    switches::{check_bridge_name, check_forwarding, check_settings},
+    switches::{check_bridge_name, check_choices, check_forwarding},
 };
 
 /// A switch as it is to be.
@@ -96,7 +97,7 @@ impl DeclaredSwitch {
         for port in &self.ports {
             let settings = &port.settings;
             check_name(&settings.name)?;
-            check_settings(&settings.name, &settings.wanted())?;
+            check_choices(&settings.name, &settings.wanted())?;
             if settings.max_addresses.is_some() && !learns {
                 let problem = "its switch learns no addresses: there is nothing to limit";
                 return Err(Error::invalid(problem).at(&settings.name));
@@ -105,15 +106,41 @@ impl DeclaredSwitch {
         for mirror in &self.mirrors {
             check_mirror(&self.name, mirror)?;
         }
-        for LastingAddress { mac, vlan, .. } in &self.addresses {
-            check_address(&self.name, *mac, *vlan)?;
+        for address in &self.addresses {
+            let LastingAddress { mac, vlan, port } = address;
+            check_address(&self.name, *mac, *vlan).map_err(|e| e.at(port))?;
             if !learns {
                 let problem = "it does not forward by the addresses that it learns";
                 let remedy = "static addresses are for learning; static forwarding has its own";
                 return Err(Error::invalid(problem).at(&self.name).remedy(remedy));
             }
+            self.check_fits(address)?;
         }
         Ok(())
+    }
+
+    /// EINVAL if a static address would have no effect behind its port, or the port's limit none beside its addresses.
+    fn check_fits(&self, address: &LastingAddress) -> Result<()> {
+        let LastingAddress { vlan, port: full, .. } = address;
+        let Some(port) = self.port(full) else { return Ok(()) };
+        let any_vlan = self.ports.iter().any(|port| port.settings.vlan != Vlan::Unaware);
+        if let Some(Misfit { problem, its }) =
+            misfit(&vlan_of(&port.settings.vlan), any_vlan, *vlan)
+        {
+            return Err(Error::invalid(problem).at(full).remedy(match its {
+                None => "no port of the switch is in a VLAN: leave it out of the address".into(),
+                Some(vid) => format!("write one of its own behind the address: vlan {vid}"),
+            }));
+        }
+        let its = self.addresses.iter().filter(|it| it.port == *full).count();
+        match port.settings.max_addresses.filter(|most| usize::from(*most) < its) {
+            None => Ok(()),
+            Some(most) => Err(Error::invalid(format!(
+                "{its} static addresses, and a limit of {most}, in which these count"
+            ))
+            .at(full)
+            .remedy(format!("raise max_addresses to {its} or more"))),
+        }
     }
 
     /// Whether it forwards by the addresses that it learns: static ones, and limits for them, are for that alone.

@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use ringway_proto::{
     Cause, Error, FloodLimit, Forwarding, Mac, PortSettings, RateLimit, Result, SourceAddresses,
-    Vlan,
+    Vlan, mac_text,
 };
 use ringway_switch_port::PortIndex;
 
@@ -21,7 +21,7 @@ use crate::{
     kinds::{attached::Attached, persistent::Persistent},
     name::PortName,
     registry::Registry,
-    switch_config::{apply, filter_of, shown_lossless, shown_rate},
+    switch_config::{apply, filter_of, shown_lossless, shown_rate, vlan_of},
 };
 
 /// A sender waits this long at most for a lossless port of another user.
@@ -131,8 +131,11 @@ impl Bridges {
             return Err(Error::invalid("name a port of a switch, vale0:a").at(name));
         };
         self.check_may_configure(caller, bridge)?;
-        check_settings(name, &settings)?;
+        check_choices(name, &settings)?;
         let index = self.port_index(bridge, name)?;
+        if let Some(vlan) = &settings.vlan {
+            self.check_leaves_addresses(bridge, name, &vlan_of(vlan))?;
+        }
         if let Some(Some(_)) = settings.lossless {
             self.check_lossless(caller.uid, bridge, index).map_err(|e| e.at(name))?;
         }
@@ -254,6 +257,32 @@ impl Bridges {
                 .remedy("`ringway switch list` shows those there are")
         })
     }
+}
+
+/// The same for what a user chooses now, or an operator declares: nothing that has no effect, or lets nothing pass.
+pub(crate) fn check_choices(name: &str, settings: &PortSettings) -> Result<()> {
+    if let Some(SourceAddresses::Only(macs)) = &settings.sources {
+        if macs.is_empty() {
+            let problem = "without a source address the port could send nothing";
+            return Err(Error::invalid(problem)
+                .at(name)
+                .remedy("name one, or take `any` or `one`"));
+        }
+        let is_no_machines =
+            |mac: &&Mac| mac.first().is_some_and(|first| first & 1 != 0) || **mac == [0; 6];
+        if let Some(mac) = macs.iter().find(is_no_machines) {
+            let problem =
+                format!("no frame comes from {}: it is a group's, or zero", mac_text(*mac));
+            return Err(Error::invalid(problem).at(name).remedy("name addresses of machines"));
+        }
+    }
+    if let Some(Some(lossless)) = settings.lossless
+        && lossless.patience_ms == 0
+    {
+        let problem = "senders would wait for no time, as for a port that is not lossless";
+        return Err(Error::invalid(problem).at(name).remedy("name milliseconds, or leave it out"));
+    }
+    check_settings(name, settings)
 }
 
 /// What the worker does for each packet, and what senders wait, have an end.

@@ -3,7 +3,10 @@
 mod common;
 
 use common::{World, all};
-use ringway_proto::{AddressInfo, Cause, Error, Forwarding, PortSettings, Reply, Request, Vlan};
+use ringway_proto::{
+    AddressInfo, Cause, Error, Forwarding, Lossless, PortSettings, Reply, Request, SourceAddresses,
+    Vlan,
+};
 use ringway_registry::{Caller, Handle};
 use std::time::Instant;
 
@@ -168,6 +171,32 @@ fn what_could_have_no_effect_is_refused() {
     assert_eq!(refused(&mut w, own, 0, "a"), Cause::Invalid, "it is in VLAN 7");
     assert_eq!(refused(&mut w, own, 8, "a"), Cause::Invalid);
     add(&mut w, ALICE, 1, 7, "a").unwrap();
+    let choose = |w: &mut World, settings| {
+        as_user(w, ALICE, Request::SwitchPort { name: "vale0:a".into(), settings })
+    };
+    let vlan = |vlan| PortSettings { vlan: Some(vlan), ..Default::default() };
+    let trunk =
+        |allowed: &[u16]| Vlan::Trunk { allowed: allowed.iter().copied().collect(), native: None };
+    for other in [Vlan::Access(8), Vlan::Unaware, trunk(&[8, 9])] {
+        let is_refused = choose(&mut w, vlan(other.clone())).is_err();
+        assert!(is_refused, "{other:?}: its address in VLAN 7");
+    }
+    choose(&mut w, vlan(trunk(&[7, 8]))).unwrap();
+    choose(&mut w, vlan(Vlan::Access(7))).unwrap();
+    let only =
+        |macs| PortSettings { sources: Some(SourceAddresses::Only(macs)), ..Default::default() };
+    let waits = |patience_ms| PortSettings {
+        lossless: Some(Some(Lossless { patience_ms })),
+        ..Default::default()
+    };
+    for settings in [only(vec![]), only(vec![[1, 0, 0x5e, 0, 0, 1]]), only(vec![[0; 6]]), waits(0)]
+    {
+        let error = choose(&mut w, settings).unwrap_err();
+        assert!(error.cause == Cause::Invalid && !error.remedy.is_empty(), "{error:?}");
+    }
+    for settings in [only(vec![own]), waits(1)] {
+        choose(&mut w, settings).unwrap();
+    }
 
     // While a switch has some, it goes on learning.
     let forward = |w: &mut World, forwarding| {

@@ -169,6 +169,9 @@ struct Port {
     #[serde(default)]
     #[cfg_attr(test, schemars(with = "Vec<String>"))]
     addresses: Vec<Text<Address>>,
+    /// The file and the line.
+    #[serde(skip)]
+    place: String,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -263,6 +266,17 @@ impl Switch {
     /// Notes which lines of the file at `path`, which has that text, it is from.
     pub(super) fn note_place(&mut self, path: &str, text: &str) {
         self.place = place::of(path, text, self.name.span().start);
+        for port in &mut self.port {
+            let name = port.interface.as_ref().or(port.name.as_ref()).unwrap_or(&self.name);
+            port.place = place::of(path, text, name.span().start);
+        }
+    }
+
+    /// The line of the port of that full name, or of the switch.
+    fn place_of(&self, full: &str) -> String {
+        let own = full.strip_prefix(self.name()).and_then(|rest| rest.strip_prefix(':'));
+        let is_it = |port: &&Port| own.is_some() && port.name() == own;
+        self.port.iter().find(is_it).map_or(&self.place, |port| &port.place).clone()
     }
 
     /// That it is one more than the daemon runs.
@@ -284,12 +298,17 @@ impl Switch {
         is_lossless_user: impl Fn(u32) -> bool,
     ) -> Result<DeclaredSwitch, Error> {
         let problem = |problem: String| Error::Switch { place: self.place.clone(), problem };
-        let wrong = |text: String| Err(problem(format!("{}: {text}", self.name())));
+        let wrong = |full: &str, text: String| {
+            let problem = format!("{}: {text}", self.name());
+            Err(Error::Switch { place: self.place_of(full), problem })
+        };
         let owner = self.uid(&self.owner).map_err(&problem)?;
         let mut ports = Vec::new();
         let (mut addresses, mut table) = (Vec::new(), Vec::new());
         for port in &self.port {
-            let declared = port.declared(self, owner).map_err(&problem)?;
+            let problem = |problem| Error::Switch { place: port.place.clone(), problem };
+            let wrong = |text: String| Err(problem(format!("{}: {text}", self.name())));
+            let declared = port.declared(self, owner).map_err(problem)?;
             let (full, uid) = (&declared.settings.name, declared.settings.uid);
             if ports.iter().any(|other: &DeclaredPort| other.settings.name == *full) {
                 return wrong(format!("{full} stands there twice"));
@@ -307,7 +326,7 @@ impl Switch {
         let mut behind = BTreeMap::new();
         for LastingAddress { mac, vlan, port } in &addresses {
             if let Some(other) = behind.insert((mac, vlan), port) {
-                return wrong(format!("one address is behind {other} and behind {port}"));
+                return wrong(port, format!("one address is behind {other} and behind {port}"));
             }
         }
         for (full, base) in ports.iter().filter_map(|port| {
@@ -318,9 +337,8 @@ impl Switch {
                 port.settings.name == base && port.interface.as_ref().is_some_and(|it| it.stack)
             };
             if !ports.iter().any(has_stack) {
-                return wrong(format!(
-                    "{full} is the host's stack behind an interface: write `host = true` there"
-                ));
+                let text = "is the host's stack behind an interface: write `host = true` there";
+                return wrong(full, format!("{full} {text}"));
             }
         }
         let mut mirrors: Vec<LastingMirror> = Vec::new();
@@ -347,7 +365,10 @@ impl Switch {
             mirrors,
             place: self.place.clone(),
         };
-        switch.check().map_err(|error| problem(error.to_string()))?;
+        switch.check().map_err(|error| Error::Switch {
+            place: self.place_of(&error.port),
+            problem: error.to_string(),
+        })?;
         Ok(switch)
     }
 
@@ -431,6 +452,10 @@ pub(super) fn is_port_name(name: &str) -> bool {
 }
 
 impl Port {
+    fn name(&self) -> Option<&str> {
+        self.interface.as_ref().or(self.name.as_ref()).map(|name| name.get_ref().as_str())
+    }
+
     fn declared(&self, switch: &Switch, owner: u32) -> Result<DeclaredPort, String> {
         let (name, is_interface) = match (&self.interface, &self.name) {
             (Some(name), None) => (name.get_ref(), true),
@@ -539,10 +564,11 @@ pub(super) fn check_names(switches: &[Switch]) -> Result<(), Error> {
     let mut places = BTreeMap::new();
     let mut interfaces = BTreeMap::new();
     for switch in switches {
-        for interface in switch.port.iter().filter_map(|port| port.interface.as_ref()) {
+        for port in &switch.port {
+            let Some(interface) = &port.interface else { continue };
             if let Some(other) = interfaces.insert(interface.get_ref(), switch.name()) {
                 let problem = format!("{} is on {other}, too; remove one", interface.get_ref());
-                return Err(Error::Switch { place: switch.place.clone(), problem });
+                return Err(Error::Switch { place: port.place.clone(), problem });
             }
         }
         if let Some(other) = places.insert(switch.name(), &switch.place) {
@@ -567,7 +593,7 @@ mod tests {
     fn what_is_not_said_is_as_requests_have_it() {
         let text = "[[switch]]\nname = 'vale0'\nowner = '7'\none_address = true\n\
                     [[switch.port]]\ninterface = 'e'\n[[switch.port]]\nname = 'a'\naccess = 9\n\
-                    addresses = ['02:00:00:00:00:01', '02:00:00:00:00:01 vlan 8']\n";
+                    addresses = ['02:00:00:00:00:01', '02:00:00:00:00:02 vlan 9']\n";
         let switches = declared(text).unwrap();
         let [switch] = &switches[..] else { panic!("{switches:?}") };
         assert_eq!((switch.owner, &switch.forwarding), (7, &Forwarding::default()));
@@ -585,7 +611,7 @@ mod tests {
         let named = &declared(&text.replace("access = 9", "user = '8'")).unwrap()[0].ports[1];
         assert!(named.for_user_alone && named.settings.uid == 8);
         let vlans: Vec<_> = switch.addresses.iter().map(|it| it.vlan).collect();
-        assert_eq!(vlans, [9, 8]);
+        assert_eq!(vlans, [9, 9]);
 
         let text = "[[switch]]\nname = 'vale0'\nmulticast = 'querier'\n";
         assert_eq!(declared(text).unwrap()[0].multicast, Multicast::Querier);
@@ -638,55 +664,66 @@ mod tests {
             (many(130), 2, "260 ports; 252 is the most"),
             (port("name = 'a'\nmulticast_router = 'never'"), 6, "expected `auto` or `always`"),
             (port("access = 10"), 3, "either `interface` or `name`"),
-            (port("name = 'a'\nstorm_unknown_burst = 9"), 3, "goes with `storm_unknown`"),
-            (port("name = 'a'\nstorm_multicast = 0"), 3, "0 flooded frames a second"),
-            (port("interface = 'e'\nname = 'e'"), 3, "either `interface` or `name`"),
-            (port("name = 'a'\nhost = true"), 3, "for an `interface`"),
-            (port("interface = 'e'\nuser = 'root'"), 3, "a program's port"),
-            (port("interface = 'sixteen-letters-'"), 3, "1 to 15 bytes"),
-            (port("name = ''"), 3, "1 to 15 bytes"),
-            (port("name = 'a/rt'"), 3, "1 to 15 bytes"),
+            (port("name = 'a'\nstorm_unknown_burst = 9"), 5, "goes with `storm_unknown`"),
+            (port("name = 'a'\nstorm_multicast = 0"), 5, "0 flooded frames a second"),
+            (port("interface = 'e'\nname = 'e'"), 5, "either `interface` or `name`"),
+            (port("name = 'a'\nhost = true"), 5, "for an `interface`"),
+            (port("interface = 'e'\nuser = 'root'"), 5, "a program's port"),
+            (port("interface = 'sixteen-letters-'"), 5, "1 to 15 bytes"),
+            (port("name = ''"), 5, "1 to 15 bytes"),
+            (port("name = 'a/rt'"), 5, "1 to 15 bytes"),
             (
                 format!("max_bridges = 1{}", switch("[[switch]]\nname = 'vale1'")),
                 6,
                 "max_bridges = 2",
             ),
-            (port("name = 'e^'"), 3, "write `host = true`"),
-            (port("name = 'a'\ngroup_forward = 1"), 3, "for an `interface`"),
-            (port("interface = 'a'\nswap_buffers = true"), 3, "by its `name`"),
-            (port("name = 'a^'\nswap_buffers = true"), 3, "by its `name`"),
+            (port("name = 'e^'"), 5, "write `host = true`"),
+            (port("name = 'a'\ngroup_forward = 1"), 5, "for an `interface`"),
+            (port("interface = 'a'\nswap_buffers = true"), 5, "by its `name`"),
+            (port("name = 'a^'\nswap_buffers = true"), 5, "by its `name`"),
             (
                 port(
                     "interface = 'e'\nhost = true\n[[switch.port]]\nname = 'e^'\ngroup_forward = 1",
                 ),
-                3,
+                8,
                 "for an `interface`",
             ),
             (port("interface = 'e'\nmode = 'fast'"), 6, "zerocopy, copy, generic, packet"),
-            (port("name = 'a'\naccess = 1\ntrunk = '2'"), 3, "`trunk` and perhaps `native`"),
-            (port("name = 'a'\nnative = 1"), 3, "`trunk` and perhaps `native`"),
-            (port("name = 'a'\naccess = 4095"), 3, "no VLAN 4095"),
+            (port("name = 'a'\naccess = 1\ntrunk = '2'"), 5, "`trunk` and perhaps `native`"),
+            (port("name = 'a'\nnative = 1"), 5, "`trunk` and perhaps `native`"),
+            (port("name = 'a'\naccess = 4095"), 5, "no VLAN 4095"),
             (port("name = 'a'\ntrunk = '20-10'"), 6, "write 10-20"),
             (port("name = 'a'\nsources = 'all'"), 6, "a list of MAC addresses"),
             (port("name = 'a'\nlossless = 'yes'"), 6, "true, or milliseconds"),
-            (port("name = 'a'\nlossless = 5\nrate = 1000000"), 3, "loses none"),
-            (port("name = 'a'\nburst = 5"), 3, "goes with a `rate`"),
-            (port("name = 'a'\nrate = 5"), 3, "8 kbit/s"),
+            (port("name = 'a'\nlossless = 5\nrate = 1000000"), 5, "loses none"),
+            (port("name = 'a'\nburst = 5"), 5, "goes with a `rate`"),
+            (port("name = 'a'\nrate = 5"), 5, "8 kbit/s"),
             (port("name = 'a'\naddresses = ['1:2']"), 6, "02:00:00:00:00:01"),
-            (port("name = 'a'\naddresses = ['01:00:5e:00:00:01']"), 3, "a group's"),
-            (port("name = 'a'\naddresses = ['02:0:0:0:0:1', '02:0:0:0:0:1']"), 3, "behind"),
-            (port("name = 'a'\n[[switch.port]]\nname = 'a'"), 3, "twice"),
+            (port("name = 'a'\naddresses = ['01:00:5e:00:00:01']"), 5, "a group's"),
+            (port("name = 'a'\naddresses = ['02:0:0:0:0:1', '02:0:0:0:0:1']"), 5, "behind"),
+            (port("name = 'a'\n[[switch.port]]\nname = 'a'"), 7, "twice"),
+            (port("name = 'a'\nsources = []"), 5, "could send nothing"),
+            (port("name = 'a'\nsources = ['01:00:5e:00:00:01']"), 5, "a group's"),
+            (port("name = 'a'\nlossless = 0"), 5, "wait for no time"),
+            (port("name = 'a'\naccess = 10\naddresses = ['02:0:0:0:0:1 vlan 20']"), 5, "VLAN 20"),
+            (port("name = 'a'\ntrunk = '10'\naddresses = ['02:0:0:0:0:1']"), 5, "in a VLAN"),
+            (port("name = 'a'\naddresses = ['02:0:0:0:0:1 vlan 9']"), 5, "not in VLAN 9"),
+            (
+                port("name = 'a'\nmax_addresses = 1\naddresses = ['02:0:0:0:0:1', '02:0:0:0:0:2']"),
+                5,
+                "2 static addresses",
+            ),
             (
                 port("name = 'a'\nfilter_in = { expression = '', bytecode = '2,6 0 0 1' }"),
                 6,
                 "save",
             ),
-            (port("name = 'a'\nfilter_in = { expression = '', bytecode = '1,9 9 9 9' }"), 3, ""),
+            (port("name = 'a'\nfilter_in = { expression = '', bytecode = '1,9 9 9 9' }"), 5, ""),
             (
                 port(
                     "interface = 'e'\n[[switch]]\nname = 'vale1'\n[[switch.port]]\ninterface = 'e'",
                 ),
-                7,
+                9,
                 "is on vale0, too",
             ),
         ] {

@@ -4,7 +4,7 @@
 //! They decide over the packets of every port on the bridge, so changing them takes the right to
 //! [configure](Bridges::check_may_configure) it.
 
-use ringway_proto::{Cause, Error, Forwarding, Mac, Result};
+use ringway_proto::{Cause, Error, Forwarding, Mac, Result, mac_text};
 use ringway_vale::{ABSENT, AddressFilter, StaticAddress, Vlan};
 
 use super::{BridgeEntry, Bridges, forwarding::full_name, no_bridge};
@@ -128,6 +128,11 @@ impl Bridges {
         Ok(())
     }
 
+    /// EBUSY if a static address of a port would have no effect with that VLAN.
+    pub fn check_leaves_addresses(&self, bridge: &str, full: &str, vlan: &Vlan) -> Result<()> {
+        self.entry(bridge).map_or(Ok(()), |entry| entry.check_leaves_addresses(full, vlan))
+    }
+
     fn note_statics_changed(&mut self, caller: &Caller, bridge: &str) {
         self.lasting_changed = true;
         self.note_configured_by(bridge, caller.uid);
@@ -210,27 +215,63 @@ impl BridgeEntry {
         self.check_is_port(full)?;
         let Some(port) = self.ports.iter().find(|port| port.name == full) else { return Ok(()) };
         let any_vlan = self.ports.iter().any(|port| port.config.vlan != Vlan::Unaware);
-        let (is_in, its) = match &port.config.vlan {
-            Vlan::Unaware if any_vlan => return Ok(()),
-            Vlan::Unaware => (vlan == 0, None),
-            Vlan::Access(vid) => (vlan == *vid, Some(*vid)),
-            Vlan::Trunk { allowed, native } => (
-                *native == Some(vlan) || allowed.contains(&vlan),
-                native.or_else(|| allowed.first().copied()),
-            ),
-        };
-        if is_in {
+        let Some(Misfit { problem, its }) = misfit(&port.config.vlan, any_vlan, vlan) else {
             return Ok(());
-        }
-        let problem = match vlan {
-            0 => "the port's frames are in a VLAN".into(),
-            vlan => format!("the port is not in VLAN {vlan}"),
         };
         Err(Error::invalid(problem).at(full).remedy(match its {
             None => "leave --vlan out: no port of the switch is in a VLAN".into(),
             Some(vid) => format!("name one of its own: --vlan {vid}"),
         }))
     }
+
+    /// EBUSY if a static address of the port would have no effect with that VLAN.
+    pub(super) fn check_leaves_addresses(&self, full: &str, vlan: &Vlan) -> Result<()> {
+        let others = self.ports.iter().filter(|port| port.name != full);
+        let any_vlan =
+            others.map(|port| &port.config.vlan).chain([vlan]).any(|it| *it != Vlan::Unaware);
+        let mut its = self.statics.iter().filter(|it| it.port == full);
+        let Some(LastingAddress { mac, vlan, .. }) =
+            its.find(|it| misfit(vlan, any_vlan, it.vlan).is_some())
+        else {
+            return Ok(());
+        };
+        let mac = mac_text(*mac);
+        let (of, option) = match vlan {
+            0 => (String::new(), String::new()),
+            vlan => (format!(" in VLAN {vlan}"), format!(" --vlan {vlan}")),
+        };
+        let problem = format!("its static address {mac}{of} would have no effect");
+        let bridge = &self.name;
+        Err(Error::busy(problem)
+            .at(full)
+            .remedy(format!("delete it first: `ringway switch fdb del {bridge} {mac}{option}`")))
+    }
+}
+
+/// Why an address has no effect behind a port.
+pub(crate) struct Misfit {
+    pub problem: String,
+    /// A VLAN of the port's.
+    pub its: Option<u16>,
+}
+
+/// Why an address in VLAN `of`, 0 for none, has no effect behind a port in `vlan`; `any_vlan`: whether any port of the
+/// switch is in one.
+pub(crate) fn misfit(vlan: &Vlan, any_vlan: bool, of: u16) -> Option<Misfit> {
+    let (is_in, its) = match vlan {
+        Vlan::Unaware if any_vlan => return None,
+        Vlan::Unaware => (of == 0, None),
+        Vlan::Access(vid) => (of == *vid, Some(*vid)),
+        Vlan::Trunk { allowed, native } => (
+            *native == Some(of) || allowed.contains(&of),
+            native.or_else(|| allowed.first().copied()),
+        ),
+    };
+    let problem = match of {
+        0 => "the port's frames are in a VLAN".into(),
+        vlan => format!("the port is not in VLAN {vlan}"),
+    };
+    (!is_in).then_some(Misfit { problem, its })
 }
 
 /// EINVAL if no machine has such an address, or there is no such VLAN.

@@ -64,8 +64,12 @@ fn switches(random: &mut Random) -> Vec<DeclaredSwitch> {
         });
         let addresses = match ports.first() {
             Some(port) if learns && random.one_in(2) => {
+                let vlan = match port.settings.vlan {
+                    Vlan::Access(vlan) => vlan,
+                    _ => 0,
+                };
                 let port = port.settings.name.clone();
-                vec![LastingAddress { mac: address(random), vlan: 0, port }]
+                vec![LastingAddress { mac: address(random), vlan, port }]
             }
             _ => Vec::new(),
         };
