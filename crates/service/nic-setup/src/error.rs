@@ -70,9 +70,15 @@ impl Error {
         }
     }
 
+    /// Whether the interface was there when it was looked up, and has gone.
+    pub fn has_gone(&self) -> bool {
+        matches!(self, Error::Refused { interface, cause, .. } if is_gone(interface, cause))
+    }
+
     /// What is wrong.
     pub fn problem(&self) -> String {
         match self {
+            Error::Refused { .. } if self.has_gone() => GONE.into(),
             Error::NoInterface { .. } => "no such network interface here".into(),
             Error::NoQueue { queue, queues, .. } => {
                 format!("there is no queue {queue}, only {queues} (numbered from 0)")
@@ -101,6 +107,7 @@ impl Error {
     /// What to do about it; empty where the problem says that.
     pub fn remedy(&self) -> String {
         match self {
+            Error::Refused { .. } if self.has_gone() => String::new(),
             Error::NoInterface { .. } => "`ip -br link` lists those that exist".into(),
             Error::NoQueue { interface, .. } => {
                 format!("where the device has more: `ethtool -L {interface} combined N`")
@@ -164,6 +171,14 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// What is wrong where an interface [is gone](is_gone).
+pub(crate) const GONE: &str = "it has gone";
+
+/// Whether that is why an operation at an interface was refused: no other cause has anything to do with it then.
+pub(crate) fn is_gone(interface: &str, cause: &io::Error) -> bool {
+    !interface.is_empty() && cause.raw_os_error() == Some(libc::ENODEV)
+}
 
 /// What a person is told: `INTERFACE: PROBLEM; REMEDY`, the last part where there is one.
 pub(crate) fn sentence(

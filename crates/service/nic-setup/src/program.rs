@@ -564,6 +564,10 @@ fn refusal(
         Ok(Some(program)) if refused.iter().any(|(_, e)| taken(e)) => {
             Error::Occupied { interface: name, program }
         }
+        // The kernel has said EINVAL.
+        Err(cause) if cause.raw_os_error() == Some(libc::ENODEV) => {
+            Error::refused(&name, "the XDP program cannot be attached", "")(cause)
+        }
         _ => {
             let told = |(mode, error): (AttachMode, io::Error)| match mode {
                 AttachMode::Native => (mode, programs.native_refusal(interface, &error)),

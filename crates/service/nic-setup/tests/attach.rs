@@ -11,7 +11,8 @@ use common::{
     Wire, attach, attach_again, endpoint, open, recv, send, wait_for_link, wait_readable,
 };
 use ringway_nic_setup::{
-    AttachMode, Error, IngressDrop, Interface, Mode, QUEUES, XdpProgram, in_netns, privileges,
+    AttachMode, EgressRedirect, Error, IngressDrop, IngressRedirect, Interface, Mode, Promiscuous,
+    QUEUES, SwitchProgram, XdpProgram, in_netns, privileges,
 };
 use ringway_testkit::{frame, skip_without_root};
 use ringway_xdp::{FrameQueue, KickOutcome};
@@ -195,6 +196,33 @@ fn missing_capabilities_are_listed_with_the_command_that_grants_them() {
     })
     .join()
     .unwrap();
+}
+
+/// Between a look at an interface and each operation at it.
+#[test]
+fn an_interface_that_has_gone_is_said_to_have_gone() {
+    if skip_without_root("an_interface_that_has_gone_is_said_to_have_gone") {
+        return;
+    }
+    let wire = Wire::new();
+    let interface = wire.a.enter(|| Interface::by_name("a0").unwrap());
+    wire.a.run("ip link del a0");
+    let (program, _table) = SwitchProgram::new([1, 2]).unwrap();
+    let modes = [AttachMode::Native, AttachMode::Generic];
+    let refused = wire.a.enter(|| {
+        [
+            ("xdp", XdpProgram::attach_as(&interface, &modes, None).err()),
+            ("packet", IngressDrop::begin(&interface).err()),
+            ("filter", IngressRedirect::begin(&interface, true).err()),
+            ("stack", EgressRedirect::begin(&interface).err()),
+            ("promiscuous", Promiscuous::hold(&interface).err()),
+            ("switch", program.attach(&interface).err()),
+        ]
+    });
+    for (what, error) in refused {
+        let error = error.expect("it is not there");
+        assert_eq!(error.to_string(), "a0: it has gone", "{what}");
+    }
 }
 
 /// Of several who open packet mode at the same moment one has it.

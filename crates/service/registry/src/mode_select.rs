@@ -21,6 +21,7 @@ impl AttachFailure {
     pub fn xdp(error: ringway_nic_setup::Error) -> AttachFailure {
         use ringway_nic_setup::Error as Xdp;
         let kind = match &error {
+            gone if gone.has_gone() => AttachFailure::Impossible,
             Xdp::Attach { .. } | Xdp::Refused { .. } => AttachFailure::Refused,
             // Packet mode gets what it passes on.
             Xdp::Occupied { program, .. } if program.is_foreign() => AttachFailure::Refused,
@@ -32,6 +33,7 @@ impl AttachFailure {
     pub fn packet(error: ringway_nic_setup::Error) -> AttachFailure {
         use ringway_nic_setup::Error as Packet;
         let kind = match &error {
+            gone if gone.has_gone() => AttachFailure::Impossible,
             Packet::Occupied { program, .. } if !program.is_foreign() => AttachFailure::Impossible,
             _ => AttachFailure::Refused,
         };

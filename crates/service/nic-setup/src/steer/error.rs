@@ -4,7 +4,10 @@ use std::{borrow::Cow, fmt, io};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{error::sentence, parcel};
+use crate::{
+    error::{GONE, is_gone, sentence},
+    parcel,
+};
 
 /// Displayed, it is the sentence for a person: `INTERFACE: PROBLEM; REMEDY`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -77,9 +80,22 @@ impl Error {
         }
     }
 
+    /// Whether the interface was there when it was looked up, and has gone.
+    fn has_gone(&self) -> bool {
+        match self {
+            Error::NoTable { interface, cause }
+            | Error::NoRules { interface, cause }
+            | Error::Rule { interface, cause, .. }
+            | Error::Refused { interface, cause, .. } => is_gone(interface, cause),
+            Error::OnlyQueue { .. } | Error::NoQueue { .. } | Error::Full { .. } => false,
+            Error::Setup(error) => error.has_gone(),
+        }
+    }
+
     /// What is wrong.
     pub fn problem(&self) -> String {
         match self {
+            _ if self.has_gone() => GONE.into(),
             Error::NoTable { cause, .. } => {
                 format!("its driver cannot keep other traffic off a queue (no RSS table: {cause})")
             }
@@ -102,6 +118,7 @@ impl Error {
     /// What to do about it; empty if that is plain.
     pub fn remedy(&self) -> String {
         match self {
+            _ if self.has_gone() => String::new(),
             Error::NoTable { .. } => "use a NIC that can, or a filter: `ringway filter`".into(),
             Error::OnlyQueue { interface, .. } => {
                 format!("`ethtool -L {interface} combined N` makes more")
