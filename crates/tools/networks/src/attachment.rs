@@ -11,7 +11,7 @@ use rustix::{fd::BorrowedFd, io::Errno};
 use crate::{
     error::{Error, Kind},
     gateway::{self, Gateway},
-    link::{self, Hop, Link, Pair},
+    link::{self, Hop, Link, Pair, WHICH_MTUS},
     mac::Mac,
     names::{self, Attachment},
     netlink::Netlink,
@@ -39,6 +39,18 @@ pub struct Ends {
 pub struct Address {
     pub address: IpNet,
     pub gateway: Option<IpAddr>,
+}
+
+/// A socket in the container's network namespace.
+fn enter(netns: BorrowedFd<'_>) -> Result<Netlink, Error> {
+    Netlink::inside(netns).map_err(|cause| match link::is(&cause, Errno::INVAL) {
+        true => {
+            let problem = "the file that was named is no network namespace";
+            let remedy = "name one: CNI_NETNS, as /run/netns/NAME or /proc/PID/ns/net";
+            Error::new(Kind::Environment, problem, remedy)
+        }
+        false => Error::link("the container's namespace")(cause),
+    })
 }
 
 impl Attachment<'_> {
@@ -83,23 +95,26 @@ impl Attachment<'_> {
         netns: BorrowedFd<'_>,
     ) -> Result<Ends, Error> {
         let port = self.port();
-        let inside = Netlink::inside(netns).map_err(Error::link("the container's namespace"))?;
+        let inside = enter(netns)?;
         let inner = self.interface;
         if look(&inside, inner)?.is_some() {
             let problem = format!("the container has an interface {inner} already");
-            return Err(Error::new(Kind::Config, problem, "give it another name (CNI_IFNAME)"));
+            let remedy =
+                "give it another name (CNI_IFNAME; with podman, --network NAME:interface_name=...)";
+            return Err(Error::new(Kind::Config, problem, remedy));
         }
         if look(netlink, &port)?.is_some() {
             let problem =
                 format!("{inner} of container {} is in {} already", self.container, self.network);
-            return Err(Error::new(Kind::Config, problem, "remove it first (DEL)"));
+            let remedy = "remove it first (DEL; with podman, `podman network disconnect`)";
+            return Err(Error::new(Kind::Config, problem, remedy));
         }
         let &Interface { mtu, mac, .. } = interface;
         let pair = Pair { here: &port, there: inner, netns: Some(netns), mtu, mac };
         pair.make(netlink).map_err(|cause| {
             let mut error = Error::link(format!("{port} with {inner} in the container"))(cause);
             if mtu.is_some() && error.problem.contains("Invalid argument") {
-                error.remedy = "an MTU is at least 68, or 1280 with IPv6, and at most 65535".into();
+                error.remedy = WHICH_MTUS.into();
             }
             error
         })?;
@@ -137,7 +152,7 @@ impl Attachment<'_> {
         addresses: &[Address],
         hops: &[Hop],
     ) -> Result<(), Error> {
-        let inside = Netlink::inside(netns).map_err(Error::link("the container's namespace"))?;
+        let inside = enter(netns)?;
         let name = self.interface;
         let inner = look(&inside, name)?.ok_or_else(|| has_gone(name))?;
         for Address { address, .. } in addresses {
@@ -173,7 +188,7 @@ impl Attachment<'_> {
         if end.alias != self.alias() {
             return differs(format!("{port} is another one: {:?}", end.alias));
         }
-        let inside = Netlink::inside(netns).map_err(Error::link("the container's namespace"))?;
+        let inside = enter(netns)?;
         let Some(inner) = look(&inside, name)? else {
             return differs(format!("the container has no interface {name}"));
         };
@@ -301,4 +316,21 @@ fn look(netlink: &Netlink, name: &str) -> Result<Option<Link>, Error> {
 
 fn has_gone(name: &str) -> Error {
     Error::new(Kind::Link, format!("{name} has gone while it was set up"), "try again")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use rustix::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_no_namespace_is_said_to_be_none() {
+        let file = File::open("/dev/null").unwrap();
+        let error = enter(file.as_fd()).map(drop).unwrap_err();
+        assert!(error.problem.contains("no network namespace"), "{error}");
+        assert!(error.remedy.contains("CNI_NETNS"), "{error}");
+    }
 }

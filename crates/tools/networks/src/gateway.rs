@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use crate::{
     error::{Error, Kind},
-    link::{self, Link, Pair},
+    link::{self, Link, Pair, USUAL_MTU},
     lock::Lock,
     names,
     netlink::Netlink,
@@ -56,6 +56,7 @@ impl Gateway<'_> {
             let missing =
                 |name: &str| Error::new(Kind::Link, format!("{name} has gone"), "try again");
             let own = look(interface)?.ok_or_else(|| missing(interface))?;
+            self.check_mtu(own.mtu)?;
             let end = look(&port)?.ok_or_else(|| missing(&port))?;
             if is_new {
                 link::silence(netlink, end.index).map_err(Error::link(&port))?;
@@ -81,6 +82,25 @@ impl Gateway<'_> {
                 let _ = remove(netlink, Some(daemon), self.network, interface);
             }
         })
+    }
+}
+
+impl Gateway<'_> {
+    /// Refuses a container whose long frames the gateway would not take.
+    fn check_mtu(&self, there: u32) -> Result<(), Error> {
+        let wanted = self.mtu.unwrap_or(USUAL_MTU);
+        if wanted <= there {
+            return Ok(());
+        }
+        let Gateway { network, interface, .. } = self;
+        let problem = format!(
+            "the gateway of {network}, {interface}, has an MTU of {there}, and this container is to have \
+             {wanted}: its long frames would be lost"
+        );
+        let remedy = format!(
+            "set mtu to {there}, or stop the network's other containers first: the gateway goes with the last"
+        );
+        Err(Error::new(Kind::Config, problem, remedy))
     }
 }
 
@@ -168,6 +188,19 @@ fn first(subnet: IpNet) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_container_sends_more_than_its_gateway_takes() {
+        let check =
+            |mtu, there| Gateway { network: "red", interface: "gw0".into(), mtu }.check_mtu(there);
+        for (mtu, there) in [(None, 1500), (Some(1400), 1500), (Some(9000), 9000)] {
+            check(mtu, there).unwrap();
+        }
+        for (mtu, there) in [(None, 1400), (Some(9000), 1500)] {
+            let error = check(mtu, there).unwrap_err();
+            assert!(error.remedy.contains(&format!("set mtu to {there}")), "{error}");
+        }
+    }
 
     fn of(container: &str, said: Option<&str>) -> Result<String, Error> {
         let said = said.map(|said| said.parse().unwrap());

@@ -1,6 +1,6 @@
 //! Veth pairs, and the addresses and routes of their ends.
 
-use std::{io, net::IpAddr};
+use std::{io, net::IpAddr, ops::RangeInclusive};
 
 use ipnet::IpNet;
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
@@ -19,6 +19,12 @@ use netlink_packet_route::{
 use rustix::fd::{AsRawFd, BorrowedFd};
 
 use crate::{mac::Mac, netlink::Netlink};
+
+/// MTUs that the kernel gives an interface, the one that it gives a pair without a word, and the least for IPv6.
+pub const MTUS: RangeInclusive<u32> = 68..=65535;
+pub const USUAL_MTU: u32 = 1500;
+pub const LEAST_MTU_OF_IPV6: u32 = 1280;
+pub const WHICH_MTUS: &str = "an MTU is at least 68, or 1280 with IPv6, and at most 65535";
 
 /// A network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -114,7 +114,7 @@ pub fn refusal(error: &Error) -> Value {
 fn create(input: &[u8]) -> Result<Value, Error> {
     let mut all: Value = parse(input)?;
     let network: Network = parse(input)?;
-    network.options()?;
+    let Options { mtu, .. } = network.options()?;
     if !names::is_identifier(&network.name) {
         let problem = format!("{:?} is no name of a network", network.name);
         return Err(Error::new(Kind::Config, problem, "it is letters, digits, _, . and -"));
@@ -159,6 +159,10 @@ fn create(input: &[u8]) -> Result<Value, Error> {
     if network.ipv6_enabled && !has_v6 && driver != "none" {
         let problem = "a network with IPv6 needs a subnet of it";
         return Err(Error::new(Kind::Config, problem, "give one, as --subnet fd00:1:2:3::/64"));
+    }
+    if let Some(mtu) = mtu.filter(|mtu| has_v6 && *mtu < link::LEAST_MTU_OF_IPV6) {
+        let problem = format!("mtu={mtu} is not possible with IPv6");
+        return Err(Error::new(Kind::Config, problem, link::WHICH_MTUS));
     }
     all["ipv6_enabled"] = has_v6.into();
     all["ipam_options"] = json!(ipam);
@@ -269,7 +273,12 @@ impl Network {
                 "vlan" => {
                     vlan = Some(value.parse().map_err(|_| wrong("VLANs are 1 to 4094"))?);
                 }
-                "mtu" => mtu = Some(number()?).filter(|mtu| *mtu != 0),
+                "mtu" => {
+                    mtu = Some(number()?).filter(|mtu| *mtu != 0);
+                    if mtu.is_some_and(|mtu| !link::MTUS.contains(&mtu)) {
+                        return Err(wrong(link::WHICH_MTUS));
+                    }
+                }
                 "metric" => metric = number()?,
                 "spoofcheck" => spoofcheck = is_so()?,
                 "no_default_route" => default_route &= !is_so()?,
@@ -403,6 +412,11 @@ mod tests {
             (json!({"options": {"isolate": "true"}}), "isolate=true"),
             (json!({"options": {"vlan": "0"}}), "vlan: 0"),
             (json!({"options": {"mtu": "big"}}), "mtu=big"),
+            (json!({"options": {"mtu": "9"}}), "at least 68"),
+            (
+                json!({"options": {"mtu": "1000"}, "subnets": [{"subnet": "fd00::/64"}]}),
+                "with IPv6",
+            ),
             (json!({"options": {"switch": "br0"}}), "\"br0\""),
             (json!({"ipam_options": {"driver": "dhcp"}}), "dhcp"),
             (json!({"ipam_options": {"driver": "none"}}), "--subnet"),

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     error::{Error, Kind},
+    link,
     mac::Mac,
     names,
     switch::Place,
@@ -117,8 +118,15 @@ impl Config {
         let is_gateway = read.is_gateway || read.is_default_gateway;
         let ipam = ipam(read.ipam)?;
         if is_gateway && ipam.is_none() {
-            let problem = "isGateway: a gateway has an address, and nothing gives any";
-            return Err(Error::new(Kind::Config, problem, "add `ipam`, or leave isGateway out"));
+            let key = if read.is_gateway { "isGateway" } else { "isDefaultGateway" };
+            let problem = format!("{key}: a gateway has an address, and nothing gives any");
+            let remedy = format!("add `ipam`, or leave {key} out");
+            return Err(Error::new(Kind::Config, problem, remedy));
+        }
+        let mtu = read.mtu.filter(|mtu| *mtu != 0);
+        if let Some(mtu) = mtu.filter(|mtu| !link::MTUS.contains(mtu)) {
+            let problem = format!("mtu: {mtu} is not possible");
+            return Err(Error::new(Kind::Config, problem, link::WHICH_MTUS));
         }
         let interface = read.host_interface;
         if let Some(name) = interface.as_ref().filter(|name| !names::is_interface(name)) {
@@ -147,7 +155,7 @@ impl Config {
         Ok(Config {
             version,
             place,
-            mtu: read.mtu.filter(|mtu| *mtu != 0),
+            mtu,
             gateway,
             is_default: read.is_default_gateway,
             spoofcheck: read.spoofcheck,
@@ -227,6 +235,8 @@ mod tests {
             (json!({"vlan": "10"}), 6, "invalid type"),
             (json!({"switch": "br0"}), 7, "\"br0\""),
             (json!({"isGateway": true}), 7, "isGateway"),
+            (json!({"isDefaultGateway": true}), 7, "isDefaultGateway: a"),
+            (json!({"mtu": 9}), 7, "mtu: 9"),
             (json!({"hostInterface": "gw0", "ipam": ipam}), 7, "hostInterface"),
             (json!({"hostInterface": "a/b", "isGateway": true, "ipam": ipam}), 7, "\"a/b\""),
             (json!({"ipam": {"type": "../sh"}}), 7, "\"../sh\""),
