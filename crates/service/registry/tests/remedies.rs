@@ -61,3 +61,23 @@ fn remedies_leave_networks_as_they_are() {
     w.close([watched]);
     w.detach("vale0:n0").unwrap();
 }
+
+/// A port of a switch has a region of its own, with room for few pipes; that of the user has more.
+#[test]
+fn a_port_with_many_pipes_is_opened_in_the_shared_region() {
+    let mut w = World::new();
+    let pipes = |w: &mut World, name: &str| {
+        let mut handles = vec![w.open(name).0];
+        let mem_id = w.ports().iter().find(|port| port.name == name).unwrap().mem_id;
+        let refused = (0..16).find_map(|number| {
+            let request = open(&format!("{name}{{{number}"), Registration { mem_id, ..all() });
+            let handle = w.registry.open();
+            handles.push(handle);
+            w.registry.call(handle, &w.caller, request).err()
+        });
+        handles.into_iter().for_each(|handle| w.close([handle]));
+        refused
+    };
+    let error = pipes(&mut w, "vale0:a").expect("it has no room for 16");
+    assert!(error.remedy.contains("NAME@1"), "{error}");
+}

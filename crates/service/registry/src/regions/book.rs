@@ -9,6 +9,7 @@ use ringway_region::{BLOCK_SIZE, ExtraBufs, NetifView, Pool, Region, Span, next_
 use crate::{
     clock,
     port::{Ring, free_ring},
+    regions::GLOBAL_ID,
 };
 
 /// Buffers that are never handed out (S-MEM-4).
@@ -315,10 +316,16 @@ impl RegionBook {
     }
 
     fn exhausted(&self, what: &str) -> Error {
-        Error::no_memory(format!(
-            "region {} has not enough {what} left; close ports that share it, or ask for \
-             fewer rings, slots or extra buffers",
-            self.region.mem_id()
-        ))
+        let mem_id = self.region.mem_id();
+        let error = Error::no_memory(format!("region {mem_id} has not enough {what} left"));
+        let fewer = "close ports that share it, or ask for fewer rings, slots or extra buffers";
+        match mem_id {
+            GLOBAL_ID => error.remedy(fewer),
+            // A port of a switch has room for few pipes.
+            _ => error.remedy(format!(
+                "{fewer}; or open the port, of a pipe the one that it is a pipe of, in the region that your ports \
+                 share, which has more: NAME@{GLOBAL_ID}"
+            )),
+        }
     }
 }
