@@ -414,6 +414,7 @@ pub fn port(control: &Control, args: &Port) -> Result<bool> {
     let unknown = limit(args.storm_unknown, args.storm_unknown_burst);
     let compile = |text: &Option<String>| text.as_deref().map(Filter::new).transpose();
     let [filter_in, filter_out] = [compile(&args.filter_in)?, compile(&args.filter_out)?];
+    let judges_length = [&filter_in, &filter_out].into_iter().flatten().any(looks_at_length);
     let multicast_router = args.multicast_router.map(|router| match router {
         Router::Auto => MulticastRouter::Auto,
         Router::Always => MulticastRouter::Always,
@@ -440,6 +441,13 @@ pub fn port(control: &Control, args: &Port) -> Result<bool> {
         return Ok(false);
     }
     control.switch_port(&args.port, settings)?;
+    if judges_length {
+        note(format_args!(
+            "{}: a stack sends TCP and UDP in frames of up to 64 KiB, which are cut up later: the filter takes \
+             these for long ones where the kernel forwards",
+            args.port
+        ));
+    }
     if args.swap_buffers {
         note_lonely(control, &args.port)?;
     }
@@ -447,6 +455,12 @@ pub fn port(control: &Control, args: &Port) -> Result<bool> {
         note_flooding(control, &args.port)?;
     }
     Ok(true)
+}
+
+/// Whether a filter loads the length of a frame: `len`, `less` or `greater`.
+fn looks_at_length(filter: &Filter) -> bool {
+    // BPF_LD | BPF_W | BPF_LEN, and the same of BPF_LDX: linux/filter.h.
+    filter.insns().iter().any(|insn| matches!(insn.code, 0x80 | 0x81))
 }
 
 /// Says so if no other port of a switch can have a port's buffers.
@@ -610,6 +624,19 @@ pub fn runs(vids: &BTreeSet<u16>) -> Vec<(u16, u16)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn filters_that_look_at_lengths_are_told_from_others() {
+        for (expression, does) in [
+            ("len <= 1514", true),
+            ("greater 100 and tcp", true),
+            ("less 100", true),
+            ("tcp port 80", false),
+            ("ip[2:2] > 1000", false),
+        ] {
+            assert_eq!(looks_at_length(&Filter::new(expression).unwrap()), does, "{expression}");
+        }
+    }
 
     #[test]
     fn limits_are_read_with_their_units() {
