@@ -150,8 +150,8 @@ pub(crate) struct Bridges {
     fast: BTreeMap<String, (u64, Weak<FastSwitch>)>,
     /// Places that requests hold.
     held: Vec<HeldPlaces>,
-    /// Bridges of a registry before this one that have only had ports of programs: with the first that is opened
-    /// again, they go on as they were.
+    /// Bridges of the registry before, on which programs alone had ports: with the first port that is opened again,
+    /// they go on as they were.
     returning: Vec<LastingSwitch>,
 }
 

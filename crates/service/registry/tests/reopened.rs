@@ -104,7 +104,7 @@ fn a_switch_of_programs_alone_goes_on_with_the_next_daemon() {
         let mut next = World::new();
         assert_eq!(next.registry.restore(saved.clone(), Instant::now()), [""; 0]);
         next.assert_empty();
-        // One that ends before the programs are back hands it on.
+        // A registry that ends before the programs are back hands it on.
         assert_eq!(next.registry.lasting().as_ref(), Some(&saved));
         next
     };

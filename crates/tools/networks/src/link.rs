@@ -20,7 +20,7 @@ use rustix::fd::{AsRawFd, BorrowedFd};
 
 use crate::{mac::Mac, netlink::Netlink};
 
-/// MTUs that the kernel gives an interface, the one that it gives a pair without a word, and the least for IPv6.
+/// MTUs that the kernel gives an interface, what a pair has without a word, and the least for IPv6.
 pub const MTUS: RangeInclusive<u32> = 68..=65535;
 pub const USUAL_MTU: u32 = 1500;
 pub const LEAST_MTU_OF_IPV6: u32 = 1280;

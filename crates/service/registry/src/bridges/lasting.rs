@@ -104,7 +104,7 @@ impl BridgeEntry {
         }
     }
 
-    /// A port has gone. One that is to come back, or that its user may open again, has its settings the next time,
+    /// A port has gone. If it is to come back, or its user may open it again, it has its settings the next time,
     /// however long that takes: without them it would be in another network than it was.
     pub(super) fn keep_settings(&mut self, gone: &PortEntry, comes_back: bool) {
         if !self.is_set(&gone.config) || !(comes_back || self.is_expected(&gone.name)) {
