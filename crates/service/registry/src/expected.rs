@@ -104,11 +104,6 @@ impl What {
         !matches!(self, What::Attachment(LastingAttachment { never_there: true, .. }))
     }
 
-    /// How users are told that it is not there.
-    fn absence(&self) -> &'static str {
-        if self.comes_back() { "not back yet" } else { "not there yet" }
-    }
-
     /// The persistent port or interface, and its switch.
     fn on_switch(&self) -> Option<(&str, &str)> {
         match self {
@@ -129,8 +124,27 @@ struct Item {
     /// An interface that has gone: when it is given up, and what had watched it.
     until: Option<(Instant, Arc<LinkWatch>)>,
     why: String,
+    /// It is there, as far as that was looked at, and was refused.
+    is_refused: bool,
     /// What the operator was told.
     told: String,
+}
+
+impl Item {
+    /// How users are told that it is not on its switch.
+    fn absence(&self) -> &'static str {
+        match (self.what.comes_back(), self.is_refused) {
+            (true, _) => "not back yet",
+            (false, false) => "not there yet",
+            (false, true) => "not attached",
+        }
+    }
+}
+
+/// Whether there is no such interface, and not another reason.
+fn is_missing(error: &Error) -> bool {
+    let missing = ringway_nic_setup::Error::NoInterface { interface: String::new() };
+    error.problem == missing.problem()
 }
 
 /// The book of all that is to come back.
@@ -174,11 +188,12 @@ impl Expected {
         item.due = Some(now + pause);
         item.attempts = item.attempts.saturating_add(1);
         item.why = error.to_string();
+        item.is_refused = !is_missing(&error);
         if item.attempts <= QUIET || item.told == item.why {
             return None;
         }
         item.told = item.why.clone();
-        let (name, uid, absence) = (item.what.name(), item.what.uid(), item.what.absence());
+        let (name, uid, absence) = (item.what.name(), item.what.uid(), item.absence());
         let text = format!("{name} of user {uid} is {absence}, and is tried again: {error}");
         Some(Notice::new(Level::Warn, EventKind::NotBack, text).at(name).of_user(uid))
     }
@@ -203,7 +218,8 @@ impl Expected {
     fn push_until(&mut self, until: Option<(Instant, Arc<LinkWatch>)>, what: What, now: Instant) {
         self.last += 1;
         let (due, why, told) = (Some(now), "not tried yet".into(), String::new());
-        self.items.push(Item { id: self.last, what, due, attempts: 0, until, why, told });
+        let (attempts, is_refused) = (0, false);
+        self.items.push(Item { id: self.last, what, due, attempts, until, why, is_refused, told });
     }
 
     /// What has waited for too long for something that was tried just now: on which switch, and its name. What is
@@ -397,8 +413,8 @@ impl Expected {
     /// Why something is not on a switch yet, as users see it.
     pub(crate) fn absence(&self, full: &str) -> Option<String> {
         let is_it = |item: &&Item| item.what.on_switch().is_some() && item.what.name() == full;
-        let Item { what, why, .. } = self.items.iter().find(is_it)?;
-        Some(format!("{}: {why}", what.absence()))
+        let item = self.items.iter().find(is_it)?;
+        Some(format!("{}: {}", item.absence(), item.why))
     }
 }
 

@@ -15,7 +15,8 @@ use ringway_proto::{
     AddressInfo, BridgeInfo, BridgePortInfo, Forwarding, Multicast, Reply, Request, SwitchPosition,
     Vlan,
 };
-use ringway_registry::{DeclaredPort, DeclaredSwitch, Handle, LastingSettings};
+use ringway_registry::{DeclaredInterface, DeclaredPort, DeclaredSwitch, Handle, LastingSettings};
+use ringway_testkit::skip_without_root;
 
 const ALICE: u32 = 8;
 /// Of a unit with `DynamicUser=yes`: no file can name it.
@@ -157,6 +158,37 @@ fn a_reading_is_one_step_for_frames() {
     assert!(shown(&mut w, "vale0:a").totals.sent_packets > 0);
     drop((tx, rx));
     w.close([a, b]);
+}
+
+/// An interface that is there, and cannot be on a switch, is told from one that is still to come.
+#[test]
+fn why_a_declared_interface_is_not_attached() {
+    if skip_without_root("why_a_declared_interface_is_not_attached") {
+        return;
+    }
+    let mut w = World::new();
+    let interface = |name: &str| {
+        let settings = LastingSettings { name: name.into(), ..LastingSettings::unset(false) };
+        let interface = Some(DeclaredInterface { stack: false, mode: None });
+        DeclaredPort { settings, interface, for_user_alone: false }
+    };
+    let ports = ["vale0:lo", "vale0:rwnosuch0"].map(interface);
+    assert_eq!(declare(&mut w, &[switch("vale0", ports.into())]), [""; 0]);
+    let now = Instant::now();
+    for _ in 0..2 {
+        let due = w.registry.expected().due(now).expect("it is to be attached");
+        let handle = w.registry.open();
+        let outcome = w.registry.call(handle, &w.caller, due.request.clone()).map(drop);
+        assert!(outcome.is_err());
+        w.registry.tried_again(&due, outcome, now);
+        w.registry.close(handle);
+    }
+    let why = |w: &mut World, name: &str| shown(w, name).mode.expect("it says why");
+    let [lo, missing] = ["vale0:lo", "vale0:rwnosuch0"].map(|name| why(&mut w, name));
+    assert!(lo.starts_with("not attached: ") && lo.contains("no Ethernet interface"), "{lo}");
+    assert!(missing.starts_with("not there yet: "), "{missing}");
+    declare(&mut w, &[]);
+    w.assert_empty();
 }
 
 /// A machine's process has a number that is drawn when it starts.
