@@ -149,7 +149,7 @@ pub use lasting::{
 };
 pub use local::LocalRegistry;
 pub use lost_regions::LostRegion;
-pub use name::{IFNAMSIZ, PortName};
+pub use name::{IFNAMSIZ, NOT_IN_NAMES, PortName};
 pub use netns::{Netns, OnDemand, OtherNetns};
 pub use notices::Notice;
 pub use registry::Registry;

@@ -16,6 +16,9 @@ pub enum PortName<'a> {
 /// Longest name of an interface, and of each half of a VALE name, with the zero that ends it in C.
 pub const IFNAMSIZ: usize = 16;
 
+/// What is not part of the name of a switch's port, but says what is opened of it.
+pub const NOT_IN_NAMES: [char; 5] = ['/', ':', '@', '{', '}'];
+
 /// Longest name in a request (`NETMAP_REQ_IFNAMSIZ`).
 const MAX_NAME: usize = 64;
 

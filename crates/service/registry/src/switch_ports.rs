@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use ringway_proto::{Cause, Error, Reply, Result};
+use ringway_proto::{Cause, Error, Reply, Request, Result};
 
 use crate::{
     bridges::Bridges,
@@ -15,10 +15,11 @@ use crate::{
         attached::{Attach, Attached},
         persistent::Persistent,
     },
-    name::PortName,
+    name::{NOT_IN_NAMES, PortName},
     port::PortId,
     ports::Ports,
     registry::Registry,
+    taken_names,
 };
 
 /// A persistent port or a NIC joins a switch (S-VALE-13, S-VALE-14, S-VALE-16).
@@ -28,6 +29,12 @@ pub(crate) fn attach(
     name: &str,
     how: &Attach,
 ) -> Result<Reply> {
+    if let Some((_, own)) = name.split_once(':').filter(|(_, own)| own.contains(NOT_IN_NAMES)) {
+        let problem = "the name of a port of a switch has none of / : @ { }";
+        let remedy =
+            format!("give the interface another name: `ip link set dev '{own}' name NAME`");
+        return Err(Error::invalid(problem).at(name).remedy(remedy));
+    }
     let PortName::Vale { bridge, port } = PortName::parse(name, Cause::NoRoom)? else {
         return Err(Error::invalid("attach to a port name vale<switch>:<interface>").at(name));
     };
@@ -55,6 +62,15 @@ pub(crate) fn attach(
         }
         None => {
             let facts = Facts::of(caller, port)?;
+            // By an alternative name. The port has the interface's own, by which it is found again; what is declared by
+            // the other has that.
+            if facts.name() != port && registry.expected.attachment(name).is_none() {
+                let name = format!("{bridge}:{}", facts.name());
+                let &Attach { stack, all_rings, mem_id, mode } = how;
+                let request = Request::SwitchAttach { name, stack, all_rings, mem_id, mode };
+                taken_names::check(&registry.bridges, caller, &request)?;
+                return attach(registry, caller, request.name(), how);
+            }
             let plan = AttachNic::plan(registry, caller, (bridge, port, name), how, facts)?;
             Err(plan.carry_out(registry))
         }

@@ -5,7 +5,8 @@ mod common;
 use std::process::Command;
 
 use common::{TX, World, all, monitor, one_at_a_time};
-use ringway_proto::{Error, Options, Registration, Request};
+use ringway_proto::{Cause, Error, Options, Registration, Request};
+use ringway_registry::{NamePattern, Reserved};
 use ringway_testkit::skip_without_root;
 
 /// A world of its own, with an interface of four queues in it.
@@ -21,6 +22,14 @@ fn refused(w: &mut World, request: Request) -> Error {
     let answer = w.registry.call(handle, &w.caller, request);
     w.registry.close(handle);
     answer.map(drop).unwrap_err()
+}
+
+impl World {
+    fn attach_error(&mut self, name: &str) -> Error {
+        let (stack, all_rings, mem_id, mode) = (false, true, 0, None);
+        let request = Request::SwitchAttach { name: name.into(), stack, all_rings, mem_id, mode };
+        refused(self, request)
+    }
 }
 
 fn open(name: &str, registration: Registration) -> Request {
@@ -60,6 +69,34 @@ fn remedies_leave_networks_as_they_are() {
     let watched = w.register("vale0:n0", monitor(TX)).unwrap().0;
     w.close([watched]);
     w.detach("vale0:n0").unwrap();
+}
+
+/// A port of a switch is found again by its name: by the configuration, by the next daemon, and by programs.
+#[test]
+fn an_interface_joins_a_switch_by_a_name_that_leads_to_it() {
+    if skip_without_root("an_interface_joins_a_switch_by_a_name_that_leads_to_it") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let mut w = world();
+    let ip = |words: &str| {
+        assert!(Command::new("ip").args(words.split(' ')).status().unwrap().success())
+    };
+    ip("link property add dev n0 altname other0");
+    for name in ["q@2", "q{1", "q}1", "q/2"] {
+        let error = w.attach_error(&format!("vale0:{name}"));
+        assert!(error.problem.contains("none of / : @ { }"), "{error}");
+    }
+    // By its alternative name.
+    w.attach("vale0:other0").unwrap();
+    assert!(w.ports().iter().any(|port| port.name == "vale0:n0"), "{:?}", w.ports());
+    let error = w.attach_error("vale1:other0");
+    assert!(error.to_string().contains("vale0:n0: attached to a switch already"), "{error}");
+    w.detach("vale0:n0").unwrap();
+    // What is reserved by the one is not had by the other.
+    w.caller.reservations =
+        [Reserved { pattern: NamePattern::parse("vale0:n0").unwrap(), is_holder: false }].into();
+    assert_eq!(w.attach_error("vale0:other0").cause, Cause::Denied);
 }
 
 /// A port of a switch has a region of its own, with room for few pipes; that of the user has more.

@@ -9,7 +9,7 @@ use ringway_proto::{
 };
 use ringway_registry::{
     DeclaredInterface, DeclaredPort, DeclaredSwitch, IFNAMSIZ, LastingAddress, LastingMirror,
-    LastingSettings,
+    LastingSettings, NOT_IN_NAMES,
 };
 use serde::Deserialize;
 use toml::Spanned;
@@ -441,9 +441,6 @@ fn flood_limit(frames_per_second: u32, burst: Option<u32>) -> FloodLimit {
     let limit = FloodLimit::new(frames_per_second);
     FloodLimit { burst_frames: burst.unwrap_or(limit.burst_frames), ..limit }
 }
-
-/// What is not part of a port's name, but says what is opened of it.
-const NOT_IN_NAMES: [char; 5] = ['/', ':', '@', '{', '}'];
 
 /// Whether an interface, a port or the host's stack behind an interface can have that name.
 pub(super) fn is_port_name(name: &str) -> bool {

@@ -86,6 +86,11 @@ impl Facts {
         not_private(&interface)?;
         Ok(Facts { interface, netns: OpenNetns::of(&caller.netns)? })
     }
+
+    /// What the interface is called, whichever of its names was asked for.
+    pub fn name(&self) -> &str {
+        &self.interface.name
+    }
 }
 
 impl AttachNic {
@@ -142,12 +147,14 @@ impl AttachNic {
     }
 
     fn check_names(&self, registry: &Registry) -> Result<()> {
-        match [&self.key, &self.full].into_iter().any(|name| registry.ports.named(name).is_some()) {
-            true => Err(Error::busy("open, or attached to a switch already")
-                .at(&self.interface.name)
-                .remedy("close or detach it first")),
-            false => Ok(()),
-        }
+        let mut there =
+            [&self.key, &self.full].into_iter().filter_map(|name| registry.ports.named(name));
+        let Some(port) = there.next().and_then(|id| registry.ports.get(id)) else { return Ok(()) };
+        let problem = match port.get::<Attached>() {
+            Some(_) => format!("attached to a switch already, as {}", port.name),
+            None => "open, or attached to a switch already".into(),
+        };
+        Err(Error::busy(problem).at(&self.interface.name).remedy("close or detach it first"))
     }
 
     /// Places on the bridge.

@@ -9,7 +9,10 @@ use ringway_xdp::NicPort;
 use crate::{
     bridges::{BridgePortRef, HeldPlaces},
     charge::Charge,
-    kinds::persistent::{Persistent, Stack, stack_name},
+    kinds::{
+        attached::Attached,
+        persistent::{Persistent, Stack, stack_name},
+    },
     port::PortId,
     registry::Registry,
     setup_error::nic_error,
@@ -100,6 +103,9 @@ impl AttachPersistent {
 fn joinable(registry: &Registry, id: PortId, stack: bool) -> Result<(&Persistent, &BridgePortRef)> {
     let Some(port) = registry.ports.get(id) else { return Err(Error::absent("the port has gone")) };
     let busy = |why: &str, remedy: &str| Err(Error::busy(why).at(&port.name).remedy(remedy));
+    if port.is::<Attached>() {
+        return busy("attached to a switch already", "detach it first");
+    }
     let persistent = port.get::<Persistent>();
     let Some((persistent, now)) =
         persistent.and_then(|it| Some((it, it.side.bridge_port.as_ref()?)))
