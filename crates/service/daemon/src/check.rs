@@ -4,10 +4,11 @@
 use std::path::Path;
 
 use ringway_proto::printable;
-use ringway_registry::changes;
+use ringway_registry::{LastingAttachment, changes};
 
 use crate::{
     config::{Config, Error},
+    running::runs_at,
     state::StateFile,
 };
 
@@ -19,12 +20,22 @@ pub fn run(path: &Path) -> Result<(), Error> {
     let config = Config::read(path)?;
     let declared = config.declared()?;
     say(&format!("{}: the configuration is good", path.display()));
-    match StateFile::beside(Path::new(&config.socket)).look() {
+    let socket = Path::new(&config.socket);
+    match StateFile::beside(socket).look() {
         Ok(now) => {
+            if !runs_at(socket) {
+                say(&format!("no daemon runs at {}: what the last one left", socket.display()));
+            }
             let changes = changes(&now, &declared);
             changes.iter().for_each(|change| say(&format!("would change: {change}")));
-            if changes.is_empty() {
-                say("switches are as declared");
+            let waiting: Vec<_> = now.attached.iter().filter(|it| it.never_there).collect();
+            for LastingAttachment { name, .. } in &waiting {
+                say(&format!("not attached: {name} (`ringway switch list` says why)"));
+            }
+            match (changes.is_empty(), waiting.is_empty()) {
+                (true, true) => say("switches are as declared"),
+                (true, false) => say("switches are as declared otherwise"),
+                (false, _) => {}
             }
         }
         Err(error) => say(&format!("what would change is not known: {error}")),

@@ -40,6 +40,7 @@ mod policy;
 mod ready;
 mod request_times;
 mod reservations;
+mod running;
 mod server;
 mod service_manager;
 mod state;
