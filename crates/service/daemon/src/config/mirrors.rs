@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use ringway_proto::MirrorDirection;
 use ringway_registry::{DeclaredPort, LastingMirror};
 use serde::Deserialize;
+use toml::Spanned;
 
 use super::text::FilterText;
 
@@ -14,7 +15,8 @@ use super::text::FilterText;
 #[serde(deny_unknown_fields)]
 pub(super) struct Mirror {
     /// What it is called: letters, digits and -_.
-    name: String,
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub name: Spanned<String>,
     /// The ports that it shows: a list, or "all".
     from: Shown,
     /// The port that gets the copies, and nothing else.
@@ -26,6 +28,9 @@ pub(super) struct Mirror {
     direction: Direction,
     /// Which frames it shows.
     filter: Option<FilterText>,
+    /// The file and the line.
+    #[serde(skip)]
+    pub place: String,
 }
 
 /// `"all"`, or a list of ports.
@@ -78,7 +83,8 @@ impl Mirror {
         if let Some(port) = its.filter(|port| port.settings.uid != to_uid) {
             return Err(format!(
                 "{to} is user {}'s there, and the mirror {} is for user {to_uid}",
-                port.settings.uid, self.name
+                port.settings.uid,
+                self.name.get_ref()
             ));
         }
         let from = match &self.from {
@@ -89,7 +95,7 @@ impl Mirror {
             }
         };
         Ok(LastingMirror {
-            name: self.name.clone(),
+            name: self.name.get_ref().clone(),
             uid: 0,
             from,
             direction: match self.direction {

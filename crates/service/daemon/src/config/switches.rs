@@ -270,6 +270,9 @@ impl Switch {
             let name = port.interface.as_ref().or(port.name.as_ref()).unwrap_or(&self.name);
             port.place = place::of(path, text, name.span().start);
         }
+        for mirror in &mut self.mirror {
+            mirror.place = place::of(path, text, mirror.name.span().start);
+        }
     }
 
     /// The line of the port of that full name, or of the switch.
@@ -343,10 +346,14 @@ impl Switch {
         }
         let mut mirrors: Vec<LastingMirror> = Vec::new();
         for mirror in &self.mirror {
+            let problem = |text: String| {
+                let problem = format!("{}: {text}", self.name());
+                Error::Switch { place: mirror.place.clone(), problem }
+            };
             let declared = mirror.declared(self.name(), |user| self.uid(user), &ports);
-            let declared = declared.map_err(|text| problem(format!("{}: {text}", self.name())))?;
+            let declared = declared.map_err(problem)?;
             if mirrors.iter().any(|other| other.name == declared.name) {
-                return wrong(format!("mirror {} stands there twice", declared.name));
+                return Err(problem(format!("mirror {} stands there twice", declared.name)));
             }
             mirrors.push(declared);
         }
