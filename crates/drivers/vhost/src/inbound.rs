@@ -313,12 +313,13 @@ struct Writer<'a, 'm> {
     filled: u32,
 }
 
-impl Writer<'_, '_> {
+impl<'m> Writer<'_, 'm> {
     fn write(&mut self, bytes: &[u8]) {
         let mut left = bytes;
         while !left.is_empty() {
             let Some((to, room)) = self.next(left.len()) else { return };
             to.write(0, &left[..room as usize]);
+            self.note_written(room);
             left = &left[room as usize..];
         }
     }
@@ -329,22 +330,96 @@ impl Writer<'_, '_> {
         while let Some(from) = left.filter(|from| from.size() > 0) {
             let Some((to, room)) = self.next(from.size() as usize) else { return };
             to.copy_from(&from, room as usize);
+            self.note_written(room);
             left = from.skip(room);
         }
     }
 
-    /// Where the next bytes go, up to `most`, which are noted as written.
+    /// Where the next bytes go, up to `most`.
     #[inline]
-    fn next(&mut self, most: usize) -> Option<(Buf<'_>, u32)> {
+    fn next(&mut self, most: usize) -> Option<(Buf<'m>, u32)> {
         while self.pieces.first()?.buf.size() == self.filled {
             self.pieces = &self.pieces[1..];
             self.filled = 0;
         }
-        let piece = self.pieces[0];
+        let piece = self.pieces.first()?;
         let room = (piece.buf.size() - self.filled).min(most.min(u32::MAX as usize) as u32);
-        let to = piece.buf.part(self.filled, room)?;
-        self.memory.mark(piece.at + u64::from(self.filled), room.into());
-        self.filled += room;
-        Some((to, room))
+        Some((piece.buf.part(self.filled, room)?, room))
+    }
+
+    /// So many bytes are where the next go. They are noted afterwards: a monitor that finds a page noted copies it at once, and
+    /// not again.
+    #[inline]
+    fn note_written(&mut self, bytes: u32) {
+        if let Some(piece) = self.pieces.first() {
+            self.memory.mark(piece.at + u64::from(self.filled), bytes.into());
+        }
+        self.filled += bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs::File,
+        sync::atomic::{AtomicBool, Ordering::SeqCst},
+    };
+
+    use rustix::fs::{MemfdFlags, memfd_create};
+
+    use super::*;
+    use crate::{log::DirtyLog, memory::RegionAt, sys::Map};
+
+    fn file(bytes: u64) -> File {
+        let file = File::from(memfd_create("test", MemfdFlags::CLOEXEC).unwrap());
+        file.set_len(bytes).unwrap();
+        file
+    }
+
+    /// A monitor that takes a page out of the log, and copies it then, ends up with what the guest has, however its steps
+    /// fall between those of the device.
+    #[test]
+    fn a_page_is_noted_behind_what_is_written_to_it() {
+        const SIZE: u32 = 1 << 20;
+        const LAST: u64 = SIZE as u64 - 4096;
+        let (pages, bits) = (file(SIZE.into()), file(4096));
+        let at = RegionAt { guest: 0, user: 0, size: SIZE.into(), offset: 0 };
+        let log = DirtyLog::new(&bits, 0, 4096).unwrap();
+        let memory = GuestMemory::default().with(at, &pages).unwrap().logged(log);
+        memory.set_logging(true);
+        let bits = Map::new(&bits, 4096).unwrap();
+        let (page, copy) = (memory.buf(LAST, 4096).unwrap(), || {
+            memory.buf(LAST, 4096).and_then(|page| page.read::<8>(4088)).unwrap()
+        });
+        for round in 1..100 {
+            let mut source = vec![round; SIZE as usize];
+            let [begun, done] = [(); 2].map(|()| AtomicBool::new(false));
+            let copied = std::thread::scope(|scope| {
+                let monitor = scope.spawn(|| {
+                    let mut copied = copy();
+                    begun.store(true, SeqCst);
+                    loop {
+                        let is_last = done.load(SeqCst);
+                        let word = bits.buf(LAST / 4096 / 32 * 4, 4).unwrap();
+                        let [word] = word.words::<1>(0).unwrap();
+                        if word.swap(0, SeqCst) >> (LAST / 4096 % 32) & 1 != 0 {
+                            copied = copy();
+                        }
+                        if is_last {
+                            return copied;
+                        }
+                    }
+                });
+                while !begun.load(SeqCst) {
+                    std::thread::yield_now();
+                }
+                let pieces = [Piece { buf: memory.buf(0, SIZE).unwrap(), at: 0 }];
+                let mut to = Writer { memory: &memory, pieces: &pieces, filled: 0 };
+                to.copy(&Buf::of(&mut source));
+                done.store(true, SeqCst);
+                monitor.join().unwrap()
+            });
+            assert_eq!((copied, page.read(4088)), ([round; 8], Some([round; 8])));
+        }
     }
 }

@@ -25,7 +25,8 @@ impl DirtyLog {
         Ok(DirtyLog { map: Map::new(file, end)?, offset, pages })
     }
 
-    /// Notes that `len` bytes have been written. What has no bit is not noted.
+    /// Notes that `len` bytes have been written: before this, so that what finds the bit finds the bytes. What has no bit is
+    /// not noted.
     pub fn mark(&self, guest: u64, len: u64) {
         let Some(last) = len.checked_sub(1).and_then(|more| guest.checked_add(more)) else {
             return;
@@ -35,7 +36,7 @@ impl DirtyLog {
             let word = self.map.buf(self.offset + page / 32 * 4, 4);
             if let Some([word]) = word.and_then(|word| word.words::<1>(0)) {
                 let bit = (1u32 << (page % 32)).to_le();
-                word.fetch_or(bit, std::sync::atomic::Ordering::Relaxed);
+                word.fetch_or(bit, std::sync::atomic::Ordering::Release);
             }
         }
     }
