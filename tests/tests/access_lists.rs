@@ -13,7 +13,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 const PAIRS: usize = 60;
 const FRAMES: usize = 12;
 
-const EXPRESSIONS: [&str; 18] = [
+const EXPRESSIONS: [&str; 20] = [
     "",
     "arp",
     "ip or ip6",
@@ -32,6 +32,8 @@ const EXPRESSIONS: [&str; 18] = [
     "ether[14] / 3 % 5 = 2 or ether[15] * 7 > 900",
     "vlan",
     "vlan 5 and udp",
+    "ether proto 0x88a8",
+    "not ether proto 0x88a8",
 ];
 
 /// A switch with two interfaces.
@@ -54,13 +56,14 @@ impl Switch {
             here.enter(|| control.switch_attach(name, &port, false)).unwrap();
         }
         let ports = names.map(|interface| format!("{name}:{interface}"));
-        let switch = Switch { name, ports, _wires: wires, ends };
-        let trunk = Vlan::Trunk { allowed: [5].into(), native: Some(1) };
-        for port in &switch.ports {
-            let settings = PortSettings { vlan: Some(trunk.clone()), ..PortSettings::default() };
+        Switch { name, ports, _wires: wires, ends }
+    }
+
+    fn set_vlan(&self, control: &Control, vlan: Vlan) {
+        for port in &self.ports {
+            let settings = PortSettings { vlan: Some(vlan.clone()), ..PortSettings::default() };
             control.switch_port(port, settings).unwrap();
         }
-        switch
     }
 
     fn filter(&self, control: &Control, [filter_in, filter_out]: [&str; 2]) {
@@ -94,8 +97,8 @@ impl Switch {
             if heard.bytes[6..12] != mac(1 - at) {
                 continue;
             }
-            if let Some((_, tag)) = heard.tag {
-                heard.bytes.splice(12..12, [&[0x81, 0], &tag.to_be_bytes()[..]].concat());
+            if let Some((kind, tag)) = heard.tag {
+                heard.bytes.splice(12..12, [kind, tag].map(u16::to_be_bytes).concat());
             }
             return Some(heard.bytes);
         }
@@ -111,8 +114,10 @@ fn mac(at: usize) -> [u8; 6] {
 fn any_frame(random: &mut Random) -> Vec<u8> {
     let mut any = |of: &[u16]| of[random.below(of.len() as u64) as usize];
     let mut frame = [mac(1), mac(0)].concat();
-    if any(&[0, 1]) == 1 {
-        frame.extend([0x81, 0, any(&[0, 2, 14]) as u8 * 16, 5]);
+    let tag = any(&[0, 0, 0x8100, 0x8100, 0x88a8]);
+    if tag != 0 {
+        frame.extend(tag.to_be_bytes());
+        frame.extend([any(&[0, 2, 14]) as u8 * 16, 5]);
     }
     let kind = any(&[0x0800, 0x0800, 0x0800, 0x86dd, 0x0806, 0x1234]);
     frame.extend(kind.to_be_bytes());
@@ -158,6 +163,8 @@ fn the_kernel_filters_as_the_worker_does() {
             .map(|(name, mode)| Switch::new(&control, &here, &there, name, mode));
         // Where both are, in both VLANs.
         for switch in &switches {
+            let trunk = Vlan::Trunk { allowed: [5].into(), native: Some(1) };
+            switch.set_vlan(&control, trunk);
             for (from, tag) in
                 [(0, &[][..]), (1, &[]), (0, &[0x81, 0, 0, 5]), (1, &[0x81, 0, 0, 5])]
             {
@@ -214,6 +221,58 @@ fn the_kernel_filters_as_the_worker_does() {
             assert_eq!(denied, [outcomes[0], outcomes[1]], "{}", switch.name);
             let sent = [packets_before + (PAIRS * FRAMES) as u64, bytes_before + bytes];
             assert_eq!(switch.sent(&control), sent, "{}: with what was denied", switch.name);
+            control.switch_delete(switch.name).unwrap();
+        }
+        drop((control, switches));
+        home.assert_left();
+    });
+}
+
+/// Where a switch does not look at tags, those of services are the kernel's to forward, and are their own to filters: of
+/// what a port sends, and of what it gets.
+#[test]
+fn a_services_tag_is_no_customers() {
+    if skip_without_root("a_services_tag_is_no_customers") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("a_services_tag_is_no_customers", |home| {
+        let control = Control::connect().unwrap();
+        let (here, there) = (Netns::quiet("rwa"), Netns::quiet("rwa"));
+        let switches = [("vale0", ""), ("vale1", "@mode=packet")]
+            .map(|(name, mode)| Switch::new(&control, &here, &there, name, mode));
+        let frame = |from: usize, kind: u16| {
+            let tag = [kind.to_be_bytes(), [0x60, 5], [0x12, 0x34]].concat();
+            [&mac(1 - from)[..], &mac(from), &tag, &[0; 46]].concat()
+        };
+        for switch in &switches {
+            for from in [0, 1] {
+                switch.ends[from].send(&frame(from, 0x8100));
+                assert_eq!(switch.next(1 - from, LIMIT), Some(frame(from, 0x8100)));
+            }
+            for (text, passing) in [
+                ("not ether proto 0x88a8", 0x8100),
+                ("not ether proto 0x8100", 0x88a8),
+                ("ether[14:2] = 0x6005 and ether proto 0x88a8", 0x88a8),
+            ] {
+                for (at, filters) in [[text, ""], ["", text]].into_iter().enumerate() {
+                    switch.filter(&control, filters);
+                    for kind in [0x8100, 0x88a8] {
+                        let what = format!("{}: {filters:?}, {kind:x}", switch.name);
+                        let before = switch.denied(&control, at);
+                        switch.ends[0].send(&frame(0, kind));
+                        if kind == passing {
+                            assert_eq!(switch.next(1, LIMIT), Some(frame(0, kind)), "{what}");
+                        } else {
+                            until(&what, || match switch.denied(&control, at) - before {
+                                1 => Ok(()),
+                                count => Err(format!("{count} denied")),
+                            });
+                        }
+                    }
+                }
+            }
+            assert_eq!(switch.next(1, Duration::ZERO), None, "{}", switch.name);
             control.switch_delete(switch.name).unwrap();
         }
         drop((control, switches));

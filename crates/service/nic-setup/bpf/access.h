@@ -38,10 +38,19 @@ struct machine {
 	__u32 a, x;
 	/* Of the frame, with its tag. */
 	__u32 length;
-	/* Whether the frame has a tag beside its bytes, and which. */
-	__u32 has_tag, tag;
+	/* The tag beside the frame's bytes; 0: there is none. */
+	__u32 tag;
 	__u32 passes;
 };
+
+/*
+ * A tag as a number: its type, by which a service's is told from a customer's, and its value. In a frame it stands in
+ * the order of the wire.
+ */
+static inline __u32 tag_of(__u16 kind, __u32 value)
+{
+	return (__u32)kind << 16 | (value & 0xffff);
+}
 
 /*
  * The byte at `at` of a frame with a tag beside its bytes; -1: there is none. Global functions are verified once, and not for
@@ -52,7 +61,7 @@ __attribute__((noinline)) int tagged_byte(struct __sk_buff *skb, __u32 at, __u32
 	__u8 byte = 0;
 
 	if (at >= 12 && at < 16)
-		return at == 12 ? 0x81 : at == 13 ? 0 : at == 14 ? tag >> 8 & 0xff : tag & 0xff;
+		return tag >> 8 * (15 - at) & 0xff;
 	if (bpf_skb_load_bytes(skb, at < 12 ? at : at - 4, &byte, 1))
 		return -1;
 	return byte;
@@ -66,7 +75,7 @@ static inline __attribute__((always_inline)) int load(const struct machine *mach
 
 	if (at + size > machine->length)
 		return -1;
-	if (machine->has_tag && at < 16 && at + size > 12) {
+	if (machine->tag && at < 16 && at + size > 12) {
 #pragma unroll
 		for (__u32 i = 0; i < 4; i++) {
 			int byte = i < size ? tagged_byte(machine->skb, at + i, machine->tag) : 0;
@@ -76,7 +85,7 @@ static inline __attribute__((always_inline)) int load(const struct machine *mach
 			bytes[i] = byte;
 		}
 	} else {
-		if (machine->has_tag && at >= 16)
+		if (machine->tag && at >= 16)
 			at -= 4;
 		if (bpf_skb_load_bytes(machine->skb, at, bytes, size))
 			return -1;
@@ -213,9 +222,8 @@ static long filter_step(__u32 step, void *context)
 	return 1;
 }
 
-/* Whether a filter matches a frame, which has a tag beside its bytes if `has_tag`. Global, too. */
-__attribute__((noinline)) int
-passes(struct __sk_buff *skb, __u32 key, __u32 has_tag, __u32 tag)
+/* Whether a filter matches a frame, which has `tag` beside its bytes, if that is not 0. Global, too. */
+__attribute__((noinline)) int passes(struct __sk_buff *skb, __u32 key, __u32 tag)
 {
 	struct machine machine = {
 		.skb = skb,
@@ -223,8 +231,7 @@ passes(struct __sk_buff *skb, __u32 key, __u32 has_tag, __u32 tag)
 		.next = unknown_zero(skb->len),
 		.a = unknown_zero(skb->len),
 		.x = unknown_zero(skb->len),
-		.length = skb->len + (has_tag ? 4 : 0),
-		.has_tag = has_tag,
+		.length = skb->len + (tag ? 4 : 0),
 		.tag = tag,
 	};
 
@@ -235,9 +242,15 @@ passes(struct __sk_buff *skb, __u32 key, __u32 has_tag, __u32 tag)
 #else
 
 /* No port has a filter. */
-static inline int passes(struct __sk_buff *skb, __u32 key, __u32 has_tag, __u32 tag)
+static inline __u32 tag_of(__u16 kind, __u32 value)
 {
-	(void)skb, (void)key, (void)has_tag, (void)tag;
+	(void)kind, (void)value;
+	return 0;
+}
+
+static inline int passes(struct __sk_buff *skb, __u32 key, __u32 tag)
+{
+	(void)skb, (void)key, (void)tag;
 	return 1;
 }
 

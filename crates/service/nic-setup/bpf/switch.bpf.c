@@ -298,12 +298,21 @@ static inline int has_no_source(const __u8 *data)
 	return data[6] & 1 || !(data[6] | data[7] | data[8] | data[9] | data[10] | data[11]);
 }
 
-/* The type of a tagged frame, in the order of the wire. */
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define TAG 0x0081
-#else
-#define TAG 0x8100
-#endif
+/* The type of a frame with a tag of a VLAN that the switch looks at; and the same in the order of the wire. */
+#define CUSTOMERS 0x8100
+#define TAG in_wires_order(CUSTOMERS)
+
+/* There and back. */
+static inline __u16 in_wires_order(__u16 number)
+{
+	return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? __builtin_bswap16(number) : number;
+}
+
+/* The tag beside a frame's bytes; 0: there is none. */
+static inline __u32 tag_beside(const struct __sk_buff *skb)
+{
+	return skb->vlan_present ? tag_of(in_wires_order(skb->vlan_proto), skb->vlan_tci) : 0;
+}
 
 static inline int is_tagged_in(__u32 port, __u32 vid)
 {
@@ -385,7 +394,7 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 		return TC_ACT_SHOT;
 	}
 	if (from && from->flags & FILTERS_SENT &&
-	    !passes(skb, 4 * key + !!(from->flags & SECOND_SENT), tag, skb->vlan_tci)) {
+	    !passes(skb, 4 * key + !!(from->flags & SECOND_SENT), tag_beside(skb))) {
 		policing_ = bpf_map_lookup_elem(&policing, &key);
 		if (policing_) {
 			__sync_fetch_and_add(&policing_->denied_sent, 1);
@@ -471,7 +480,8 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 		return TC_ACT_SHOT;
 	}
 	if (to->flags & FILTERS_RECEIVED &&
-	    !passes(skb, 4 * key + 2 + !!(to->flags & SECOND_RECEIVED), leaves_with, tag ? skb->vlan_tci : vid)) {
+	    !passes(skb, 4 * key + 2 + !!(to->flags & SECOND_RECEIVED),
+		    !leaves_with ? 0 : tag ? tag_beside(skb) : tag_of(CUSTOMERS, vid))) {
 		policing_ = bpf_map_lookup_elem(&policing, &key);
 		if (policing_)
 			__sync_fetch_and_add(&policing_->denied_received, 1);
