@@ -108,7 +108,10 @@ struct settings {
 	/* Seconds; 0: for ever. */
 	__u32 ageing;
 	__u32 cpus;
-	__u32 unused[9];
+	__u32 unused;
+	/* Of the source of the worker's own frames, by which it looks for loops, the first five bytes; 0: it does not. */
+	__u64 probe;
+	__u32 unused_either[6];
 };
 
 struct begun {
@@ -298,6 +301,24 @@ static inline int has_no_source(const __u8 *data)
 	return data[6] & 1 || !(data[6] | data[7] | data[8] | data[9] | data[10] | data[11]);
 }
 
+/*
+ * Whether a frame is one of those by which switches look for loops: the worker is to see it, which has the port's filter
+ * as well; and if the port has sent too much, those of this switch alone, whose source nobody guesses.
+ */
+static inline __attribute__((always_inline)) int
+is_probe(const __u8 *data, const struct settings *settings, int *is_own)
+{
+	__u64 source = 0;
+
+	if (data[0] != 0xcf || data[1] | data[2] | data[3] | data[4] | data[5])
+		return 0;
+#pragma unroll
+	for (int at = 4; at >= 0; at--)
+		source = source << 8 | data[6 + at];
+	*is_own = source == *(const volatile __u64 *)&settings->probe;
+	return 1;
+}
+
 /* The type of a frame with a tag of a VLAN that the switch looks at; and the same in the order of the wire. */
 #define CUSTOMERS 0x8100
 #define TAG in_wires_order(CUSTOMERS)
@@ -377,6 +398,7 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 	const __u32 tag = skb->vlan_present ? 4 : 0;
 	__u64 dst = 0, src = 0, vlan;
 	__u32 second, cpus, hash, key, vid, leaves_with = tag, known = NONE;
+	int looks = 0, is_own = 0;
 
 	place = bpf_map_lookup_elem(&places, &index);
 	if (!place)
@@ -393,7 +415,9 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 		}
 		return TC_ACT_SHOT;
 	}
-	if (from && from->flags & FILTERS_SENT &&
+	if (settings_ && data + 14 <= end)
+		looks = is_probe(data, settings_, &is_own);
+	if (from && from->flags & FILTERS_SENT && !looks &&
 	    !passes(skb, 4 * key + !!(from->flags & SECOND_SENT), tag_beside(skb))) {
 		policing_ = bpf_map_lookup_elem(&policing, &key);
 		if (policing_) {
@@ -402,7 +426,7 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 		}
 		return TC_ACT_SHOT;
 	}
-	if (from && from->flags & IS_POLICED && is_over_rate(skb, key, tag))
+	if (from && from->flags & IS_POLICED && !is_own && is_over_rate(skb, key, tag))
 		return TC_ACT_SHOT;
 	if (!settings_ || !from || data + 14 > end || data[0] & 1)
 		return slow_path(skb, place, from, 0, NONE, cpus, is_stack);

@@ -68,6 +68,7 @@ const SETTINGS: usize = 64;
 const SETTINGS_FLAGS: usize = 16;
 const SETTINGS_AGEING: usize = 20;
 const SETTINGS_CPUS: usize = 24;
+const SETTINGS_PROBE: usize = 32;
 const VLANS: usize = 8 * VLAN_WORDS;
 const BEGUN: usize = 64;
 const COUNTS: usize = 64;
@@ -211,6 +212,13 @@ impl FastPath {
         self.settings.u32(SETTINGS_AGEING).store(ageing, Relaxed);
         let flags = if looks_at_tags { LOOKS_AT_TAGS } else { 0 };
         self.settings.u32(SETTINGS_FLAGS).store(flags, Release);
+    }
+
+    /// The first five bytes, in their order from the lowest, of the source of frames by which the worker looks for loops: no
+    /// filter and no limit keeps them from it. `None`: it does not look.
+    pub fn set_probe(&self, source: Option<u64>) {
+        // No source is 0: it is of one machine, and given by no maker of machines.
+        self.settings.u64(SETTINGS_PROBE).store(source.unwrap_or(0), Relaxed);
     }
 
     /// How a port takes part from now on; `None`: not at all. How many frames of the port had gone to the

@@ -62,6 +62,8 @@ pub enum FrameStatus {
     OverRate,
     Denied,
     BadSource,
+    /// The switch's own, with which it has found a loop.
+    CameBack,
 }
 
 impl Frame {

@@ -4,15 +4,12 @@
     reason = "runs of a burst lie within it, and `admit` takes no more frames than it is given"
 )]
 
-use std::cell::Cell;
-
 use crate::{
     bridge_port::{BridgePort, Members},
     budget::Budget,
     clock::Millis,
     counters::Totals,
     function::{Forward, Packet, Verdict},
-    loop_probe::{is_probe, left_by, probe_source},
     lossless_queue::{Held, PortSet, Stall},
     multicast::Snooping,
     storm::Storm,
@@ -27,9 +24,6 @@ use ringway_switch_port::{Burst, Delivered, Drops, Frame, FrameStatus, PortIndex
 pub(crate) struct FromInterface {
     /// The link-local groups that it passes on to others.
     pub groups: u16,
-    /// The source of frames of the worker itself, and their VLAN.
-    pub secret: Option<u64>,
-    pub looks_in: u16,
 }
 
 /// Copies that a conversion costs about as much as: it reads, sums and writes.
@@ -61,10 +55,6 @@ pub(crate) struct ForwardCtx<'a> {
     pub flooded: u64,
     /// The VLAN of the last of them, where they come from an interface.
     pub flooded_in: u16,
-    /// The port by which a frame had left that has come back.
-    pub came_back: Option<PortIndex>,
-    /// The lowest source of frames of switches that look for loops, while this one does.
-    pub probe: Option<u64>,
     /// What is left of the turn.
     pub budget: &'a mut Budget,
     pub now: Millis,
@@ -134,36 +124,11 @@ impl RouteKey {
     }
 }
 
-/// What is found in the frames of an interface.
-struct InterfaceFrames {
-    of: FromInterface,
-    /// See [`ForwardCtx`].
-    came_back: Cell<Option<PortIndex>>,
-    probe: Cell<Option<u64>>,
-}
-
-impl InterfaceFrames {
-    fn of(of: FromInterface) -> InterfaceFrames {
-        InterfaceFrames { of, came_back: Cell::new(None), probe: Cell::new(None) }
-    }
-
-    /// The way of a frame: that of `decide`, unless it is the worker's own, and to other interfaces
-    /// only if it is not for its link alone.
+impl FromInterface {
+    /// The way of a frame: that of `decide`, and to other interfaces only if it is not for its link alone.
     #[inline(never)]
     fn decide(&self, frame: &Frame, decide: impl FnOnce() -> RouteKey) -> RouteKey {
-        if let Some(secret) = self.of.secret {
-            if let Some(left) = left_by(frame.src(), secret)
-                && vlan_of(frame) == self.of.looks_in
-            {
-                self.came_back.set(Some(left));
-                return RouteKey::new(Verdict::Drop, frame.vid);
-            }
-            if is_probe(frame.dst(), frame.src()) {
-                let lowest = self.probe.get().unwrap_or(u64::MAX);
-                self.probe.set(Some(lowest.min(probe_source(frame.src()))));
-            }
-        }
-        let is_kept = |last| self.of.groups >> last & 1 == 0;
+        let is_kept = |last| self.groups >> last & 1 == 0;
         let key = decide();
         if link_local(frame.dst()).is_some_and(is_kept) { key.kept_to_link() } else { key }
     }
@@ -183,7 +148,7 @@ pub(crate) fn forward(
 ) -> (usize, Option<Held>) {
     let burst = passage.burst;
     let frames = &burst.frames[..];
-    let interface = passage.interface.map(InterfaceFrames::of);
+    let interface = passage.interface;
     let mut decide = |frame: &Frame| match frame.status {
         FrameStatus::Fine => {
             let packet = Packet { frame, burst };
@@ -222,9 +187,6 @@ pub(crate) fn forward(
             passage.reached = PortSet::default();
         }
         begin = end;
-    }
-    if let Some(InterfaceFrames { came_back, probe, .. }) = &interface {
-        (passage.came_back, passage.probe) = (came_back.get(), probe.get());
     }
     (frames.len(), None)
 }
@@ -562,6 +524,7 @@ pub(crate) fn account(frames: &[Frame], totals: &mut Totals) {
                 FrameStatus::Denied => totals.drops.denied += 1,
                 FrameStatus::BadSource => totals.drops.bad_source += 1,
                 FrameStatus::OverRate => totals.drops.over_rate += 1,
+                FrameStatus::CameBack => totals.drops.filtered += 1,
                 FrameStatus::BadSlot => {
                     totals.drops.bad_slot += 1;
                     totals.sent_packets -= 1;
@@ -631,6 +594,7 @@ mod tests {
             (frame(FrameStatus::Denied, 60, 0), 1, 60, Drops { denied: 1, ..drops }),
             (frame(FrameStatus::BadSource, 60, 0), 1, 60, Drops { bad_source: 1, ..drops }),
             (frame(FrameStatus::OverRate, 60, 0), 1, 60, Drops { over_rate: 1, ..drops }),
+            (frame(FrameStatus::CameBack, 60, 0), 1, 60, Drops { filtered: 1, ..drops }),
             (frame(FrameStatus::BadSlot, 0, 0), 0, 0, Drops { bad_slot: 1, ..drops }),
             (frame(FrameStatus::TooLong, 0, 0), 0, 0, Drops { too_long: 1, ..drops }),
         ];
@@ -647,6 +611,7 @@ mod tests {
                 vlan: twice(drops.vlan),
                 spoofed: twice(drops.spoofed),
                 over_rate: twice(drops.over_rate),
+                filtered: twice(drops.filtered),
                 denied: twice(drops.denied),
                 bad_source: twice(drops.bad_source),
                 ..drops

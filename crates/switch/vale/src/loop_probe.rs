@@ -11,9 +11,9 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use ringway_switch_port::PortIndex;
+use ringway_switch_port::{Burst, FrameStatus, PortIndex};
 
-use crate::vlan::TAG;
+use crate::vlan::{PortVlans, TAG, vlan_of};
 
 /// Flooded frames of interfaces in a second from which on the worker looks. Two switches that are
 /// connected twice should not look at the same moment: so there is a random number more.
@@ -113,13 +113,43 @@ impl LoopProbe {
         self.secret
     }
 
-    /// The VLAN in which they come back where there is a loop.
-    pub fn looks_in(&self) -> u16 {
-        self.looks_in
+    /// Marks the frames of an interface that are its own, before filters, guards or limits of the port can drop them; notes
+    /// those of other switches. Returns the port by which one had left. `vlans`: those of the port, if the switch looks at tags.
+    #[inline]
+    pub fn check(&mut self, burst: &mut Burst<'_>, vlans: Option<&PortVlans>) -> Option<PortIndex> {
+        self.secret.and_then(|secret| self.find_own(secret, burst, vlans))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_own(
+        &mut self,
+        secret: u64,
+        burst: &mut Burst<'_>,
+        vlans: Option<&PortVlans>,
+    ) -> Option<PortIndex> {
+        let mut found = None;
+        for at in 0..burst.frames.len() {
+            let Some(frame) = burst.frames.get(at).filter(|f| f.status == FrameStatus::Fine) else {
+                continue;
+            };
+            if is_probe(frame.dst(), frame.src()) {
+                self.note_probe(probe_source(frame.src()));
+            }
+            let Some(left) = left_by(frame.src(), secret) else { continue };
+            let vlan = vlans.map_or(Some(vlan_of(frame)), |vlans| vlans.vlan_in(frame, burst));
+            if vlan == Some(self.looks_in)
+                && let Some(frame) = burst.frames.get_mut(at)
+            {
+                frame.status = FrameStatus::CameBack;
+                found = Some(left);
+            }
+        }
+        found
     }
 
     /// A switch that looks has sent frames with this [source](probe_source), perhaps this one.
-    pub fn note_probe(&mut self, source: u64) {
+    fn note_probe(&mut self, source: u64) {
         self.has_rival |= self.secret.is_some_and(|own| source < own);
     }
 
@@ -140,19 +170,19 @@ impl LoopProbe {
 
 /// Whether a frame is one of a switch that looks, by its addresses.
 #[inline]
-pub(crate) fn is_probe(destination: u64, source: u64) -> bool {
+fn is_probe(destination: u64, source: u64) -> bool {
     destination == GROUP_MAC && source & 0x03 == 0x02
 }
 
 /// What the source addresses of all frames have in common that a switch looks by.
 #[inline]
-pub(crate) fn probe_source(source: u64) -> u64 {
+fn probe_source(source: u64) -> u64 {
     source & SECRET
 }
 
 /// The port by which a frame with that source has left, if it is the worker's own.
 #[inline]
-pub(crate) fn left_by(source: u64, secret: u64) -> Option<PortIndex> {
+fn left_by(source: u64, secret: u64) -> Option<PortIndex> {
     (probe_source(source) == secret).then_some((source >> 40) as PortIndex)
 }
 

@@ -84,20 +84,30 @@ impl PortVlans {
             if frame.status != FrameStatus::Fine {
                 continue;
             }
-            let length = burst.begin(frame).map_or(0, |(_, len)| len);
-            let vid = match tag(frame) {
-                // Of an empty piece there is nothing to move (S-VALE-9).
-                _ if length == 0 => None,
-                Some(_) if length < 18 => None,
-                Some(0) | None => self.untagged,
-                Some(vid) => self.has_tagged(vid).then_some(vid),
-            };
+            let vid = self.vid_of(frame, burst);
             let frame = &mut burst.frames[i];
             match vid {
                 Some(vid) => frame.vid = vid,
                 None => frame.status = FrameStatus::Vlan,
             }
         }
+    }
+
+    /// Where a frame belongs that the port has sent; `None`: nowhere.
+    fn vid_of(&self, frame: &Frame, burst: &Burst<'_>) -> Option<u16> {
+        let length = burst.begin(frame).map_or(0, |(_, len)| len);
+        match tag(frame) {
+            // Of an empty piece there is nothing to move (S-VALE-9).
+            _ if length == 0 => None,
+            Some(_) if length < 18 => None,
+            Some(0) | None => self.untagged,
+            Some(vid) => self.has_tagged(vid).then_some(vid),
+        }
+    }
+
+    /// The VLAN of a frame that the port has sent, as the bridge or, where that does not tell one, as its tag says. 0: none.
+    pub fn vlan_in(&self, frame: &Frame, burst: &Burst<'_>) -> Option<u16> {
+        self.vid_of(frame, burst).map(|vid| if vid != 0 { vid } else { vlan_of(frame) })
     }
 
     /// The VLAN of its untagged frames.

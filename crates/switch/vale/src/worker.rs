@@ -444,6 +444,11 @@ impl Worker {
         if config.is_interface {
             check_interface(&mut burst);
         }
+        if config.may_loop()
+            && let Some(left) = self.probe.check(&mut burst, self.any_vlan.then_some(&*vlans))
+        {
+            self.came_back = Some([index, left]);
+        }
         if *is_guarded {
             if let Some(filter) = filter_in {
                 filter.check(&mut burst, budget);
@@ -483,19 +488,15 @@ impl Worker {
             yields: can_wait,
             attached: self.attached,
             flood_copies: self.flood_copies,
-            interface: config.may_loop().then(|| FromInterface {
+            interface: config.may_loop().then_some(FromInterface {
                 // The host's stack decides by itself what it sends.
                 groups: if config.is_interface { config.group_forward } else { u16::MAX },
-                secret: self.probe.secret(),
-                looks_in: self.probe.looks_in(),
             }),
             isolated: config.isolated,
             storm: storm.as_mut(),
             beside: has_it,
             flooded: 0,
             flooded_in: 0,
-            came_back: None,
-            probe: None,
             budget,
             now: self.now,
             reached: held[ring].map(|held| held.reached).unwrap_or_default(),
@@ -513,12 +514,6 @@ impl Worker {
         *floods = ctx.flooded > 0;
         if config.may_loop() {
             self.probe.note_flooded(ctx.flooded, ctx.flooded_in);
-        }
-        if let Some(source) = ctx.probe {
-            self.probe.note_probe(source);
-        }
-        if let Some(left) = ctx.came_back {
-            self.came_back = Some([index, left]);
         }
         if let Some(mirroring) = self.mirroring.as_mut().filter(|_| mirrors.of_sent != 0) {
             if let (Some(held), Some(frame)) = (&mut now_held, burst.frames.get(sent)) {
@@ -603,6 +598,7 @@ impl Worker {
         }
         if before / 1000 != self.now / 1000 {
             self.probe.tick();
+            self.show_probe();
             self.function.as_dyn().tick((self.now / 1000) as u32);
             if self.snooping.is_some() {
                 self.look_at_groups();
@@ -660,6 +656,7 @@ impl Worker {
     #[cold]
     fn look_for_loops(&mut self) {
         self.probe.begin();
+        self.show_probe();
         for (index, member) in (0..).zip(&mut self.members) {
             let Some(member) = member else { continue };
             if !member.config.may_loop() || !member.is_open() {
@@ -676,6 +673,13 @@ impl Worker {
             member.in_hand = false;
             member.dirty = true;
             self.spare = burst.recycle(Source::default());
+        }
+    }
+
+    /// The program in the kernel lets the worker's own frames come back.
+    fn show_probe(&self) {
+        if let Some(fast) = &self.fast {
+            fast.set_probe(self.probe.secret());
         }
     }
 

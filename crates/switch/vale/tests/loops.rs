@@ -8,10 +8,11 @@ use std::sync::{
 };
 
 use common::{BROADCAST, Client, bytes, header, mac};
+use ringway_filter::{Insn, Program};
 use ringway_switch_port::PortIndex;
 use ringway_vale::{
-    Clock, Forwarding, MirrorCounters, MirrorSources, PortConfig, PortState, SteppedBridge,
-    SwitchMirror, Vlan,
+    Clock, Forwarding, MirrorCounters, MirrorSources, PortConfig, PortFilter, PortState,
+    SourceAddresses, SteppedBridge, SwitchMirror, Vlan,
 };
 
 /// The address of spanning tree, and that of LLDP.
@@ -315,4 +316,30 @@ fn a_loop_of_copies_ends() {
     world.carry([1, 2], 10);
     assert!(world.received(0).is_empty(), "it goes round");
     assert_eq!(counters.totals(), before);
+}
+
+/// What a port may send, and from which addresses, does not hide a loop, which would go on within that.
+#[test]
+fn a_loop_is_found_behind_filters_and_guards() {
+    // IPv4 and ARP alone.
+    let insn = |code, jt, jf, k| Insn { code, jt, jf, k };
+    let by_type = [insn(0x28, 0, 0, 12), insn(0x15, 1, 0, 0x800), insn(0x15, 0, 1, 0x806)];
+    let returns = [insn(6, 0, 0, 1), insn(6, 0, 0, 0)];
+    let program = Program::new([&by_type[..], &returns].concat()).unwrap();
+    let filter = Arc::new(PortFilter { text: String::new(), program });
+    let filtered = PortConfig { filter_in: Some(filter), ..interface() };
+    let guarded = PortConfig { sources: SourceAddresses::Only(vec![mac(7)]), ..interface() };
+    let counted = PortConfig { max_addresses: Some(1), ..interface() };
+    for (name, config) in [("filter", filtered), ("source", guarded), ("addresses", counted)] {
+        let mut world = World::new(&[PortConfig::default(), config.clone(), config, interface()]);
+        let mut arp = frame(BROADCAST, 7);
+        arp[12..14].copy_from_slice(&[8, 6]);
+        let is_found = |world: &World| [1, 2].iter().any(|p| world.state(*p).loops_with.is_some());
+        for _ in 0..8 {
+            world.send(0, &[arp.clone()]);
+            world.carry([1, 2], 1500);
+            world.millis.fetch_add(1000, Relaxed);
+        }
+        assert!(is_found(&world), "{name}");
+    }
 }
