@@ -6,7 +6,7 @@
 use ringway_region::Buf;
 use ringway_vnet::{
     BEGINNING, PartialCsum,
-    checksum::{finish_nonzero, sum},
+    checksum::{Crc32c, finish_nonzero, sum},
 };
 
 /// Computes the checksum of a frame that lies in these pieces, if that is partial. The frame may
@@ -24,9 +24,31 @@ pub(crate) fn finish<'a>(pieces: impl Iterator<Item = Buf<'a>> + Clone) {
 /// Bytes copied out at a time; even, so that the sums of blocks add up.
 const BLOCK: usize = 512;
 
+/// A frame that says that it is longer than it is, is none that a stack sends: it stays as it is.
 fn complete<'a>(pieces: impl Iterator<Item = Buf<'a>>, first: &Buf<'a>, partial_csum: PartialCsum) {
-    let PartialCsum { mut start, len, at } = partial_csum;
-    let (mut left, mut total) = (len, 0);
+    let PartialCsum { start, len, at, is_crc } = partial_csum;
+    if is_crc {
+        let mut crc = Crc32c::new();
+        if each_block(pieces, start, len, |block| crc.add(block)) {
+            first.store(at, crc.finish());
+        }
+        return;
+    }
+    let mut total = 0;
+    if each_block(pieces, start, len, |block| total += sum(block)) {
+        first.store(at, finish_nonzero(total));
+    }
+}
+
+/// Gives `len` bytes from `start` on to `each`, a block at a time. Whether there were as many.
+#[inline]
+fn each_block<'a>(
+    pieces: impl Iterator<Item = Buf<'a>>,
+    mut start: usize,
+    len: usize,
+    mut each: impl FnMut(&[u8]),
+) -> bool {
+    let mut left = len;
     let (mut block, mut filled) = ([0; BLOCK], 0);
     for piece in pieces {
         let skipped = start.min(piece.size() as usize);
@@ -36,17 +58,14 @@ fn complete<'a>(pieces: impl Iterator<Item = Buf<'a>>, first: &Buf<'a>, partial_
             let copied = from.copy_to(left, &mut block[filled..]);
             (left, filled) = (left - copied, filled + copied);
             if filled == BLOCK {
-                total += sum(&block);
+                each(&block);
                 filled = 0;
             }
             rest = from.skip(copied as u32);
         }
     }
-    total += sum(&block[..filled]);
-    // A frame that says that it is longer than it is, is none that a stack sends.
-    if left == 0 {
-        first.store(at, finish_nonzero(total));
-    }
+    each(&block[..filled]);
+    left == 0
 }
 
 #[cfg(test)]
@@ -74,6 +93,30 @@ mod tests {
                 finish(pieces.into_iter());
                 assert!(bytes == whole, "cut at {cut} and every {second}");
             }
+        }
+    }
+
+    /// SCTP's checksum covers what IP has, and no padding.
+    #[test]
+    fn sctp_in_pieces() {
+        let payload: Vec<u8> = (0..1337u32).map(|i| (i * 7) as u8).collect();
+        let packet = [&[0, 7, 0, 9, 1, 2, 3, 4, 0, 0, 0, 0], &payload[..]].concat();
+        let mut frame = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0].to_vec();
+        frame.extend((20 + packet.len() as u16).to_be_bytes());
+        frame.extend([0, 0, 0x40, 0, 64, 132, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        let mut crc = Crc32c::new();
+        crc.add(&packet);
+        let mut whole = [&frame[..], &packet, &[0xee; 7]].concat();
+        let left = whole.clone();
+        whole[42..46].copy_from_slice(&crc.finish());
+        for cut in [left.len(), 1000, 101, 46] {
+            let mut bytes = left.clone();
+            let (first, rest) = bytes.split_at_mut(cut);
+            let pieces = [first].into_iter().chain(rest.chunks_mut(511));
+            let pieces: Vec<_> = pieces.map(Buf::of).collect();
+            finish(pieces.iter().copied());
+            finish(pieces.into_iter());
+            assert!(bytes == whole, "cut at {cut}");
         }
     }
 

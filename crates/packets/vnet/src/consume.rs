@@ -2,8 +2,8 @@
 
 use crate::{
     Error, Gso, Header, MAX_FRAME, Segments,
-    checksum::{finish_nonzero, sum},
-    layers::{Layers, Network},
+    checksum::{Crc32c, finish_nonzero, sum},
+    layers::{Layers, Network, SCTP_CHECKSUM, SCTP_HEADER, carries_sctp},
     segment::{Limit, MAX_DATAGRAMS, cut, protocol, segment},
     tunnel::{Outers, find},
 };
@@ -79,11 +79,27 @@ fn finish(
         return segment(frame, first, gso, limit, out).map(Output::Segments);
     }
     if let Some((start, at)) = header.checksum() {
+        if let Some(ip) = carries_sctp(frame, (start, at)) {
+            finish_sctp(frame, ip).ok_or(Error::BadChecksum)?;
+            return Ok(Output::InPlace);
+        }
         // The field holds the sum of the pseudo header, and is summed with the rest.
         let checksum = finish_nonzero(sum(frame.get(start..).ok_or(Error::BadChecksum)?));
         frame.get_mut(at..at + 2).ok_or(Error::BadChecksum)?.copy_from_slice(&checksum);
     }
     Ok(Output::InPlace)
+}
+
+/// Completes the checksum of SCTP, as Linux does (`skb_crc32c_csum_help`): of what IP has, without padding behind it.
+#[cold]
+fn finish_sctp(frame: &mut [u8], ip: Network) -> Option<()> {
+    let length = ip.length(frame).filter(|length| *length >= SCTP_HEADER)?;
+    let packet = frame.get_mut(ip.transport..)?.get_mut(..length)?;
+    packet[SCTP_CHECKSUM..SCTP_HEADER].fill(0);
+    let mut crc = Crc32c::new();
+    crc.add(packet);
+    packet[SCTP_CHECKSUM..SCTP_HEADER].copy_from_slice(&crc.finish());
+    Some(())
 }
 
 /// Ethernet with two tags, IPv4 and TCP with all their options.

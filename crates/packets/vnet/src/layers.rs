@@ -10,6 +10,9 @@ const IPV6: u16 = 0x86dd;
 /// Ethertypes of VLAN tags: customer and service.
 const TAGS: [u16; 2] = [0x8100, 0x88a8];
 
+/// Bytes of IPv6's header without extensions.
+const IPV6_HEADER: usize = 40;
+
 /// What is carried over IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
@@ -76,6 +79,16 @@ impl Network {
         Some(Network { v6, ip, transport, carries })
     }
 
+    /// Bytes behind IP's header, IPv6's extensions among them, by the length field of IP.
+    pub fn length(&self, begin: &[u8]) -> Option<usize> {
+        let word = |at: usize| {
+            let word = begin.get(at..)?.first_chunk::<2>()?;
+            Some(usize::from(u16::from_be_bytes(*word)))
+        };
+        let (at, before) = if self.v6 { (4, IPV6_HEADER) } else { (2, 0) };
+        (word(self.ip + at)? + before).checked_sub(self.transport - self.ip)
+    }
+
     /// The same in a frame in which there are `bytes` more before it.
     pub fn moved(self, bytes: usize) -> Network {
         Network { ip: self.ip + bytes, transport: self.transport + bytes, ..self }
@@ -95,7 +108,7 @@ impl Network {
         let ip = &mut begin[self.ip..self.transport];
         let mut put = |at: usize, bytes: [u8; 2]| ip[at..at + 2].copy_from_slice(&bytes);
         if self.v6 {
-            put(4, ((length - self.transport) as u16).to_be_bytes());
+            put(4, ((length - self.ip - IPV6_HEADER) as u16).to_be_bytes());
             return;
         }
         put(2, ((length - self.ip) as u16).to_be_bytes());
@@ -105,6 +118,20 @@ impl Network {
         let checksum = finish(sum(ip));
         ip[10..12].copy_from_slice(&checksum);
     }
+}
+
+/// SCTP's number (RFC 9260), the offset of its checksum, and bytes of its header.
+pub(crate) const SCTP: u8 = 132;
+pub(crate) const SCTP_CHECKSUM: usize = 8;
+pub(crate) const SCTP_HEADER: usize = 12;
+
+/// The IP that carries SCTP, if a checksum at `at` for what begins at `start` is SCTP's.
+#[inline]
+pub(crate) fn carries_sctp(frame: &[u8], (start, at): (usize, usize)) -> Option<Network> {
+    if at != start + SCTP_CHECKSUM {
+        return None;
+    }
+    Network::find(frame).filter(|ip| ip.carries == SCTP && ip.transport == start)
 }
 
 /// The headers of a frame by their offsets, which ascend and lie inside the frame.

@@ -2,10 +2,11 @@
 //!
 //! A stack that leaves a checksum to the hardware stores the sum of the pseudo header in its place.
 //! On its way through a veth pair the frame loses the note that says so. What is stored still tells:
-//! it is a finished checksum by chance alone, and then finishing it again gives the same.
+//! it is a finished checksum by chance alone, and then finishing it again gives the same. SCTP has zeros there: its
+//! checksum has no pseudo header.
 
 use crate::checksum::{finish, sum};
-use crate::layers::{Network, Protocol};
+use crate::layers::{Network, Protocol, SCTP, SCTP_CHECKSUM, SCTP_HEADER};
 
 /// Bytes at the beginning of a frame that are enough to know: Ethernet with two tags, IPv4 with all
 /// its options, TCP up to its checksum.
@@ -18,29 +19,36 @@ pub struct PartialCsum {
     pub start: usize,
     pub len: usize,
     pub at: usize,
+    /// It is SCTP's [`Crc32c`](crate::checksum::Crc32c), of 4 bytes.
+    pub is_crc: bool,
 }
 
 impl PartialCsum {
     /// Looks at the [`BEGINNING`] of a frame, or at all of one that is shorter. `None`: it is
-    /// finished, or not TCP or UDP over IP, or a fragment.
+    /// finished, or not TCP, UDP or SCTP over IP, or a fragment.
     #[inline]
     pub fn find(beginning: &[u8]) -> Option<PartialCsum> {
-        let Network { v6, ip, transport: start, carries } = Network::find(beginning)?;
-        let protocol =
-            [Protocol::Tcp, Protocol::Udp].into_iter().find(|p| p.number() == carries)?;
+        let network = Network::find(beginning)?;
+        let Network { v6, ip, transport: start, carries } = network;
+        let protocol = [Protocol::Tcp, Protocol::Udp].into_iter().find(|p| p.number() == carries);
+        let Some(protocol) = protocol else { return PartialCsum::find_sctp(beginning, network) };
         let at = start + protocol.checksum();
         let stored = beginning.get(at..)?.first_chunk::<2>()?;
-        let word = |at| beginning.get(at..)?.first_chunk().map(|&word| u16::from_be_bytes(word));
-        let (addresses, len) = match v6 {
-            true => (beginning.get(ip + 8..ip + 40)?, word(ip + 4)?),
-            false => {
-                let length = word(ip + 2)?.checked_sub((start - ip) as u16)?;
-                (beginning.get(ip + 12..ip + 20)?, length)
-            }
-        };
-        let pseudo = sum(addresses) + sum(&[0, carries]) + sum(&len.to_be_bytes());
-        let (is_sum, len) = (finish(pseudo).map(|byte| !byte) == *stored, usize::from(len));
-        (is_sum && at + 2 <= start + len).then_some(PartialCsum { start, len, at })
+        let len = network.length(beginning)?;
+        let addresses = beginning.get(if v6 { ip + 8..ip + 40 } else { ip + 12..ip + 20 })?;
+        let pseudo = sum(addresses) + sum(&[0, carries]) + sum(&(len as u16).to_be_bytes());
+        let is_sum = finish(pseudo).map(|byte| !byte) == *stored;
+        let is_crc = false;
+        (is_sum && at + 2 <= start + len).then_some(PartialCsum { start, len, at, is_crc })
+    }
+
+    #[cold]
+    fn find_sctp(beginning: &[u8], ip: Network) -> Option<PartialCsum> {
+        let (start, at) = (ip.transport, ip.transport + SCTP_CHECKSUM);
+        let is_zero = beginning.get(at..start + SCTP_HEADER)?.iter().all(|byte| *byte == 0);
+        let len = ip.length(beginning).filter(|len| *len >= SCTP_HEADER)?;
+        let is_left = ip.carries == SCTP && is_zero;
+        is_left.then_some(PartialCsum { start, len, at, is_crc: true })
     }
 }
 
@@ -127,7 +135,7 @@ mod tests {
             left[at..at + 2].copy_from_slice(&finish(pseudo).map(|byte| !byte));
 
             let found = PartialCsum::find(&left[..left.len().min(BEGINNING)]);
-            prop_assert_eq!(found, Some(PartialCsum { start: transport, len: len.into(), at }));
+            prop_assert_eq!(found, Some(PartialCsum { start: transport, len: len.into(), at, is_crc: false }));
             let finished = finish_nonzero(sum(&left[transport..length]));
             prop_assert_eq!(finished, expected);
             prop_assert!(done.is_none() || whole == left);
@@ -140,7 +148,7 @@ mod tests {
                 let kind: [u8; 3] = if v6 { [0x86, 0xdd, 0x60] } else { [8, 0, 0x4f] };
                 bytes[12..15].copy_from_slice(&kind);
             }
-            if let Some(PartialCsum { start, len, at }) = PartialCsum::find(&bytes) {
+            if let Some(PartialCsum { start, len, at, .. }) = PartialCsum::find(&bytes) {
                 prop_assert!(start < at && at + 2 <= start + len && at + 2 <= bytes.len());
             }
         }
@@ -161,7 +169,7 @@ mod tests {
             [(12, true), (9, true), (8, true), (7, false), (6, false), (0, false)]
         {
             leave_partial(&mut udp, len);
-            let expected = PartialCsum { start: 34, len: len.into(), at: 40 };
+            let expected = PartialCsum { start: 34, len: len.into(), at: 40, is_crc: false };
             assert_eq!(PartialCsum::find(&udp), is_found.then_some(expected), "{len}");
         }
         udp[16..18].copy_from_slice(&19u16.to_be_bytes());
@@ -196,7 +204,7 @@ mod tests {
         let mut bytes = [&[2; 12][..], &tags, &[8, 0], &ip.to_bytes(), &[0; 20]].concat();
         let pseudo = sum(&[192, 0, 2, 1, 192, 0, 2, 2]) + sum(&[0, 6]) + sum(&[0, 20]);
         bytes[98..100].copy_from_slice(&finish(pseudo).map(|byte| !byte));
-        let found = Some(PartialCsum { start: 82, len: 20, at: 98 });
+        let found = Some(PartialCsum { start: 82, len: 20, at: 98, is_crc: false });
         assert_eq!(PartialCsum::find(&bytes[..BEGINNING]), found);
         assert_eq!(PartialCsum::find(&bytes[..BEGINNING - 1]), None);
     }

@@ -4,7 +4,7 @@ use crate::{
     Gso, Header,
     checksum::finish,
     header::{GSO_ECN, GSO_TCPV4, GSO_TCPV6, NEEDS_CSUM},
-    layers::{Layers, Network, Protocol},
+    layers::{Layers, Network, Protocol, carries_sctp},
 };
 
 /// Bytes of an Ethernet header without tags.
@@ -16,7 +16,12 @@ const ETHERNET: usize = 14;
 pub fn is_expressible(header: &Header, begin: &[u8]) -> bool {
     let protocol = match header.gso() {
         Err(_) => return false,
-        Ok(None) => return header.checksum().is_none_or(|(_, at)| at + 2 <= begin.len()),
+        // A receiver takes the checksum for the internet's: SCTP's is another.
+        Ok(None) => {
+            return header.checksum().is_none_or(|(start, at)| {
+                at + 2 <= begin.len() && carries_sctp(begin, (start, at)).is_none()
+            });
+        }
         Ok(Some(Gso::TcpV4 | Gso::TcpV6)) => Protocol::Tcp,
         Ok(Some(Gso::Udp | Gso::UdpL4(_))) => Protocol::Udp,
     };

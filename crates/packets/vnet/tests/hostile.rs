@@ -4,7 +4,9 @@ mod common;
 
 use common::packet;
 use proptest::{collection::vec, prelude::*};
-use ringway_vnet::{Error, Header, MAX_FRAME, Output, consume};
+use ringway_vnet::{
+    Error, Header, MAX_FRAME, Output, PartialCsum, consume, for_kernel, is_expressible,
+};
 
 fn check(header: &[u8], frame: &mut [u8], max_frame: usize, out: &mut [u8]) {
     let Some(header) = Header::parse(header) else { return };
@@ -104,5 +106,63 @@ fn s_vhdr_3_odd_packets_are_refused() {
     for extension in [0, 43, 44, 51, 60] {
         v6[20] = extension;
         assert!(refused(3, &mut v6.clone()), "IPv6 extension {extension}");
+    }
+}
+
+fn ipv4(carries: u8, inside: &[u8]) -> Vec<u8> {
+    let [high, low] = (20 + inside.len() as u16).to_be_bytes();
+    let header = [0x45, 0, high, low, 0, 0, 0x40, 0, 64, carries, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+    [&header[..], inside].concat()
+}
+
+fn ipv6(carries: u8, inside: &[u8]) -> Vec<u8> {
+    let [high, low] = (inside.len() as u16).to_be_bytes();
+    [&[0x60, 0, 0, 0, high, low, carries, 64][..], &[0xfd; 32], inside].concat()
+}
+
+fn ethernet(kind: [u8; 2], inside: &[u8]) -> Vec<u8> {
+    [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2][..], &kind, inside].concat()
+}
+
+/// By a table's definition in RFC 9260, appendix A, a bit at a time.
+fn crc32c(bytes: &[u8]) -> [u8; 4] {
+    let step = |crc: u32| if crc & 1 != 0 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 };
+    let crc =
+        bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), |c, _| step(c)));
+    (!crc).to_le_bytes()
+}
+
+/// SCTP's checksum is of IP's bytes, without padding, and no receiver with headers can be told of it.
+#[test]
+fn the_checksum_of_sctp_is_a_crc() {
+    let packet = [0, 7, 0, 9, 1, 2, 3, 4, 0, 0, 0, 0, 11, 0, 0, 4];
+    for (kind, ip) in [([8, 0], ipv4(132, &packet)), ([0x86, 0xdd], ipv6(132, &packet))] {
+        for tags in 0..3 {
+            let mut frame = ethernet(kind, &ip);
+            (0..tags).for_each(|_| drop(frame.splice(12..12, [0x81, 0, 0, 5])));
+            let start = frame.len() - packet.len();
+            frame.extend([0xee; 5]);
+            let header =
+                Header { flags: 1, csum_start: start as u16, csum_offset: 8, ..Header::default() };
+            assert!(!is_expressible(&header, &frame));
+            assert_eq!(for_kernel(&header, &mut frame.clone(), frame.len(), 1514, false), None);
+            let mut expected = frame.clone();
+            expected[start + 8..start + 12].copy_from_slice(&crc32c(&packet));
+            let found = PartialCsum { start, len: packet.len(), at: start + 8, is_crc: true };
+            assert_eq!(PartialCsum::find(&frame), Some(found));
+            assert_eq!(PartialCsum::find(&expected), None);
+            // What was there does not matter.
+            frame[start + 9] = 7;
+            assert_eq!(consume(&header, &mut frame, 1514, &mut []), Ok(Output::InPlace));
+            assert_eq!(frame, expected);
+            // IP says that there is more, or less than the header.
+            let at = 14 + 4 * tags + if kind == [8, 0] { 3 } else { 5 };
+            for length in [frame[at] + 6, frame[at] - 5] {
+                let mut frame = frame.clone();
+                frame[at] = length;
+                let made = consume(&header, &mut frame, 1514, &mut []);
+                assert_eq!(made, Err(Error::BadChecksum));
+            }
+        }
     }
 }
