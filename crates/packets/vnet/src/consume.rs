@@ -76,7 +76,7 @@ fn finish(
         return Err(Error::NoRoom);
     }
     if let Some(gso) = header.gso()? {
-        return segment(frame, first, gso, limit, out).map(Output::Segments);
+        return segment(frame, first, header, gso, limit, out).map(Output::Segments);
     }
     if let Some((start, at)) = header.checksum() {
         if let Some(ip) = carries_sctp(frame, (start, at)) {

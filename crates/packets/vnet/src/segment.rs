@@ -4,7 +4,7 @@
 use std::slice::ChunksMut;
 
 use crate::{
-    Error, Gso,
+    Error, Gso, Header,
     checksum::{finish, finish_nonzero, sum},
     layers::{Layers, Network, Protocol},
     tunnel::Outers,
@@ -62,11 +62,16 @@ pub(crate) fn protocol(gso: Gso) -> Protocol {
 pub(crate) fn segment(
     frame: &[u8],
     first: usize,
+    header: &Header,
     gso: Gso,
     limit: Limit,
     out: &mut [u8],
 ) -> Result<Segments, Error> {
     let layers = Layers::find(frame.get(..first).unwrap_or(frame), protocol(gso))?;
+    // That of other headers, such as those inside of a tunnel that is not known.
+    if header.checksum().is_some_and(|(start, _)| start != layers.network.transport) {
+        return Err(Error::BadFrame);
+    }
     cut(frame, layers, &Outers::default(), gso, limit, out)
 }
 

@@ -70,7 +70,9 @@ pub fn for_kernel(
             let layers = Layers::find(begin, Protocol::Tcp).ok()?;
             let room = max_frame.checked_sub(layers.payload).filter(|room| *room > 0)?;
             let asked = usize::from(header.gso_size);
+            let is_other = |(start, _)| start != layers.network.transport;
             let is_odd = layers.network.ip != ETHERNET
+                || header.checksum().is_some_and(is_other)
                 || layers.network.v6 != (gso == Gso::TcpV6)
                 || length - layers.network.ip > 0xffff
                 || as_sent && !(1..=room).contains(&asked);

@@ -5,7 +5,8 @@ mod common;
 use common::packet;
 use proptest::{collection::vec, prelude::*};
 use ringway_vnet::{
-    Error, Header, MAX_FRAME, Output, PartialCsum, consume, for_kernel, is_expressible,
+    Error, Header, MAX_FRAME, Output, PartialCsum, consume, consume_as_sent, for_kernel,
+    is_expressible,
 };
 
 fn check(header: &[u8], frame: &mut [u8], max_frame: usize, out: &mut [u8]) {
@@ -122,6 +123,39 @@ fn ipv6(carries: u8, inside: &[u8]) -> Vec<u8> {
 
 fn ethernet(kind: [u8; 2], inside: &[u8]) -> Vec<u8> {
     [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2][..], &kind, inside].concat()
+}
+
+/// MPLS in UDP (RFC 7510), with datagrams inside that are to be cut: they are not the outer UDP's.
+#[test]
+fn datagrams_in_a_tunnel_that_is_not_known_are_refused() {
+    let udp = |to: u16, inside: &[u8]| {
+        let length = (8 + inside.len() as u16).to_be_bytes();
+        [&[0xc0, 0][..], &to.to_be_bytes(), &length, &[0, 0], inside].concat()
+    };
+    let inner = ipv4(17, &udp(9, &[0xaa; 4000]));
+    let mpls = [&[0x12, 0x34, 0x51, 0x40][..], &inner].concat();
+    let mut frame = ethernet([8, 0], &ipv4(17, &udp(6635, &mpls)));
+    let mut out = vec![0; 2 * MAX_FRAME];
+    let inside = 14 + 20 + 8 + 4 + 20;
+    for (gso_type, start, expected) in [
+        (5, inside, Err(Error::BadFrame)),
+        (3, inside, Err(Error::BadFrame)),
+        (5, 34, Ok(())),
+        (3, 34, Ok(())),
+    ] {
+        let header = Header {
+            flags: 1,
+            gso_type,
+            gso_size: 1000,
+            csum_start: start,
+            csum_offset: 6,
+            ..Header::default()
+        };
+        let made = consume_as_sent(&header, &mut frame, &mut out).map(|_| ());
+        assert_eq!(made, expected, "{gso_type}, {start}");
+        let made = consume(&header, &mut frame, 1514, &mut out).map(|_| ());
+        assert_eq!(made, expected, "{gso_type}, {start}");
+    }
 }
 
 /// By a table's definition in RFC 9260, appendix A, a bit at a time.

@@ -89,6 +89,7 @@ proptest! {
             flags: NEEDS_CSUM,
             gso_type: gso_type(&packet) | if ecn { 0x80 } else { 0 },
             gso_size: 1,
+            csum_start: packet.transport_at() as u16,
             ..Header::default()
         };
         let expected: Vec<_> = cut(&packet, room).iter().map(Packet::bytes).collect();
@@ -101,8 +102,13 @@ proptest! {
     /// What the kernel has made one frame of, or is about to make several of.
     #[test]
     fn segments_are_as_long_as_they_were(packet in packet(), gso_size in 0u16..9000) {
-        let header =
-            Header { flags: NEEDS_CSUM, gso_type: gso_type(&packet), gso_size, ..Header::default() };
+        let header = Header {
+            flags: NEEDS_CSUM,
+            gso_type: gso_type(&packet),
+            gso_size,
+            csum_start: packet.transport_at() as u16,
+            ..Header::default()
+        };
         // Shorter ones than their headers would take up too much memory.
         let step = usize::from(gso_size).max(packet.headers());
         let expected: Vec<_> = cut(&packet, step).iter().map(Packet::bytes).collect();
