@@ -14,7 +14,7 @@ use crate::{
     function::{Forward, LearningCounters, Packet, Verdict},
     table::{AddressFilter, Key, Learned, LearnedAddress, StaticAddress, Table},
 };
-use ringway_switch_port::{Burst, FrameStatus, PortIndex, is_group};
+use ringway_switch_port::{Burst, Frame, FrameStatus, PortIndex, is_group};
 
 const NOBODY: Key = Key::MAX;
 
@@ -23,6 +23,8 @@ pub(crate) struct Learning {
     /// The last address of each port, if the table has it there, seen within this second.
     last: Box<[Key; 256]>,
     counters: Box<[LearningCounters; 256]>,
+    /// The table has not taken an address since that was last asked.
+    has_refused: bool,
 }
 
 impl Learning {
@@ -31,6 +33,7 @@ impl Learning {
             table: Table::new(ageing_seconds),
             last: Box::new([NOBODY; 256]),
             counters: Box::new([LearningCounters::default(); 256]),
+            has_refused: false,
         }
     }
 
@@ -85,6 +88,23 @@ impl Learning {
         }
     }
 
+    /// How many of these frames, which `port` has sent and are done with, have a source that was not learned. What waits for
+    /// a port is decided again and again, and is not counted by that.
+    #[inline]
+    pub fn count_unlearned(&mut self, frames: &[Frame], port: PortIndex) -> u64 {
+        if self.has_refused { self.count_refused(frames, port) } else { 0 }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn count_refused(&mut self, frames: &[Frame], port: PortIndex) -> u64 {
+        self.has_refused = false;
+        let fine = frames.iter().filter(|frame| frame.status == FrameStatus::Fine);
+        let sources = fine.map(|frame| key(frame.src(), frame.vid));
+        sources.filter(|key| !is_group(*key) && self.table.lookup(*key) != Some(port)).count()
+            as u64
+    }
+
     /// As [`Table::list`].
     pub fn list(&self, from: usize, most: usize) -> (Vec<LearnedAddress>, Option<usize>) {
         self.table.list(from, most)
@@ -101,7 +121,7 @@ impl Learning {
             }
             Learned::Instead(lost, old) => Some((lost, old)),
             Learned::No => {
-                counters.unlearned += 1;
+                self.has_refused = true;
                 return;
             }
         };

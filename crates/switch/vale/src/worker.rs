@@ -531,6 +531,9 @@ impl Worker {
         if burst.source.as_sent {
             totals.sent_bytes -= kernels_headers(&burst, sent);
         }
+        if let Function::Learning(function) = &mut self.function {
+            totals.unlearned += function.count_unlearned(&burst.frames[..sent], index);
+        }
         if *is_limited && let Some(rate) = rate {
             rate.pay(&burst, sent);
         }

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use common::{BROADCAST, Client, barrier, bytes, header, mac};
 use ringway_switch_port::Drops;
-use ringway_vale::{Bridge, Clock, Forwarding, PortConfig, SourceAddresses, SteppedBridge};
+use ringway_vale::{
+    Bridge, Clock, Forwarding, PortConfig, SourceAddresses, StaticAddress, SteppedBridge,
+};
 
 fn world(
     name: &str,
@@ -173,4 +175,32 @@ fn made_up_addresses_crowd_out_nobody() {
     }
     bridge.count();
     assert!(counters[1]()[3] > 1_000, "many of its own are not learned: {:?}", counters[1]());
+}
+
+/// A packet whose source is not learned counts once, however often it is decided where it goes: also if the port's addresses are
+/// counted, and while it waits for a lossless port.
+#[test]
+fn what_is_not_learned_counts_once() {
+    const PACKETS: u64 = 40;
+    let limited = PortConfig { max_addresses: Some(5), ..PortConfig::default() };
+    let lossless = PortConfig { lossless: Some(Default::default()), ..PortConfig::default() };
+    for config in [PortConfig::default(), limited] {
+        let clock = Clock::new(|| 1000);
+        let mut bridge = SteppedBridge::new(&Forwarding::default(), clock).unwrap();
+        let [sender, receiver] = [64, 8].map(|slots| Client::new([1, 1], [slots; 2], 0));
+        let index = bridge.attach(Box::new(sender.port()), config).unwrap();
+        let other = bridge.attach(Box::new(receiver.port()), lossless.clone()).unwrap();
+        bridge.set_static_addresses(vec![StaticAddress { mac: mac(9), vlan: 0, port: other }]);
+        let frame = [&header(BROADCAST, mac(9))[..], &[0; 46]].concat();
+        (0..PACKETS).for_each(|_| sender.fill(0, &frame, 60, 0, None));
+        sender.tx_sync(0);
+        let mut got = 0;
+        while got < PACKETS {
+            while bridge.round() {}
+            bridge.flush_idle();
+            got += receiver.receive(0, 1).len() as u64;
+        }
+        let totals = bridge.totals(index).unwrap();
+        assert_eq!((totals.sent_packets, totals.unlearned), (PACKETS, PACKETS));
+    }
 }
