@@ -264,6 +264,12 @@ impl BridgePort {
         self.waiting = waiting;
     }
 
+    /// Whether the kernel has taken, or refused, all that was delivered.
+    pub fn has_left(&mut self) -> bool {
+        self.settle();
+        self.waiting.packets == 0
+    }
+
     /// The link is down, or the port goes: what waits is lost.
     pub fn discard(&mut self) {
         self.port.discard();

@@ -5,6 +5,9 @@
 //! worker finds nothing more there. So the worker counts: it is through when it has had as many frames as
 //! there are numbers. A frame that was lost on the way would be missing for ever; where no number was
 //! given for a while, none is on its way.
+//!
+//! What the worker has delivered may wait for the kernel yet, where an interface takes no more: until that has left, the flow
+//! stays.
 
 use std::sync::Arc;
 
@@ -63,13 +66,21 @@ impl InOrder {
         self.received += u64::from(frames);
     }
 
-    /// None was found, after `begun` had been read.
+    /// None was found, after `begun` had been read. `have_left`: whether what was delivered has.
     #[inline(never)]
-    pub fn note_none(&mut self, begun: u64, now: Millis, port: PortIndex, fast: &FastPath) {
+    pub fn note_none(
+        &mut self,
+        begun: u64,
+        now: Millis,
+        port: PortIndex,
+        fast: &FastPath,
+        have_left: impl FnOnce() -> bool,
+    ) {
         if begun != self.last.0 {
             self.last = (begun, now);
         }
-        if self.received >= begun || now >= self.last.1 + ON_ITS_WAY {
+        let are_through = self.received >= begun || now >= self.last.1 + ON_ITS_WAY;
+        if are_through && (!self.is_missing(begun) || have_left()) {
             (self.received, self.told) = (begun, begun);
             fast.set_drained(port, begun);
         }
@@ -86,21 +97,35 @@ mod tests {
         let mut order = InOrder::new(10);
         assert!(!order.is_missing(10) && order.is_missing(12));
         order.note_found(1);
-        order.note_none(12, 100, 3, &fast);
+        order.note_none(12, 100, 3, &fast, || true);
         assert!(order.is_missing(12), "the twelfth is on its way");
-        order.note_none(12, 104, 3, &fast);
+        order.note_none(12, 104, 3, &fast, || true);
         assert!(order.is_missing(12));
         order.note_found(1);
-        order.note_none(12, 104, 3, &fast);
+        order.note_none(12, 104, 3, &fast, || true);
         assert!(!order.is_missing(12));
-        order.note_none(13, 110, 3, &fast);
+        order.note_none(13, 110, 3, &fast, || true);
         assert!(order.is_missing(13));
-        order.note_none(13, 115, 3, &fast);
+        order.note_none(13, 115, 3, &fast, || true);
         assert!(!order.is_missing(13), "the thirteenth was lost");
         order.note_found(2);
-        order.note_none(14, 116, 3, &fast);
+        order.note_none(14, 116, 3, &fast, || true);
         assert!(!order.is_missing(14), "one more than there are numbers");
-        order.note_none(15, 117, 3, &fast);
+        order.note_none(15, 117, 3, &fast, || true);
         assert!(order.is_missing(15), "which is no other's number");
+    }
+
+    /// The program is not told while something waits for the kernel.
+    #[test]
+    fn what_was_delivered_has_left_first() {
+        let fast = FastPath::unshared([1, 2]).unwrap();
+        let mut order = InOrder::new(0);
+        order.note_found(1);
+        order.note_none(1, 100, 3, &fast, || false);
+        order.note_none(1, 200, 3, &fast, || false);
+        assert!(order.is_missing(1));
+        order.note_none(1, 200, 3, &fast, || true);
+        assert!(!order.is_missing(1));
+        order.note_none(1, 201, 3, &fast, || panic!("there is nothing to tell"));
     }
 }

@@ -19,7 +19,7 @@ use rustix::{
 };
 
 use crate::{
-    bridge_port::BridgePort,
+    bridge_port::{BridgePort, Members},
     budget::{Budget, Turn},
     casualties::Casualties,
     clock::{Clock, Millis},
@@ -412,7 +412,8 @@ impl Worker {
         budget.charge_look(found);
         if found == 0 {
             if let (Some(begun), Some(fast)) = (begun, &self.fast) {
-                in_order.note_none(begun, self.now, index, fast);
+                let members = &mut self.members;
+                in_order.note_none(begun, self.now, index, fast, || have_left(members));
             }
             self.spare = burst.recycle(from);
             self.hold(&mut held[ring], (index, ring), None);
@@ -754,6 +755,12 @@ impl Worker {
             }
         }
     }
+}
+
+/// Whether the kernel has taken all that was delivered where a program forwards beside the worker.
+#[cold]
+fn have_left(members: &mut Members) -> bool {
+    members.iter_mut().flatten().filter(|member| member.is_fast).all(|member| member.has_left())
 }
 
 /// So long, as the kernel has it.

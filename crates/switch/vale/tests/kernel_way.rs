@@ -5,7 +5,10 @@ mod common;
 
 use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
 };
 
 use common::{BROADCAST, Client, barrier, bytes, header, mac};
@@ -17,7 +20,7 @@ use ringway_mirror::{Mirror, MirrorMode, Mirrors};
 use ringway_region::RingInit;
 use ringway_switch_port::{
     Backpressure, Burst, Configure, Delivered, Drops, Frame, KernelWay, Mirrored, PacketIo,
-    PortMirrors, Wake,
+    PortMirrors, Unsent, Wake,
 };
 use ringway_vale::{
     Bridge, ByWorker, FloodLimit, Forwarding, MirrorSources, PortConfig, PortCounters, PortFilter,
@@ -32,6 +35,8 @@ use rustix::{
 struct Attached {
     rings: RingPort,
     way: KernelWay,
+    /// So many packets of what was delivered wait for the kernel.
+    waiting: Arc<AtomicU64>,
 }
 
 impl PacketIo for Attached {
@@ -63,6 +68,12 @@ impl PacketIo for Attached {
         drops: &mut Drops,
     ) -> Delivered {
         self.rings.deliver(ring, frames, burst, drops)
+    }
+
+    fn unsent(&mut self, _: &mut Drops) -> Unsent {
+        let packets = self.waiting.load(Relaxed);
+        let waiting = Delivered { packets, bytes: 60 * packets };
+        Unsent { refused: Delivered::default(), waiting }
     }
 
     fn flush(&mut self, idle: bool) {
@@ -108,6 +119,8 @@ struct World {
     bridge: Bridge,
     clients: Vec<Client>,
     counters: Vec<Arc<PortCounters>>,
+    waiting: Arc<AtomicU64>,
+    begun: OwnedFd,
     ports: OwnedFd,
     vlans: OwnedFd,
     settings: OwnedFd,
@@ -143,6 +156,8 @@ impl World {
             bridge: Bridge::start(name).unwrap(),
             clients: Vec::new(),
             counters: Vec::new(),
+            waiting: Arc::default(),
+            begun,
             ports,
             vlans,
             settings,
@@ -160,7 +175,8 @@ impl World {
         let config = config(way);
         let place = match way {
             Some(way) => {
-                self.bridge.attach(Box::new(Attached { rings, way }), config, counters.clone())
+                let port = Attached { rings, way, waiting: self.waiting.clone() };
+                self.bridge.attach(Box::new(port), config, counters.clone())
             }
             None => self.bridge.attach(Box::new(rings), config, counters.clone()),
         };
@@ -509,4 +525,24 @@ fn the_program_has_the_filters() {
     barrier(&world.bridge);
     let Totals { sent_packets, received_packets, drops, .. } = world.counters[0].totals();
     assert_eq!((sent_packets, received_packets, drops.denied), (5, 0, 12));
+}
+
+/// A flow does not leave the worker's path while its frames wait for the kernel, which would let the later ones pass them.
+#[test]
+fn the_program_is_told_when_what_was_delivered_has_left() {
+    let world = World::new("vale-order", &[NIC, OTHER]);
+    let drained = || {
+        barrier(&world.bridge);
+        let mut number = [0; 8];
+        assert_eq!(pread(&world.ports, &mut number, 0), Ok(8));
+        u64::from_ne_bytes(number)
+    };
+    world.waiting.store(1, Relaxed);
+    // The program has handed a frame over.
+    assert_eq!(pwrite(&world.begun, &1u64.to_ne_bytes(), 0), Ok(8));
+    assert_eq!(world.send(0, mac(2)), [1]);
+    assert!((0..1000).all(|_| drained() == 0));
+    world.waiting.store(0, Relaxed);
+    while drained() == 0 {}
+    assert_eq!(drained(), 1);
 }
