@@ -624,6 +624,11 @@ fn a_container_that_floods_takes_nobody_from_the_kernels_path() {
         assert!(sent > 16 * 256);
         let [one, two, other] = ["vale0:c0", "vale0:c1", "vale0:c2"].map(|c| totals(&control, c));
         assert_eq!((one.known, two.known), (1, 1));
+        assert_eq!(
+            (one.reordered, two.reordered),
+            (0, 0),
+            "they wait for no frame of another port"
+        );
         assert!(other.known > 0 && other.unlearned > 0, "{other:?}");
         control.switch_delete("vale0").unwrap();
         drop((control, containers));

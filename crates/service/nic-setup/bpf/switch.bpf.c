@@ -15,7 +15,7 @@
  * capture of the interface sees each frame once.
  *
  * A flow changes its path when an address is learned. So that its frames stay in order, each frame that
- * goes to the worker has a number, and the last one of each pair of addresses is noted: frames of that
+ * goes to the worker has a number, and the last one of each of a port's pairs of addresses is noted: frames of that
  * pair go to the worker, too, until it has seen that one.
  *
  * The worker writes `table`, `ports`, `vlans`, `filters` and `settings`, the program the others; see the crate
@@ -25,7 +25,7 @@
 
 enum { BPF_F_MMAPABLE = 1 << 10 };
 
-enum { SETS = 1024, WAYS = 4, PORTS = 256, PAIRS = 4096 };
+enum { SETS = 1024, WAYS = 4, PORTS = 256, PAIRS_OF_PORT = 256, PAIRS = PORTS * PAIRS_OF_PORT };
 
 /*
  * Of a port: it takes part, is a stack, has nothing to do with others that are isolated, may send so much only, has
@@ -153,7 +153,9 @@ struct policing {
 	__u64 unused[7];
 };
 
+/* Of a port's frames between all pairs of addresses with the same hash. */
 struct pair {
+	/* The last frame that has gone to the worker. */
 	__u64 number;
 	/* When frames of the pair began to wait; 0: they do not. */
 	__u64 since;
@@ -435,7 +437,8 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 		dst = dst << 8 | data[at];
 		src = src << 8 | data[6 + at];
 	}
-	hash = ((dst ^ (src << 7 | src >> 41)) * 0x9e3779b97f4a7c15ULL) >> 52;
+	/* Numbers are a port's own, so no other's are in its place. */
+	hash = key * PAIRS_OF_PORT + (((dst ^ (src << 7 | src >> 41)) * 0x9e3779b97f4a7c15ULL) >> 56);
 	pair = bpf_map_lookup_elem(&pairs, &hash);
 	if (!pair)
 		return slow_path(skb, place, 0, 0, NONE, cpus, is_stack);
