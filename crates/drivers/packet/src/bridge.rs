@@ -9,7 +9,7 @@ use ringway_switch_port::{
     Backpressure, Burst, Configure, CopyMirrors, Delivered, Drops, Frame, KernelWay, Mirrored,
     PacketIo, PortMirrors, Shown, TxStall, Unsent, Wake, WakeSource,
 };
-use ringway_vnet::{Header, is_expressible};
+use ringway_vnet::{Error, Header, is_expressible};
 use rustix::net::sockopt::socket_error;
 
 use crate::block::BlockCursor;
@@ -173,9 +173,15 @@ fn take<'a>(
     if arena.len() < ROOM {
         return None;
     }
-    let Some((frames, rest)) = finish(frame, std::mem::take(arena)) else {
-        drops.too_long += 1;
-        return Some(0);
+    let (frames, rest) = match finish(frame, std::mem::take(arena)) {
+        Ok(made) => made,
+        Err(error) => {
+            match error {
+                Error::NoRoom => drops.too_long += 1,
+                _ => drops.bad_offload += 1,
+            }
+            return Some(0);
+        }
     };
     *arena = rest;
     let count = frames.len();
@@ -537,8 +543,8 @@ mod tests {
             let (mut arena, mut burst) = (&mut memory[..], Burst::default());
             assert_eq!(take(&captured, &mut arena, &mut burst, &mut drops), expected);
             assert_eq!(lengths(&burst), found);
-            let lost = u64::from(expected == Some(0));
-            assert_eq!(drops, Drops { too_long: 7 + lost, ..Drops::default() });
+            let bad_offload = u64::from(expected == Some(0));
+            assert_eq!(drops, Drops { too_long: 7, bad_offload, ..Drops::default() });
         }
         let mut bytes = partial(&[5; 250]);
         let captured = Captured { whole: false, ..frame(&mut bytes, Header::default(), None) };

@@ -4,7 +4,7 @@
 use std::{slice::ChunksMut, sync::Mutex};
 
 use ringway_region::Buf;
-use ringway_vnet::{MAX_FRAME, Output, consume_as_sent};
+use ringway_vnet::{Error, MAX_FRAME, Output, consume_as_sent};
 
 use crate::blocks::Captured;
 
@@ -27,14 +27,17 @@ pub fn pieces<'a>(frame: &Captured<'a>, tag: &'a mut [u8; 4]) -> [Option<Buf<'a>
 
 /// Finishes a frame in `memory` of [`ROOM`] bytes or more. Returns the finished frame, or those that
 /// it consists of, each as long as it was, or would have been, on the wire, and the memory that is
-/// left. `None` if no frame can be made of it.
+/// left.
 ///
 /// The kernel wrote the header, but others may have since: it may say anything.
+///
+/// # Errors
+/// No frame can be made of it.
 #[cold]
 pub fn finish<'m>(
     frame: &Captured<'_>,
     memory: &'m mut [u8],
-) -> Option<(ChunksMut<'m, u8>, &'m mut [u8])> {
+) -> Result<(ChunksMut<'m, u8>, &'m mut [u8]), Error> {
     let mut tag = [0; 4];
     let mut length = 0;
     for piece in pieces(frame, &mut tag).into_iter().flatten() {
@@ -42,7 +45,7 @@ pub fn finish<'m>(
     }
     let (copy, rest) = memory.split_at_mut(length);
     let header = frame.header.shifted(if frame.tag.is_some() { 4 } else { 0 });
-    Some(match consume_as_sent(&header, copy, rest).ok()? {
+    Ok(match consume_as_sent(&header, copy, rest)? {
         Output::InPlace => (copy.chunks_mut(length.max(1)), rest),
         Output::Segments(segments) => {
             let (used, rest) = rest.split_at_mut(segments.bytes());
@@ -67,7 +70,7 @@ impl OffloadScratch {
             .map_or_else(|_| Vec::new(), |mut memory| std::mem::take(&mut *memory));
         memory.resize(ROOM, 0);
         let made = finish(frame, &mut memory);
-        let good = made.map(|(frames, _)| frames.map(Buf::of).for_each(each)).is_some();
+        let good = made.map(|(frames, _)| frames.map(Buf::of).for_each(each)).is_ok();
         if let Ok(mut place) = self.0.try_lock() {
             *place = memory;
         }
@@ -160,7 +163,7 @@ pub(crate) mod tests {
         for header in [Header { gso_type: 2, ..CHECKSUM }, Header { csum_start: 999, ..CHECKSUM }] {
             let mut bytes = partial(&[1; 60]);
             let frame = captured(&mut bytes, header, None);
-            assert!(finish(&frame, &mut vec![0; ROOM]).is_none());
+            assert!(finish(&frame, &mut vec![0; ROOM]).is_err());
             assert!(!scratch.finish(&frame, |_| panic!("there is no frame")));
         }
     }

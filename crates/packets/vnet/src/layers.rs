@@ -10,8 +10,14 @@ const IPV6: u16 = 0x86dd;
 /// Ethertypes of VLAN tags: customer and service.
 const TAGS: [u16; 2] = [0x8100, 0x88a8];
 
-/// Bytes of IPv6's header without extensions.
+/// Bytes of IPv6's header without extensions, and of IP's with all that is looked at.
 const IPV6_HEADER: usize = 40;
+const LONGEST: usize = 60;
+
+/// Extension headers of IPv6 (RFC 8200): options for each hop and for the destination, and a route. They belong into every segment, as
+/// Linux has it (`ipv6_gso_pull_exthdrs`); a fragment's does not.
+const EXTENSIONS: [u8; 3] = [0, 43, 60];
+const ROUTE: u8 = 43;
 
 /// What is carried over IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +55,7 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Finds IP behind up to two VLAN tags. IPv4 options are fine; fragments are not.
+    /// Finds IP behind up to two VLAN tags. Options of IPv4 are fine, and as many of IPv6; fragments are not.
     pub fn find(frame: &[u8]) -> Option<Network> {
         let byte = |at: usize| frame.get(at).copied();
         let word = |at: usize| Some(u16::from_be_bytes([byte(at)?, byte(at + 1)?]));
@@ -73,7 +79,10 @@ impl Network {
                 }
                 (false, ip + length, byte(ip + 9)?)
             }
-            6 => (true, ip + 40, byte(ip + 6)?),
+            6 => {
+                let (transport, carries) = behind_extensions(frame, ip)?;
+                (true, transport, carries)
+            }
             _ => return None,
         };
         Some(Network { v6, ip, transport, carries })
@@ -120,6 +129,22 @@ impl Network {
     }
 }
 
+/// Where that begins which IPv6 at `ip` carries behind its extensions, and its number. None if it is on a route with further
+/// stops: the checksum is by another destination than that in the header.
+#[inline]
+fn behind_extensions(frame: &[u8], ip: usize) -> Option<(usize, u8)> {
+    let byte = |at: usize| frame.get(at).copied();
+    let (mut at, mut carries) = (ip + IPV6_HEADER, byte(ip + 6)?);
+    while EXTENSIONS.contains(&carries) {
+        let end = at + 8 + 8 * usize::from(byte(at + 1)?);
+        if end > ip + LONGEST || carries == ROUTE && byte(at + 3)? != 0 {
+            return None;
+        }
+        (at, carries) = (end, byte(at)?);
+    }
+    Some((at, carries))
+}
+
 /// SCTP's number (RFC 9260), the offset of its checksum, and bytes of its header.
 pub(crate) const SCTP: u8 = 132;
 pub(crate) const SCTP_CHECKSUM: usize = 8;
@@ -143,9 +168,8 @@ pub(crate) struct Layers {
 }
 
 impl Layers {
-    /// Finds the headers of `protocol` over IP, behind up to two VLAN tags. IPv4 options are
-    /// fine; fragments are not, nor are IPv6 extension headers, which need not all belong into
-    /// every segment.
+    /// Finds the headers of `protocol` over IP, behind up to two VLAN tags. Options of IPv4 are fine, and as many of
+    /// IPv6; fragments are not.
     pub fn find(frame: &[u8], protocol: Protocol) -> Result<Layers, Error> {
         Self::walk(frame, protocol).ok_or(Error::BadFrame)
     }

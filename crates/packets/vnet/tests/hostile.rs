@@ -5,7 +5,7 @@ mod common;
 use common::packet;
 use proptest::{collection::vec, prelude::*};
 use ringway_vnet::{
-    Error, Header, MAX_FRAME, Output, PartialCsum, consume, consume_as_sent, for_kernel,
+    Error, Header, MAX_FRAME, Output, PartialCsum, checksum, consume, consume_as_sent, for_kernel,
     is_expressible,
 };
 
@@ -104,9 +104,23 @@ fn s_vhdr_3_odd_packets_are_refused() {
     let mut v6 = [0; 100];
     (v6[12], v6[13], v6[14], v6[20]) = (0x86, 0xdd, 0x60, 17);
     assert!(!refused(3, &mut v6.clone()), "the packet that the next is made of");
-    for extension in [0, 43, 44, 51, 60] {
+    for extension in [44, 51, 135] {
         v6[20] = extension;
         assert!(refused(3, &mut v6.clone()), "IPv6 extension {extension}");
+    }
+    // Options, or a route whose end it has reached; not one with another stop, nor more than there are of IPv4.
+    for (extension, length, left, is_fine) in [
+        (0, 0, 0, true),
+        (60, 0, 1, true),
+        (60, 1, 0, true),
+        (60, 2, 0, false),
+        (43, 0, 0, true),
+        (43, 0, 1, false),
+        (43, 255, 0, false),
+    ] {
+        v6[20] = extension;
+        (v6[54], v6[55], v6[57]) = (17, length, left);
+        assert_eq!(!refused(3, &mut v6.clone()), is_fine, "{extension}, {length}, {left}");
     }
 }
 
@@ -197,6 +211,48 @@ fn the_checksum_of_sctp_is_a_crc() {
                 let made = consume(&header, &mut frame, 1514, &mut []);
                 assert_eq!(made, Err(Error::BadChecksum));
             }
+        }
+    }
+}
+
+/// ip6tnl has a header of options in front of the packet inside, by default, and a sender may have its own.
+#[test]
+fn options_of_ipv6_are_in_every_segment() {
+    let tcp = [0, 7, 0, 9, 0, 0, 0, 1, 0, 0, 0, 2, 0x50, 0x18, 1, 0, 0, 0, 0, 0];
+    let tcp = [&tcp[..], &[0xaa; 5000]].concat();
+    let limit = |carries: u8| [carries, 0, 4, 1, 4, 1, 0, 0];
+    let of = |carries, inside: &[u8]| ipv6(60, &[&limit(carries)[..], inside].concat());
+    for packet in [of(41, &ipv6(6, &tcp)), of(6, &tcp), of(41, &of(6, &tcp))] {
+        let mut frame = ethernet([0x86, 0xdd], &packet);
+        let start = frame.len() - tcp.len();
+        let header = Header {
+            flags: 1,
+            gso_type: 4,
+            gso_size: 1000,
+            csum_start: start as u16,
+            csum_offset: 16,
+            ..Header::default()
+        };
+        let headers = frame[..start].to_vec();
+        let mut out = vec![0; 2 * MAX_FRAME];
+        let Ok(Output::Segments(made)) = consume_as_sent(&header, &mut frame, &mut out) else {
+            panic!("not cut");
+        };
+        assert_eq!(made.frames(&mut out).count(), 5);
+        for segment in made.frames(&mut out) {
+            let mut expected = headers.clone();
+            // The lengths of each IPv6.
+            let mut at = 14;
+            while at < start {
+                let length = (segment.len() - at - 40) as u16;
+                expected[at + 4..at + 6].copy_from_slice(&length.to_be_bytes());
+                at += if expected[at + 6] == 60 { 48 } else { 40 };
+            }
+            assert_eq!(segment[..start], expected);
+            let length = (segment.len() - start) as u32;
+            let pseudo = [&[0xfd; 32][..], &length.to_be_bytes(), &[0, 0, 0, 6]].concat();
+            let all = checksum::sum(&pseudo) + checksum::sum(&segment[start..]);
+            assert_eq!(checksum::finish(all), [0, 0]);
         }
     }
 }
