@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use ringway_region::{Buf, Timestamps};
 use ringway_switch_port::{
@@ -10,6 +10,7 @@ use ringway_switch_port::{
     PacketIo, PortMirrors, Shown, TxStall, Unsent, Wake, WakeSource,
 };
 use ringway_vnet::{Error, Header, is_expressible};
+use rustix::io::Errno;
 use rustix::net::sockopt::socket_error;
 
 use crate::block::BlockCursor;
@@ -72,6 +73,8 @@ struct InMessages {
     next: usize,
     /// There may be more: to be asked for.
     expected: AtomicBool,
+    /// Frames that the kernel has refused to hand over, which it told by the socket's error.
+    refused: AtomicU32,
 }
 
 impl PacketPort {
@@ -105,7 +108,8 @@ impl PacketPort {
         way: KernelWay,
     ) -> io::Result<PacketPort> {
         let expected = AtomicBool::new(true);
-        let messages = InMessages { messages: Messages::new(), next: 0, expected };
+        let messages =
+            InMessages { messages: Messages::new(), next: 0, expected, refused: AtomicU32::new(0) };
         PacketPort::with(Incoming::Messages(messages), rx, tx, max_frame, Some(way))
     }
 
@@ -245,16 +249,20 @@ impl InMessages {
         burst: &mut Burst<'a>,
         drops: &mut Drops,
     ) -> u32 {
-        let InMessages { messages, next, expected } = self;
+        let InMessages { messages, next, expected, refused } = self;
+        let (mut looked, mut frames, mut bytes, mut clock) = (0, 0, 0, None);
         if *next >= messages.count() {
             if !*expected.get_mut() {
                 return 0;
             }
             *next = 0;
+            let mut lost = std::mem::take(refused.get_mut());
+            let count = messages.receive(socket, &mut lost);
             // Fewer than there may be: those were all.
-            *expected.get_mut() = messages.receive(socket) == MESSAGES;
+            *expected.get_mut() = count == MESSAGES || lost > 0;
+            drops.bad_offload += u64::from(lost);
+            looked += lost;
         }
-        let (mut looked, mut frames, mut bytes, mut clock) = (0, 0, 0, None);
         for message in messages.from(*next) {
             if frames >= BURST || bytes >= burst.limit {
                 break;
@@ -492,11 +500,14 @@ impl Wake for PacketPort {
 
     fn drain(&self) {
         self.wake_source.drain();
-        if let Incoming::Messages(InMessages { expected, .. }) = &self.incoming {
+        // That the interface has gone down is told until it is heard, also when it is up again.
+        let error = socket_error(&self.rx);
+        if let Incoming::Messages(InMessages { expected, refused, .. }) = &self.incoming {
+            if error == Ok(Err(Errno::INVAL)) {
+                refused.fetch_add(1, Relaxed);
+            }
             expected.store(true, Relaxed);
         }
-        // That the interface has gone down is told until it is heard, also when it is up again.
-        let _ = socket_error(&self.rx);
     }
 }
 
@@ -674,7 +685,8 @@ mod tests {
             assert_eq!(send(&peer, &bytes, SendFlags::DONTWAIT), Ok(bytes.len()));
         }
         let expected = AtomicBool::new(true);
-        (InMessages { messages: Messages::new(), next: 0, expected }, own)
+        let refused = AtomicU32::new(0);
+        (InMessages { messages: Messages::new(), next: 0, expected, refused }, own)
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use rustix::io::Errno;
+
 /// Messages of one system call at most.
 pub const MESSAGES: usize = 32;
 
@@ -50,8 +52,22 @@ impl Messages {
         Messages { memory: vec![0; MESSAGES * ROOM], received: Vec::with_capacity(MESSAGES) }
     }
 
-    /// Receives what is there, in the place of what was received before; how many.
-    pub fn receive(&mut self, socket: BorrowedFd<'_>) -> usize {
+    /// Receives what is there, in the place of what was received before; how many. `refused`: counts frames that the
+    /// kernel had no virtio-net header for, and has thrown away; what is behind them may be there yet.
+    pub fn receive(&mut self, socket: BorrowedFd<'_>, refused: &mut u32) -> usize {
+        for _ in 0..MESSAGES {
+            match self.receive_once(socket) {
+                // Of a segmentation that virtio-net does not know, such as SCTP's.
+                Err(Errno::INVAL) => *refused += 1,
+                // As when the interface has gone down: told once.
+                Err(error) if error != Errno::AGAIN && error != Errno::INTR => {}
+                _ => break,
+            }
+        }
+        self.received.len()
+    }
+
+    fn receive_once(&mut self, socket: BorrowedFd<'_>) -> Result<(), Errno> {
         self.received.clear();
         let mut messages = [const { MaybeUninit::<libc::mmsghdr>::zeroed() }; MESSAGES];
         let mut vectors = [const { MaybeUninit::<libc::iovec>::uninit() }; MESSAGES];
@@ -75,12 +91,15 @@ impl Messages {
             let all = messages.as_mut_ptr().cast();
             libc::recvmmsg(fd, all, MESSAGES as libc::c_uint, flags, std::ptr::null_mut())
         };
-        for message in messages.iter().take(usize::try_from(count).unwrap_or(0)) {
+        let count = usize::try_from(count).map_err(|_| {
+            Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::AGAIN)
+        })?;
+        for message in messages.iter().take(count) {
             // SAFETY: zeros, and what was filled in.
             let message = unsafe { message.assume_init_ref() };
             self.received.push((message.msg_len as usize, beside(&message.msg_hdr)));
         }
-        self.received.len()
+        Ok(())
     }
 
     /// How many were received.
@@ -145,12 +164,13 @@ fn tag(beside: &libc::tpacket_auxdata) -> Option<[u8; 4]> {
 #[cfg(test)]
 mod tests {
     use std::{
+        net::UdpSocket,
         os::fd::AsFd,
         time::{SystemTime, UNIX_EPOCH},
     };
 
     use ringway_testkit::datagram_sockets;
-    use rustix::net::{SendFlags, send};
+    use rustix::net::{AddressFamily, SendFlags, SocketType, send, socket};
 
     use super::*;
 
@@ -158,12 +178,12 @@ mod tests {
     fn messages_are_whole_if_they_fit() {
         let (own, peer) = datagram_sockets();
         let mut messages = Messages::new();
-        assert_eq!((messages.receive(own.as_fd()), messages.count()), (0, 0));
+        assert_eq!((messages.receive(own.as_fd(), &mut 0), messages.count()), (0, 0));
         const MOST: usize = ROOM - HEADROOM;
         for length in [1, 60, 1514, MOST - 1, MOST, MOST + 1, MOST + 7] {
             let bytes: Vec<_> = (0..length).map(|i| i as u8).collect();
             assert_eq!(send(&peer, &bytes, SendFlags::empty()), Ok(length));
-            assert_eq!((messages.receive(own.as_fd()), messages.count()), (1, 1));
+            assert_eq!((messages.receive(own.as_fd(), &mut 0), messages.count()), (1, 1));
             let message = messages.from(0).next().unwrap();
             assert_eq!((message.whole, message.tag, message.time), (length <= MOST, None, 0));
             assert!(message.bytes[HEADROOM..] == bytes[..length.min(MOST)], "{length}");
@@ -171,9 +191,32 @@ mod tests {
         }
         let few: Vec<_> = (3u8..9).collect();
         few.iter().for_each(|n| assert_eq!(send(&peer, &[*n; 20], SendFlags::empty()), Ok(20)));
-        assert_eq!(messages.receive(own.as_fd()), few.len());
+        assert_eq!(messages.receive(own.as_fd(), &mut 0), few.len());
         let rest = messages.from(2).map(|message| message.bytes[HEADROOM]).collect::<Vec<_>>();
         assert_eq!(rest, few[2..]);
+    }
+
+    /// Each is counted, and there is an end: a stream that is not connected says that of itself, for ever.
+    #[test]
+    fn what_the_kernel_refuses_is_counted() {
+        let socket = socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+        let (mut messages, mut refused) = (Messages::new(), 3);
+        assert_eq!(messages.receive(socket.as_fd(), &mut refused), 0);
+        assert_eq!(refused, 3 + MESSAGES as u32);
+    }
+
+    /// An error of the socket is told once, and what has come is behind it.
+    #[test]
+    fn what_has_come_is_read_behind_an_error() {
+        let [own, peer] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        let (at, to) = (own.local_addr().unwrap(), peer.local_addr().unwrap());
+        own.connect(to).unwrap();
+        drop(peer);
+        own.send(b"nobody is there").unwrap();
+        let peer = UdpSocket::bind(to).unwrap();
+        peer.send_to(b"some", at).unwrap();
+        let (mut messages, mut refused) = (Messages::new(), 0);
+        assert_eq!((messages.receive(own.as_fd(), &mut refused), refused), (1, 0));
     }
 
     #[test]
@@ -186,7 +229,7 @@ mod tests {
             let before = now();
             send(&peer, &[7; 60], SendFlags::empty()).unwrap();
             let after = now();
-            assert_eq!(messages.receive(own.as_fd()), 1);
+            assert_eq!(messages.receive(own.as_fd(), &mut 0), 1);
             let time = messages.from(0).next().unwrap().time;
             let expected = if on { before..=after } else { 0..=0 };
             assert!(expected.contains(&time), "{time} {expected:?}");
