@@ -4,7 +4,7 @@ use crate::{
     Error, Gso, Header, MAX_FRAME, Segments,
     checksum::{Crc32c, finish_nonzero, sum},
     layers::{Layers, Network, SCTP_CHECKSUM, SCTP_HEADER, carries_sctp},
-    segment::{Limit, MAX_DATAGRAMS, cut, protocol, segment},
+    segment::{Limit, MAX_DATAGRAMS, Way, cut, protocol, segment},
     tunnel::{Outers, find},
 };
 
@@ -40,7 +40,8 @@ pub fn consume(
 pub fn consume_as_sent(header: &Header, frame: &mut [u8], out: &mut [u8]) -> Result<Output, Error> {
     let limit = Limit { frame: MAX_FRAME, payload: Some(header.gso_size.into()) };
     if let Some((gso, layers, outers)) = inside(header, frame)? {
-        return cut(frame, layers, &outers, gso, limit, out).map(Output::Segments);
+        let way = Way::of(header, gso);
+        return cut(frame, layers, &outers, way, limit, out).map(Output::Segments);
     }
     finish(header, frame, frame.len(), limit, out)
 }

@@ -6,13 +6,15 @@ use std::slice::ChunksMut;
 use crate::{
     Error, Gso, Header,
     checksum::{finish, finish_nonzero, sum},
+    header::GSO_ECN,
     layers::{Layers, Network, Protocol},
     tunnel::Outers,
 };
 
 /// TCP flags that belong to the end of the data: FIN and PSH.
 const LAST_ONLY: u8 = 0x01 | 0x08;
-/// That of the answer to a congestion signal, which is given once: CWR (RFC 3168).
+/// That of the answer to a congestion signal, which is given once: CWR (RFC 3168). In a connection with accurate ECN
+/// (RFC 9768) each segment has it.
 const FIRST_ONLY: u8 = 0x80;
 
 /// UDP datagrams of one frame at most: Linux puts no more into one, however short they are
@@ -49,7 +51,22 @@ pub(crate) struct Limit {
     pub payload: Option<usize>,
 }
 
-/// What is cut.
+/// What is cut, and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Way {
+    gso: Gso,
+    /// The answer to a congestion signal is given once; else that flag is a bit of a counter, as in accurate ECN.
+    answers_once: bool,
+}
+
+impl Way {
+    /// As `header` says.
+    pub fn of(header: &Header, gso: Gso) -> Way {
+        Way { gso, answers_once: header.gso_type & GSO_ECN != 0 }
+    }
+}
+
+/// The protocol of what is cut.
 pub(crate) fn protocol(gso: Gso) -> Protocol {
     match gso {
         Gso::TcpV4 | Gso::TcpV6 => Protocol::Tcp,
@@ -72,7 +89,7 @@ pub(crate) fn segment(
     if header.checksum().is_some_and(|(start, _)| start != layers.network.transport) {
         return Err(Error::BadFrame);
     }
-    cut(frame, layers, &Outers::default(), gso, limit, out)
+    cut(frame, layers, &Outers::default(), Way::of(header, gso), limit, out)
 }
 
 /// The same of a frame with these headers.
@@ -80,10 +97,11 @@ pub(crate) fn cut(
     frame: &[u8],
     layers: Layers,
     outers: &Outers,
-    gso: Gso,
+    way: Way,
     limit: Limit,
     out: &mut [u8],
 ) -> Result<Segments, Error> {
+    let gso = way.gso;
     let Network { v6, ip, .. } = layers.network;
     if v6 && gso == Gso::TcpV4 || !v6 && gso == Gso::TcpV6 {
         return Err(Error::BadFrame);
@@ -113,7 +131,8 @@ pub(crate) fn cut(
         let (to_headers, to_payload) = segment.split_at_mut(headers.len());
         to_headers.copy_from_slice(headers);
         to_payload.copy_from_slice(&payload[i * step..][..to_payload.len()]);
-        let place = Place { index: i, offset: i * step, last: i + 1 == count };
+        let keeps_answer = i == 0 || !way.answers_once;
+        let place = Place { index: i, offset: i * step, last: i + 1 == count, keeps_answer };
         fix(segment, &layers, place);
         outers.fix(segment, i);
     }
@@ -126,6 +145,8 @@ struct Place {
     /// Of its payload in the payload of all.
     offset: usize,
     last: bool,
+    /// It has the answer to a congestion signal, if the frame has.
+    keeps_answer: bool,
 }
 
 /// Makes the headers of a segment, which are those of the large frame, its own.
@@ -141,7 +162,7 @@ fn fix(segment: &mut [u8], layers: &Layers, place: Place) {
             if !place.last {
                 transport[13] &= !LAST_ONLY;
             }
-            if place.index > 0 {
+            if !place.keeps_answer {
                 transport[13] &= !FIRST_ONLY;
             }
         }

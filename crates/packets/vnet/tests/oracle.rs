@@ -28,8 +28,9 @@ fn gso_type(packet: &Packet) -> u8 {
     }
 }
 
-/// The packets that `packet` has to become: each with `step` bytes of the payload.
-fn cut(packet: &Packet, step: usize) -> Vec<Packet> {
+/// The packets that `packet` has to become: each with `step` bytes of the payload. `ecn`: the answer to a congestion signal is
+/// given once; else it is a bit of a counter.
+fn cut(packet: &Packet, step: usize, ecn: bool) -> Vec<Packet> {
     let count = packet.payload.len().div_ceil(step).max(1);
     let segment = |i: usize| {
         let mut segment = packet.clone();
@@ -40,7 +41,7 @@ fn cut(packet: &Packet, step: usize) -> Vec<Packet> {
         }
         if let Transport::Tcp(tcp) = &mut segment.transport {
             tcp.sequence_number = tcp.sequence_number.wrapping_add((i * step) as u32);
-            tcp.cwr &= i == 0;
+            tcp.cwr &= i == 0 || !ecn;
             tcp.fin &= i + 1 == count;
             tcp.psh &= i + 1 == count;
         }
@@ -92,7 +93,7 @@ proptest! {
             csum_start: packet.transport_at() as u16,
             ..Header::default()
         };
-        let expected: Vec<_> = cut(&packet, room).iter().map(Packet::bytes).collect();
+        let expected: Vec<_> = cut(&packet, room, ecn).iter().map(Packet::bytes).collect();
         let fits = expected.iter().map(Vec::len).sum::<usize>() <= 2 * MAX_FRAME;
         let got = segments(&header, &mut partial_csum(&packet), max_frame);
         let expected = if fits { Ok(expected) } else { Err(Error::NoRoom) };
@@ -101,17 +102,17 @@ proptest! {
 
     /// What the kernel has made one frame of, or is about to make several of.
     #[test]
-    fn segments_are_as_long_as_they_were(packet in packet(), gso_size in 0u16..9000) {
+    fn segments_are_as_long_as_they_were(packet in packet(), gso_size in 0u16..9000, ecn: bool) {
         let header = Header {
             flags: NEEDS_CSUM,
-            gso_type: gso_type(&packet),
+            gso_type: gso_type(&packet) | if ecn { 0x80 } else { 0 },
             gso_size,
             csum_start: packet.transport_at() as u16,
             ..Header::default()
         };
         // Shorter ones than their headers would take up too much memory.
         let step = usize::from(gso_size).max(packet.headers());
-        let expected: Vec<_> = cut(&packet, step).iter().map(Packet::bytes).collect();
+        let expected: Vec<_> = cut(&packet, step, ecn).iter().map(Packet::bytes).collect();
         let (mut frame, mut out) = (partial_csum(&packet), vec![0; 2 * MAX_FRAME]);
         let Ok(Output::Segments(segments)) = consume_as_sent(&header, &mut frame, &mut out) else {
             panic!("not segmented");
@@ -130,7 +131,7 @@ proptest! {
             prop_assert_eq!(got, Err(Error::BadFrame));
         } else {
             let expected: Vec<_> =
-                cut(&packet, gso_size.into()).iter().map(Packet::bytes).collect();
+                cut(&packet, gso_size.into(), false).iter().map(Packet::bytes).collect();
             let fits = packet.headers() + usize::from(gso_size) <= 1514
                 && expected.iter().map(Vec::len).sum::<usize>() <= 2 * MAX_FRAME;
             let expected = match expected.len() {
