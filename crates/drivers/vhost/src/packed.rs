@@ -74,6 +74,16 @@ impl Cursor {
     }
 }
 
+/// Where to give back, by the upper half of a base. A front end that knows no such number leaves zeros there, and means that all
+/// that was taken was given back. The place 0 on a round that is not the first looks the same: it is meant where chains can be
+/// out from there on, which is on one round with the place where to take.
+fn used_of(base: u32, next_available: Cursor) -> Cursor {
+    match Cursor::from_base((base >> 16) as u16) {
+        Cursor { index: 0, wrap: false } if next_available.wrap => next_available,
+        given => given,
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Packed {
     size: u16,
@@ -97,9 +107,7 @@ impl Packed {
         with_events: bool,
     ) -> Option<Packed> {
         let next_available = Cursor::from_base(base as u16);
-        // What a front end without such a number means: all that was taken was given back.
-        let above = (base >> 16) as u16;
-        let next_used = if above == 0 { next_available } else { Cursor::from_base(above) };
+        let next_used = used_of(base, next_available);
         if next_available.index >= size || next_used.index >= size {
             return None;
         }
@@ -237,5 +245,27 @@ impl Packed {
     /// Where to go on.
     pub fn base(&self) -> u32 {
         u32::from(self.next_available.base()) | u32::from(self.next_used.base()) << 16
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Chains that were out when a queue was stopped, from the first place of a round on, are given back there.
+    #[test]
+    fn zeros_above_are_a_place_where_they_can_be_one() {
+        let cursor = |index, wrap| Cursor { index, wrap };
+        for (base, expected) in [
+            (0x0000_0005, cursor(0, false)),
+            (0x0000_0000, cursor(0, false)),
+            (0x0000_8000, cursor(0, true)),
+            (0x0000_8005, cursor(5, true)),
+            (0x8000_8005, cursor(0, true)),
+            (0x8003_0005, cursor(3, true)),
+            (0x0003_0005, cursor(3, false)),
+        ] {
+            assert_eq!(used_of(base, Cursor::from_base(base as u16)), expected, "{base:x}");
+        }
     }
 }

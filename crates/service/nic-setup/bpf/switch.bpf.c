@@ -377,7 +377,7 @@ slow_path(struct __sk_buff *skb, const struct place *place, const struct port *f
 
 		if (received) {
 			received->received_packets++;
-			received->received_bytes += skb->len;
+			received->received_bytes += skb->len + (skb->vlan_present ? 4 : 0);
 		}
 		if (bpf_clone_redirect(skb, slow, 0) && sent)
 			sent->not_copied++;
@@ -399,7 +399,7 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 	struct pair *pair;
 	const __u32 tag = skb->vlan_present ? 4 : 0;
 	__u64 dst = 0, src = 0, vlan;
-	__u32 second, cpus, hash, key, vid, leaves_with = tag, known = NONE;
+	__u32 second, cpus, hash, key, vid, longest, leaves_with = tag, known = NONE;
 	int looks = 0, is_own = 0;
 
 	place = bpf_map_lookup_elem(&places, &index);
@@ -461,7 +461,7 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 	second = bpf_ktime_get_coarse_ns() / 1000000000;
 	if (!destination.second ||
 	    (settings_->ageing && !destination.is_static &&
-	     *destination.second + settings_->ageing < second))
+	     (__u64)*destination.second + settings_->ageing < second))
 		goto unsure;
 	known = key = destination.port;
 	source = look_up(settings_, src | vlan);
@@ -501,8 +501,11 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 	pair->since = 0;
 	sent->sent_packets++;
 	sent->sent_bytes += skb->len + tag;
-	/* A tag is not counted. */
-	if (!skb->gso_size && skb->len > to->max_frame + 4) {
+	/* A customer's tag, which is the outer one, is not counted. */
+	longest = to->max_frame;
+	if (leaves_with ? !tag || (__u16)skb->vlan_proto == TAG : data[12] == 0x81 && data[13] == 0)
+		longest += 4;
+	if (!skb->gso_size && skb->len + leaves_with > longest) {
 		received->too_long++;
 		return TC_ACT_SHOT;
 	}
@@ -520,7 +523,8 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 		return TC_ACT_SHOT;
 	}
 	received->received_packets++;
-	received->received_bytes += skb->len + leaves_with;
+	/* Behind a tag that was taken there may be another, which is beside the frame then. */
+	received->received_bytes += skb->len + (skb->vlan_present ? 4 : 0);
 	if (to->ifindex == from->ifindex)
 		return TC_ACT_UNSPEC;
 	set_mark(skb, to->flags & IS_STACK ? INJECTED : FORWARDED);

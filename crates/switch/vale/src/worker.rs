@@ -38,7 +38,7 @@ use crate::{
 };
 use ringway_fastpath::FastPath;
 use ringway_kring::{BusyPoll, Waiter, Yielding, prepare};
-use ringway_switch_port::{Burst, Delivered, Drops, Frame, PortIndex, Source};
+use ringway_switch_port::{Burst, Delivered, Drops, Frame, FrameStatus, PortIndex, Source};
 
 /// Ports of one bridge at most (S-VALE-2).
 pub const MAX_PORTS: usize = 254;
@@ -425,7 +425,14 @@ impl Worker {
             in_order.note_found(found);
         }
         if loops_with.is_some() {
-            totals.drops.filtered += burst.frames.len() as u64;
+            // As what is dropped behind it: sent, too.
+            burst.read_headers();
+            account(&burst.frames, totals);
+            if burst.source.as_sent {
+                totals.sent_bytes -= kernels_headers(&burst, burst.frames.len());
+            }
+            let fine = burst.frames.iter().filter(|frame| frame.status == FrameStatus::Fine);
+            totals.drops.filtered += fine.count() as u64;
             self.spare = burst.recycle(from);
             port.release(ring);
             *dirty = true;

@@ -343,3 +343,20 @@ fn a_loop_is_found_behind_filters_and_guards() {
         assert!(is_found(&world), "{name}");
     }
 }
+
+/// What a blocked port sends is sent, and dropped.
+#[test]
+fn what_a_blocked_port_sends_is_counted() {
+    let mut world = World::new(&[PortConfig::default(), interface(), interface()]);
+    world.send(0, &[frame(BROADCAST, 7)]);
+    world.carry([1, 2], 3000);
+    let totals = |world: &World, port: usize| world.bridge.totals(world.ports[port].0).unwrap();
+    let blocked = [1, 2].into_iter().find(|p| world.state(*p).loops_with.is_some()).unwrap();
+    let before = totals(&world, blocked);
+    let sent = frame(BROADCAST, 9);
+    world.send(blocked, &[sent.clone(), sent.clone()]);
+    let after = totals(&world, blocked);
+    assert_eq!(after.sent_packets, before.sent_packets + 2);
+    assert_eq!(after.sent_bytes, before.sent_bytes + 2 * sent.len() as u64);
+    assert_eq!(after.drops.filtered, before.drops.filtered + 2);
+}
