@@ -364,19 +364,24 @@ bad_frames_to_the_host(void)
 	check_number(nm_ring_space(tx), tx->num_slots - 1, "all slots free");
 }
 
-/* One slot per packet: NS_MOREFRAG joins nothing. */
+/* One slot per packet: what has more is dropped, and not cut in pieces. */
 static void
 slots_to_the_host(void)
 {
+	static const uint32_t slots[] = { 2, 3, 64, 65 };
 	struct host host = host_open(NR_REG_SW);
 	struct netmap_ring *tx = host_tx(&host.port);
+	uint32_t i;
 
-	ring_put_frame(tx, broadcast, mac_of(1), 1, 60, 60);
-	tx->slot[0].flags = NS_MOREFRAG;
-	ring_put_frame(tx, broadcast, mac_of(1), 2, 60, 60);
-	port_txsync(&host.port);
-	check(cable_take(&host.stack) == 1 && cable_take(&host.stack) == 2,
-	      "two slots, two packets");
+	for (i = 0; i < COUNT(slots); i++) {
+		ring_put_frame(tx, broadcast, mac_of(1), 1, slots[i] * 20, 20);
+		ring_put_frame(tx, broadcast, mac_of(1), 10 + i, 60, 60);
+		port_txsync(&host.port);
+		check_number(cable_take(&host.stack), 10 + i,
+			     line("the packet after one of %u slots",
+				  slots[i]));
+	}
+	check_number(nm_ring_space(tx), tx->num_slots - 1, "all slots free");
 }
 
 /* ---- S-FWD ---- */

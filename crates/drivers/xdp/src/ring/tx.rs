@@ -54,9 +54,8 @@ pub struct XdpTx {
     tx: Ring<Desc>,
     socket: Arc<OwnedFd>,
     chunks: Chunks,
-    /// The flags that a sync takes off a slot, and the one that joins slots.
+    /// The flags that a sync takes off a slot.
     consumed: u16,
-    joins: u16,
     /// Slots of a packet, at most.
     most_slots: u32,
     lengths: Lengths,
@@ -86,8 +85,8 @@ impl XdpTx {
         let chunks = Chunks::new(layout)?;
         // S-FLAGS-NS_REPORT, S-FLAGS-NS_BUF_CHANGED.
         let consumed = NS_REPORT | NS_BUF_CHANGED;
-        let (joins, most_slots, lengths) = (NS_MOREFRAG, 1, Lengths::default());
-        Ok(XdpTx { completion, tx, socket, chunks, consumed, joins, most_slots, lengths })
+        let (most_slots, lengths) = (1, Lengths::default());
+        Ok(XdpTx { completion, tx, socket, chunks, consumed, most_slots, lengths })
     }
 
     /// For a socket that takes packets of several buffers ([`crate::XskSocket::frags`]).
@@ -95,9 +94,9 @@ impl XdpTx {
         XdpTx { most_slots: MAX_FRAGS, ..self }
     }
 
-    /// For a host ring: each slot is a packet, and its flags stay (S-HOST-4).
+    /// For a host ring: the flags of slots stay (S-HOST-4).
     pub fn to_host(self) -> XdpTx {
-        XdpTx { consumed: 0, joins: 0, ..self }
+        XdpTx { consumed: 0, ..self }
     }
 
     /// What the kernel has refused to send since the socket was made, and nothing else counts.
@@ -193,7 +192,7 @@ impl XdpTx {
             if dropping {
                 dropping = slot.flags & NS_MOREFRAG != 0;
                 self.drop_slots(kring, at, ring.next(at));
-            } else if slot.flags & self.joins != 0 {
+            } else if slot.flags & NS_MOREFRAG != 0 {
                 match self.stage_chain(kring, tx, &offsets, [at, head], &mut batch) {
                     Chain::Staged(next) => at = next,
                     Chain::Bad { next, goes_on } => {
@@ -340,7 +339,7 @@ impl XdpTx {
         let (ring, mut at) = (kring.ring(), from);
         while at != to {
             let slot = ring.slot(at);
-            let takes_more = self.most_slots == 1 && slot.flags & self.joins != 0;
+            let takes_more = self.most_slots == 1 && slot.flags & NS_MOREFRAG != 0;
             if takes_more || u32::from(slot.len) > self.room(offsets.read(slot.ptr)) {
                 return kring.note(|c| &c.too_long, 1);
             }

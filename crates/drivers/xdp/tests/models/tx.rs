@@ -96,8 +96,8 @@ struct World {
     kring: Kring,
     driver: XdpTx,
     most_slots: u32,
-    /// For a host ring: slots are packets.
-    joins: bool,
+    /// For a host ring: the flags of slots stay.
+    to_host: bool,
     /// From the slot behind the tail on.
     slots: Vec<Sent>,
     /// Slots that the kernel is to find, in their order; and what it has taken and not completed: slot and address.
@@ -131,7 +131,7 @@ impl World {
             kring,
             driver,
             most_slots,
-            joins: !to_host,
+            to_host,
             slots: Vec::new(),
             staged: Vec::new(),
             taken: Vec::new(),
@@ -188,9 +188,8 @@ impl World {
         let mut staged = 0;
         let mut from = self.slots.iter().position(|slot| !slot.seen).unwrap_or(self.slots.len());
         while from < self.slots.len() && staged < room {
-            let goes_on = |slot: &Sent| self.joins && slot.filled.more;
+            let goes_on = |slot: &Sent| slot.filled.more;
             if self.dropping {
-                // By the flag itself.
                 self.dropping = self.slots[from].filled.more;
                 (self.slots[from].seen, self.slots[from].done) = (true, true);
                 from += 1;
@@ -247,7 +246,7 @@ impl World {
                 self.spares -= spares;
                 staged += places;
             } else {
-                let more_than_one = self.most_slots == 1 && self.joins;
+                let more_than_one = self.most_slots == 1;
                 let too_long = packet.iter().any(|slot| {
                     more_than_one && slot.filled.more || World::is_too_long(&slot.filled)
                 });
@@ -273,7 +272,7 @@ impl World {
         for slot in self.slots.drain(..done) {
             let flags = ring.slot(slot.at).flags;
             let more = if slot.filled.more { NS_MOREFRAG } else { 0 };
-            let kept = if self.joins { 0 } else { NS_REPORT | NS_BUF_CHANGED };
+            let kept = if self.to_host { NS_REPORT | NS_BUF_CHANGED } else { 0 };
             prop_assert_eq!(flags, more | kept, "slot {}", slot.at);
         }
         let oldest = self.slots.first().map_or(ring.head(), |slot| slot.at);

@@ -144,7 +144,7 @@ impl StackOpening {
     fn open(self) -> Result<OpenedStack> {
         let StackOpening { netns, interface, queues, memory, slots, reach } = self;
         let end = netns.inside(|| HostEnd::new(&interface, queues))?.map_err(nic_error)?;
-        // A slot is a packet there (S-HOST-3, S-HOST-4).
+        // A packet has one slot there (S-HOST-3, S-HOST-4).
         let open = |inner: &Interface| Ok(open_all(inner, &memory, slots, reach));
         let (attachment, sockets) = end.inside(open).map_err(nic_error)??;
         Ok(OpenedStack { end, attachment, sockets })
