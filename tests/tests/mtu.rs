@@ -96,6 +96,10 @@ fn programs_get_frames_of_a_new_mtu() {
             let mut there = open(&b, &format!("netmap:n1@mode={mode}"));
             for mtu in [1500, 3000, 9000, 1500, 1700, 4000] {
                 set_mtu([&a, &b], mtu);
+                // The daemon has seen it when it answers.
+                let mtus =
+                    Control::connect().unwrap().ports().unwrap().into_iter().map(|it| it.mtu);
+                assert_eq!(mtus.collect::<Vec<_>>(), [Some(mtu); 2]);
                 let length = mtu as usize + 14;
                 for (from, to) in [[0, 1], [1, 0]].map(|[from, to]| (from, to)) {
                     let ports = [&mut here, &mut there];
@@ -148,6 +152,59 @@ fn frames_beyond_the_mtu_of_the_other_end_are_too_long() {
                     other => Err(format!("{mode}: {other:?}")),
                 }
             });
+        }
+    });
+}
+
+/// A frame that is longer than the interface sends is lost for the same reason in each mode, and is counted once,
+/// however long it is, and also where the other end would take it.
+#[test]
+fn what_is_longer_than_the_mtu_is_counted_once() {
+    if skip_without_root("what_is_longer_than_the_mtu_is_counted_once") {
+        return;
+    }
+    /// What a packet has in front of its payload, its length, and whether it is sent.
+    const CASES: [(&[u8], usize, bool); 9] = [
+        (&[0x88, 0xb5], 60, true),
+        (&[0x88, 0xb5], 1514, true),
+        (&[0x81, 0x00], 1518, true),
+        (&[0x88, 0xb5], 1519, false),
+        (&[0x81, 0x00], 1519, false),
+        (&[0x88, 0xb5], 1600, false),
+        (&[0x88, 0xb5], 1793, false),
+        (&[0x88, 0xb5], 9000, false),
+        (&[0x88, 0xb5], 65_535, false),
+    ];
+    isolated("what_is_longer_than_the_mtu_is_counted_once", |_| {
+        for mode in ["copy", "generic", "packet"] {
+            let (a, b, _pair) = wire();
+            b.run("ip link set n1 mtu 9000");
+            let mut here = open(&a, &format!("netmap:n0@mode={mode}"));
+            let mut there = open(&b, &format!("netmap:n1@mode={mode}"));
+            let mut expected = [0; 2];
+            for (number, (kind, length, is_sent)) in (0..).zip(CASES) {
+                let mut bytes = frame(number, length);
+                bytes[12..14].copy_from_slice(kind);
+                let last = frame(number, 60);
+                for bytes in [&bytes, &last] {
+                    send(&mut here, bytes);
+                }
+                let frames = if is_sent { vec![bytes, last] } else { vec![last] };
+                for expected in &frames {
+                    assert!(receive(&mut there).0 == *expected, "{mode}: {length} bytes");
+                }
+                expected[0] += frames.len() as u64;
+                expected[1] += u64::from(!is_sent);
+                let stats = here.stats();
+                let counted = [stats.tx_packets, stats.too_long];
+                assert_eq!(
+                    (counted, stats.bad_slot + stats.ring_full),
+                    (expected, 0),
+                    "{mode}: {length} bytes"
+                );
+            }
+            let dropped = a.run("cat /sys/class/net/n0/statistics/tx_dropped");
+            assert_eq!(dropped.trim(), "0", "{mode}");
         }
     });
 }

@@ -36,9 +36,10 @@ const LOSSES: u32 = 16;
 /// Driver of a tx ring of a NIC: any process that holds the socket and the region.
 ///
 /// Packets are sent whole, or dropped whole, completed at once and counted: as `too_long` with a
-/// slot that is longer than what is left of its buffer (S-SYNC-9); as `bad_slot` when they name no
-/// buffer, begin with a slot of less than 14 bytes, or have more than 18 slots. What the kernel
-/// drops counts as `too_long` where it is longer than the interface's MTU allows, or than all that the kernel has
+/// slot that is longer than what is left of its buffer (S-SYNC-9), or when they are longer than the
+/// interface sends: the kernel gets none of these, which it would drop, or not, by its driver and the other end; as
+/// `bad_slot` when they name no buffer, begin with a slot of less than 14 bytes, or have more than 18 slots. What the kernel
+/// drops counts as `too_long` where it is longer than the interface's MTU allows by then, or than all that the kernel has
 /// taken while the link was there: the other end may have a smaller MTU. Else it counts as `ring_full`.
 ///
 /// A packet that is not whole yet waits, with those behind it, for its last slot. By default the
@@ -158,10 +159,19 @@ fn find_sent(kring: &Kring, oldest: u32, end: u32, buffer: u64) -> Option<u32> {
     Some(at)
 }
 
-/// Whether the kernel sends what begins like that.
+/// Whether a packet may begin like that.
 #[inline]
 fn is_frame(desc: &Desc) -> bool {
     desc.length >= SHORTEST
+}
+
+/// Bytes of the longest frame that the interface sends: with a VLAN tag, as a NIC takes it, which does not look.
+#[inline]
+fn longest(kring: &Kring) -> u32 {
+    match kring.owner().longest.load(Relaxed) {
+        0 => u32::MAX,
+        untagged => untagged.saturating_add(VLAN_TAG),
+    }
 }
 
 impl Driver for XdpTx {
@@ -184,6 +194,12 @@ impl XdpTx {
         let offsets = self.chunks.offsets(kring);
         let reach = spares::reach(kring).min(ring.region().layout().bufs.total);
         let mut batch = Batch { room: tx.free(ring.distance(from, head)), ..Batch::default() };
+        // As `is_frame` and `longest`, by one comparison: bytes beyond the shortest frame. The difference of what is not
+        // known, 0, has 32 bits, as no length has; that of what is shorter has more.
+        let untagged = kring.owner().longest.load(Relaxed);
+        let most_beyond = u64::from(untagged.wrapping_sub(SHORTEST - VLAN_TAG));
+        let is_sent =
+            |desc: &Desc| u64::from(desc.length).wrapping_sub(SHORTEST.into()) <= most_beyond;
         // The driver's mark: the rest of a packet with too many slots is to be dropped.
         let was_dropping = kring.owner().driver_cursor.load(Relaxed) != 0;
         let (mut at, mut dropping) = (from, was_dropping);
@@ -205,7 +221,7 @@ impl XdpTx {
                 }
                 continue;
             } else if (2..reach).contains(&slot.buf_idx)
-                && let Some(desc) = self.describe(&offsets, &slot).filter(is_frame)
+                && let Some(desc) = self.describe(&offsets, &slot).filter(is_sent)
             {
                 tx.write(batch.staged, desc);
                 kring.shadow(at).store(slot.buf_idx, Relaxed);
@@ -229,8 +245,8 @@ impl XdpTx {
         at
     }
 
-    /// The same of slot `at` alone, which holds no frame, or has a buffer that the kernel does not reach. False: there is no
-    /// spare buffer for it.
+    /// The same of slot `at` alone, which holds no frame that is sent, or has a buffer that the kernel does not reach. False:
+    /// there is no spare buffer for it.
     #[cold]
     #[inline(never)]
     fn stage_other(
@@ -242,7 +258,8 @@ impl XdpTx {
         slot: Slot,
         batch: &mut Batch,
     ) -> bool {
-        match self.place(kring, offsets, &slot).filter(is_frame) {
+        let is_sent = |desc: &Desc| is_frame(desc) && desc.length <= longest(kring);
+        match self.place(kring, offsets, &slot).filter(is_sent) {
             Some(desc) => {
                 let Some((copied, mark)) = self.copy_out(kring, slot.buf_idx, desc) else {
                     return false;
@@ -312,7 +329,7 @@ impl XdpTx {
             self.consume(kring, at, &slot);
             at = ring.next(at);
             if slot.flags & NS_MOREFRAG == 0 {
-                let Some(last) = last.filter(|_| good) else {
+                let Some(last) = last.filter(|_| good && length <= longest(kring)) else {
                     return Chain::Bad { next: at, goes_on: false };
                 };
                 tx.write(staged - 1, last);
@@ -337,15 +354,19 @@ impl XdpTx {
     #[cold]
     fn note_loss(&self, kring: &Kring, offsets: &Offsets, from: u32, to: u32) {
         let (ring, mut at) = (kring.ring(), from);
+        let (mut length, mut good) = (0u32, true);
         while at != to {
             let slot = ring.slot(at);
             let takes_more = self.most_slots == 1 && slot.flags & NS_MOREFRAG != 0;
             if takes_more || u32::from(slot.len) > self.room(offsets.read(slot.ptr)) {
                 return kring.note(|c| &c.too_long, 1);
             }
+            good &= ring.buf(slot.buf_idx).is_some();
+            length = length.saturating_add(slot.len.into());
             at = ring.next(at);
         }
-        kring.note(|c| &c.bad_slot, 1);
+        let too_long = good && length > longest(kring);
+        kring.note(|c| if too_long { &c.too_long } else { &c.bad_slot }, 1);
     }
 
     /// Bytes of a buffer behind an offset, which [`Chunks::offsets`] keeps within it.

@@ -98,6 +98,8 @@ struct World {
     most_slots: u32,
     /// For a host ring: the flags of slots stay.
     to_host: bool,
+    /// Bytes of the longest frame that the interface sends, without a tag; 0: any.
+    longest: u32,
     /// From the slot behind the tail on.
     slots: Vec<Sent>,
     /// Slots that the kernel is to find, in their order; and what it has taken and not completed: slot and address.
@@ -114,7 +116,7 @@ struct World {
 }
 
 impl World {
-    fn new(first: u32, most_slots: u32, to_host: bool) -> World {
+    fn new(first: u32, most_slots: u32, to_host: bool, longest: u32) -> World {
         let kernel = Kernel::new(SIZES, first);
         let kring = kring(Dir::Tx, SLOTS, SPARES + BEYOND);
         let driver = kernel.fake.tx(kring.ring().region().layout()).unwrap();
@@ -126,12 +128,14 @@ impl World {
         }
         kring.owner().spares.store(SPARES, Relaxed);
         kring.owner().in_umem.store(REACH, Relaxed);
+        kring.owner().longest.store(longest, Relaxed);
         World {
             kernel,
             kring,
             driver,
             most_slots,
             to_host,
+            longest,
             slots: Vec::new(),
             staged: Vec::new(),
             taken: Vec::new(),
@@ -182,6 +186,12 @@ impl World {
         u32::from(filled.length) > BUFFER - filled.offset.min(MOST)
     }
 
+    /// Whether the interface sends a packet of these slots, by its length: it has room for a tag.
+    fn is_beyond(&self, packet: &[Sent]) -> bool {
+        let length: u32 = packet.iter().map(|slot| u32::from(slot.filled.length)).sum();
+        self.longest != 0 && length > self.longest + 4
+    }
+
     /// What a sync makes of the slots that it has not looked at yet.
     fn stage(&mut self) {
         let room = (SIZES.tx - self.kernel.pending(TX)) as usize;
@@ -212,7 +222,10 @@ impl World {
                 }
                 let filled = self.slots[from + i].filled;
                 let least = if i == 0 { 14 } else { 1 };
-                if World::is_good(&filled) && filled.length >= least {
+                // Of a slot that is a packet by itself, that is seen at once.
+                let is_beyond =
+                    !goes_on(&self.slots[from]) && self.is_beyond(&self.slots[from..=from]);
+                if World::is_good(&filled) && filled.length >= least && !is_beyond {
                     places += 1;
                     if let Buffer::Beyond = filled.buffer {
                         if spares == self.spares {
@@ -226,12 +239,13 @@ impl World {
             if waits {
                 break;
             }
+            let is_beyond = self.is_beyond(&self.slots[from..from + count]);
             let packet = &mut self.slots[from..from + count];
             let is_long = end.is_none_or(|end| end > count);
             let is_good = |(i, slot): (usize, &Sent)| {
                 World::is_good(&slot.filled) && (i > 0 || slot.filled.length >= 14)
             };
-            let is_sent = !is_long && packet.iter().enumerate().all(is_good);
+            let is_sent = !is_long && !is_beyond && packet.iter().enumerate().all(is_good);
             for slot in packet.iter_mut() {
                 slot.seen = true;
                 slot.done = !is_sent || slot.filled.length == 0;
@@ -247,9 +261,12 @@ impl World {
                 staged += places;
             } else {
                 let more_than_one = self.most_slots == 1;
-                let too_long = packet.iter().any(|slot| {
-                    more_than_one && slot.filled.more || World::is_too_long(&slot.filled)
-                });
+                let has_buffers =
+                    packet.iter().all(|slot| !matches!(slot.filled.buffer, Buffer::None(_)));
+                let too_long = is_beyond && has_buffers
+                    || packet.iter().any(|slot| {
+                        more_than_one && slot.filled.more || World::is_too_long(&slot.filled)
+                    });
                 self.lost[usize::from(too_long)] += 1;
                 self.dropping = is_long;
             }
@@ -324,8 +341,9 @@ proptest! {
     fn the_kernel_gets_what_the_slots_hold(
         ops in vec(op(), 1..60), first in prop_oneof![Just(0), u32::MAX - 40..=u32::MAX],
         most_slots in prop_oneof![1 => Just(1), 3 => Just(MAX_FRAGS)], to_host in prop::bool::weighted(0.2),
+        longest in prop_oneof![Just(0), 14u32..400],
     ) {
-        let mut world = World::new(first, most_slots, to_host);
+        let mut world = World::new(first, most_slots, to_host, longest);
         for op in &ops {
             match op {
                 Op::Fill(list) => world.fill(list),
@@ -340,7 +358,7 @@ proptest! {
 /// What is on the completion ring and belongs to no slot is passed over: it is of a process that was killed.
 #[test]
 fn a_completion_of_nothing_is_passed_over() {
-    let mut world = World::new(0, 1, false);
+    let mut world = World::new(0, 1, false, 0);
     let good = Filled { buffer: Buffer::Own, length: 60, more: false, offset: 0 };
     world.fill(&[good; 3]);
     world.sync().unwrap();
@@ -360,7 +378,7 @@ fn a_completion_of_nothing_is_passed_over() {
 /// socket here is none, and says so: that is all.
 #[test]
 fn a_kernel_that_waits_is_kicked() {
-    let mut world = World::new(0, 1, false);
+    let mut world = World::new(0, 1, false, 0);
     let kicks = |world: &World| world.kring.counters().kicks.load(Relaxed);
     let good = Filled { buffer: Buffer::Own, length: 60, more: false, offset: 0 };
     world.fill(&[good; 2]);

@@ -98,14 +98,14 @@ impl PortBackend for Nic {
         let &RingAt { registry, port, dir, index } = at;
         let gone = || Error::absent(format!("{}: its queues have gone", port.name));
         let may_keep = port.may_keep_traffic();
-        if let Some(ring) = port.rings(dir).get(usize::from(index)) {
-            self.tell_longest(ring);
-        }
         if let Some(queue) = at.host() {
             let stack = self.stack.as_ref().ok_or_else(gone)?;
             let program = may_keep.then(|| stack.link_fd(dir));
             let ring = LinkedRing { dir, queue, host: true, timestamps: None };
             return stack.socket(queue).ok_or_else(gone)?.link(ring, program, fds);
+        }
+        if let Some(ring) = port.rings(dir).get(usize::from(index)) {
+            self.tell_longest(ring);
         }
         let shared = registry.shared.get(&self.key).ok_or_else(gone)?;
         // Each ring holds what it needs: frames redirected to it, or the stack kept away.
@@ -275,7 +275,8 @@ impl PortBackend for Nic {
             nic.has_link = link.state == LinkState::Up;
             let port = registry.port(id);
             if let Some(nic) = port.get::<Nic>() {
-                port.all_rings().for_each(|ring| nic.tell_longest(ring));
+                let rings = [Dir::Tx, Dir::Rx].into_iter().flat_map(|dir| port.nic_rings(dir));
+                rings.for_each(|ring| nic.tell_longest(ring));
             }
         }
     }
@@ -356,6 +357,7 @@ impl Nic {
     }
 
     /// Tells what drives a ring how long frames may be by now. Without a link none are sent, however long.
+    /// Those for the stack have no such limit, as what an interface receives.
     fn tell_longest(&self, ring: &Ring) {
         let longest = if self.has_link { self.interface.longest_frame() } else { 0 };
         ring.kring.owner().longest.store(longest, Relaxed);
