@@ -16,6 +16,7 @@ use ringway_vhost::{HEADER_LEN, LostPages, Moved};
 use serde::Serialize;
 use std::fmt;
 use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 /// Frames that go one way before the other has its turn.
@@ -145,6 +146,10 @@ struct Turn {
 pub struct Card {
     run_loop: RunLoop,
     link: Option<Box<dyn Link>>,
+    /// What has connected, and said nothing yet.
+    silent: Option<UnixStream>,
+    /// The user has been told of other monitors that try to connect while there is this one.
+    has_told_of_others: bool,
     /// Why the monitor could not be connected to, which the user has been told.
     unreachable: String,
     /// What was last told of the machine, and of what it has spoiled.
@@ -167,6 +172,8 @@ impl Card {
             into: Flow::new(format!("{switch} -> {machine}"), start),
             run_loop,
             link: None,
+            silent: None,
+            has_told_of_others: false,
             unreachable: String::new(),
             state: State::Disconnected,
             fault: None,
@@ -245,7 +252,7 @@ impl Card {
                 continue;
             }
             let since = Instant::now();
-            if let Err(end) = self.serve_link(port, lost_pages)? {
+            if let Err(end) = self.serve_link(port, socket, lost_pages)? {
                 self.finish_link(port);
                 // A monitor that cannot use this card may try again and again.
                 let pause = RETRY.saturating_sub(since.elapsed());
@@ -270,11 +277,12 @@ impl Card {
 
     /// Waits for a monitor, as long as the daemon is there.
     fn connect(&mut self, port: &mut Port, socket: &Socket) -> Result<()> {
-        match socket.accept() {
+        match socket.accept(&mut self.silent) {
             Ok(Some(stream)) => {
                 let system = |source| Error::System { what: "the monitor's socket", source };
                 self.link = Some(socket.link(stream).map_err(system)?);
                 self.unreachable.clear();
+                self.has_told_of_others = false;
                 return self.tell(port, State::Connected, None, None);
             }
             Ok(None) => {}
@@ -289,18 +297,21 @@ impl Card {
         }
         port.check(Interest::Rx)?;
         let pause = if socket.listener().is_some() { Duration::from_secs(3600) } else { RETRY };
-        self.run_loop.wait_for(&mut Away { socket, port }, Instant::now() + pause)
+        let silent = self.silent.as_ref().map(AsFd::as_fd);
+        self.run_loop.wait_for(&mut Away { socket, silent, port }, Instant::now() + pause)
     }
 
     /// Until the connection ends, or the run is over.
     fn serve_link(
         &mut self,
         port: &mut Port,
+        socket: &Socket,
         lost_pages: &LostPages,
     ) -> Result<std::result::Result<(), End>> {
         let mut turns = 0;
         loop {
             if turns == 0 {
+                self.refuse_others(port, socket);
                 if let Err(end) = self.obey(lost_pages) {
                     return Ok(Err(end));
                 }
@@ -314,9 +325,19 @@ impl Card {
             let Some(turn) = self.turn(port) else { return Ok(Ok(())) };
             if !turn.out.is_something() && !turn.into.is_something() {
                 self.notice(port)?;
-                self.idle(port, &turn, lost_pages)?;
+                self.idle(port, &turn, socket, lost_pages)?;
                 turns = 0;
             }
+        }
+    }
+
+    /// A port has one monitor at a time.
+    fn refuse_others(&mut self, port: &Port, socket: &Socket) {
+        if socket.refuse_others() && !std::mem::replace(&mut self.has_told_of_others, true) {
+            note(format_args!(
+                "{}: another monitor has tried to connect, and was refused: this port has one",
+                port.name()
+            ));
         }
     }
 
@@ -377,7 +398,13 @@ impl Card {
     }
 
     /// Sleeps until there is something to do.
-    fn idle(&mut self, port: &mut Port, turn: &Turn, lost_pages: &LostPages) -> Result<()> {
+    fn idle(
+        &mut self,
+        port: &mut Port,
+        turn: &Turn,
+        socket: &Socket,
+        lost_pages: &LostPages,
+    ) -> Result<()> {
         let Some(link) = &mut self.link else { return Ok(()) };
         port.check(Interest::Rx)?;
         let interest = match (turn.out.no_room, link.is_up() && !turn.into.no_room) {
@@ -391,7 +418,7 @@ impl Card {
             Some(interest) => Ok(port.waiter(interest)),
             None => Err(&*port),
         };
-        let mut idle = Idle { link: &mut **link, port, awaited, lost_pages };
+        let mut idle = Idle { link: &mut **link, socket, port, awaited, lost_pages };
         self.run_loop.wait_for(&mut idle, Instant::now() + Duration::from_secs(3600))
     }
 }

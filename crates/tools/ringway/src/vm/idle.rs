@@ -5,11 +5,13 @@ use super::socket::Socket;
 use ringway::{BusyPoll, Port, PortWaiter, Sleeper, Sources, Waiter};
 use ringway_vhost::LostPages;
 use rustix::event::PollFlags;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// A card whose machine is away: it waits for a monitor, or the end of the daemon.
 pub struct Away<'c> {
     pub socket: &'c Socket,
+    /// What has connected, and said nothing yet.
+    pub silent: Option<BorrowedFd<'c>>,
     pub port: &'c Port,
 }
 
@@ -28,13 +30,16 @@ impl Waiter for Away<'_> {
 impl Sleeper for Away<'_> {
     fn sources<'s>(&'s self, sources: &mut Sources<'s>) {
         self.port.daemon_fd().into_iter().for_each(|fd| sources.add_connection(fd));
-        self.socket.listener().into_iter().for_each(|fd| sources.add(fd, PollFlags::IN));
+        let monitors = self.socket.listener().into_iter().chain(self.silent);
+        monitors.for_each(|fd| sources.add(fd, PollFlags::IN));
     }
 }
 
 /// A card that waits for frames, or for room for them.
 pub struct Idle<'c> {
     pub link: &'c mut dyn Link,
+    /// Where other monitors may connect.
+    pub socket: &'c Socket,
     /// What is waited for at the port: frames, room, both, or nothing.
     pub port: Result<PortWaiter<'c>, &'c Port>,
     pub awaited: Awaited,
@@ -71,6 +76,7 @@ impl Sleeper for Idle<'_> {
             Err(port) => port.daemon_fd().into_iter().for_each(|fd| sources.add_connection(fd)),
         }
         self.link.sources(self.awaited, sources);
+        self.socket.listener().into_iter().for_each(|fd| sources.add(fd, PollFlags::IN));
         sources.add(self.lost_pages.as_fd(), PollFlags::IN);
     }
 }

@@ -3,12 +3,17 @@
 use super::link::{Link, Vhost};
 use super::stream::Stream;
 use crate::error::{Error, Result};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+
+/// Connections that are looked at before frames have their turn.
+const CONNECTIONS: usize = 64;
 
 /// What a monitor speaks.
 #[derive(Clone, Copy, Debug)]
@@ -52,14 +57,28 @@ impl Socket {
 
     /// A monitor that has connected meanwhile, or can be connected to. `Err`: why it cannot, if that is not only
     /// that none has come yet.
-    pub fn accept(&self) -> std::result::Result<Option<UnixStream>, String> {
+    ///
+    /// By vhost-user a monitor speaks first. What has connected and says nothing is kept in `silent`, until it speaks,
+    /// or another connects.
+    pub fn accept(
+        &self,
+        silent: &mut Option<UnixStream>,
+    ) -> std::result::Result<Option<UnixStream>, String> {
         match &self.place {
-            Place::Listening(listening) => Ok(listening.listener.accept().ok().map(|(it, _)| it)),
+            Place::Listening(listening) => Ok(listening.accept(self.kind, silent)),
             Place::Connecting(path) => match UnixStream::connect(path) {
                 Ok(stream) => Ok(Some(stream)),
                 Err(error) => Err(format!("{}: {error}", path.display())),
             },
         }
+    }
+
+    /// Closes what has connected while there is a monitor: it would wait without being told. True if there was something
+    /// that had not gone already.
+    pub fn refuse_others(&self) -> bool {
+        let Place::Listening(listening) = &self.place else { return false };
+        let others = (0..CONNECTIONS).map_while(|_| listening.listener.accept().ok());
+        others.filter(|(other, _)| opening(other) != Opening::Closed).count() > 0
     }
 
     /// The link to a machine, over what was accepted.
@@ -79,6 +98,48 @@ impl Socket {
     }
 }
 
+impl Listening {
+    fn accept(&self, kind: Kind, silent: &mut Option<UnixStream>) -> Option<UnixStream> {
+        for _ in 0..CONNECTIONS {
+            let monitor = take_monitor(kind, silent);
+            if monitor.is_some() {
+                return monitor;
+            }
+            *silent = Some(self.listener.accept().ok()?.0);
+        }
+        take_monitor(kind, silent)
+    }
+}
+
+/// What has connected, if it is a monitor. What has gone is forgotten.
+fn take_monitor(kind: Kind, silent: &mut Option<UnixStream>) -> Option<UnixStream> {
+    let stream = silent.take()?;
+    match (opening(&stream), kind) {
+        (Opening::Closed, _) => {}
+        (Opening::Silence, Kind::Vhost) => *silent = Some(stream),
+        (Opening::Silence, Kind::Stream) | (Opening::Bytes, _) => return Some(stream),
+    }
+    None
+}
+
+/// How a connection begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Opening {
+    Bytes,
+    Silence,
+    /// The other side has closed it without a word.
+    Closed,
+}
+
+fn opening(stream: &UnixStream) -> Opening {
+    match recv(stream, &mut [0u8; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+        Ok((0, _)) => Opening::Closed,
+        Ok(_) => Opening::Bytes,
+        Err(Errno::AGAIN | Errno::INTR) => Opening::Silence,
+        Err(_) => Opening::Closed,
+    }
+}
+
 impl Drop for Listening {
     fn drop(&mut self) {
         if self.file.is_some() && self.file == identity(&self.path) {
@@ -91,19 +152,23 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
-/// Removes what a process has left that was killed: a socket at which nobody listens any more.
+/// Removes what a process has left that was killed: a socket at which no process listens any more.
 fn clear(path: &Path) -> Result<()> {
     let Ok(there) = fs::symlink_metadata(path) else { return Ok(()) };
     if !there.file_type().is_socket() {
         let problem = "is no socket; name another path, or remove it";
         return Err(Error::Value(format!("{}: {problem}", path.display())));
     }
-    match UnixStream::connect(path) {
+    // The kernel connects no sockets of different kinds, so a listener there does not take this for a monitor.
+    let probe = UnixDatagram::unbound().and_then(|socket| socket.connect(path));
+    match probe {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             fs::remove_file(path).map_err(|error| refused(path, &error))
         }
-        Err(error) => Err(refused(path, &error)),
-        Ok(_) => Err(Error::Value(format!(
+        Err(error) if error.raw_os_error() != Some(Errno::PROTOTYPE.raw_os_error()) => {
+            Err(refused(path, &error))
+        }
+        _ => Err(Error::Value(format!(
             "{}: another process listens there; name another path, or end that process; if it is the machine's \
              monitor, give --connect",
             path.display()

@@ -5,9 +5,9 @@ use ringway_testkit::Proc;
 use ringway_vhost::guest::{Guest, Setup};
 use rustix::process::Signal;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const HEADER: [u8; 12] = [0; 12];
@@ -256,6 +256,93 @@ fn a_port_that_was_killed_is_opened_again() {
     assert!(failure.contains("not the name of a switch"), "{failure}");
 }
 
+/// A port has one monitor. Another is refused at once, by vhost-user and by a stream, and the user is told; when the first
+/// has gone, the next is served.
+#[test]
+fn another_monitor_is_refused() {
+    let home = Home::new();
+    let port = Port::open(&home, "one");
+    let witness = Port::open(&home, "witness");
+    let path = home.dir.join("stream");
+    let text = path.display().to_string();
+    let stream = home.open(&["vm", "attach", "vale0", "streamed", "--stream", &text]);
+    let mut machine = Streamed::connect(&path);
+    stream.wait_for(r#""state":"up""#, LIMIT);
+    let mut one = port.boot(Setup::default());
+    let mut other = witness.boot(Setup::default());
+    for (socket, proc) in [(&port.socket, &port.proc), (&path, &stream)] {
+        for _ in 0..3 {
+            let mut refused = UnixStream::connect(socket).unwrap();
+            refused.set_read_timeout(Some(LIMIT)).unwrap();
+            // Each is closed, whether or not it says something meanwhile.
+            let _ = refused.write_all(&[0; 8]);
+            let ended = refused.read(&mut [0; 16]);
+            assert!(
+                matches!(&ended, Ok(0))
+                    || ended.as_ref().is_err_and(|e| e.kind() == ErrorKind::ConnectionReset),
+                "{ended:?}"
+            );
+        }
+        proc.wait_for("another monitor has tried to connect, and was refused", LIMIT);
+        assert_eq!(proc.output().matches("another monitor").count(), 1, "it is told once");
+    }
+    assert_arrive(&mut one, &mut other);
+    machine.send(&frame(7, 60));
+    until("the stream's frame arrives", || {
+        while other.offer_buffer(0, 2048) {}
+        let is_it = |frame: Vec<u8>| frame[12..] == self::frame(7, 60);
+        std::iter::from_fn(|| other.receive(0)).any(is_it).then_some(()).ok_or("nothing".into())
+    });
+    drop(one);
+    port.until("disconnected", 1);
+    let mut one = port.boot(Setup::default());
+    assert_arrive(&mut one, &mut other);
+}
+
+/// What connects and says nothing is in no monitor's way, however often, and is not taken for one; nor is the look of
+/// another command for what is at the path.
+#[test]
+fn silent_connections_are_no_monitors() {
+    let home = Home::new();
+    let port = Port::open(&home, "one");
+    let path = port.socket.display().to_string();
+    let failure = home.failure(&["vm", "attach", "vale0", "two", "--socket", &path]);
+    assert!(failure.contains("another process listens there"), "{failure}");
+    let mut held = Vec::new();
+    for i in 0..300 {
+        let silent = UnixStream::connect(&port.socket).unwrap();
+        if i % 100 == 0 {
+            held.push(silent);
+        }
+    }
+    let mut one = port.boot(Setup::default());
+    let witness = Port::open(&home, "witness");
+    let mut other = witness.boot(Setup::default());
+    assert_arrive(&mut one, &mut other);
+    assert_eq!((port.times("connected"), port.times("disconnected")), (1, 0));
+    drop(held);
+    // By a stream the machine need not say anything, but what has gone is not waited for.
+    let path = home.dir.join("stream");
+    let text = path.display().to_string();
+    let stream = home.open(&["vm", "attach", "vale0", "streamed", "--stream", &text]);
+    stream.signal(Signal::STOP);
+    for _ in 0..100 {
+        drop(UnixStream::connect(&path).unwrap());
+    }
+    let mut machine = Streamed::connect(&path);
+    stream.signal(Signal::CONT);
+    other.reap(0);
+    let sent = frame(8, 60);
+    until("a frame arrives", || {
+        other.reap(0);
+        other.send(0, &[&HEADER, sent.as_slice()].concat(), 1000);
+        stream.output().contains(r#""state":"up""#).then_some(()).ok_or(stream.output())
+    });
+    assert!(other.send(0, &[&HEADER, sent.as_slice()].concat(), 1000));
+    assert!(machine.receive() == sent);
+    assert_eq!(stream.output().matches(r#""state":"connected""#).count(), 1);
+}
+
 /// A machine that spoils its queues, a monitor that says what none may, memory that is taken away: the
 /// neighbours go on, and the user is told.
 #[test]
@@ -319,6 +406,12 @@ fn a_monitor_that_listens() {
 struct Streamed(UnixStream);
 
 impl Streamed {
+    fn connect(path: &Path) -> Streamed {
+        let socket = UnixStream::connect(path).unwrap();
+        socket.set_read_timeout(Some(LIMIT)).unwrap();
+        Streamed(socket)
+    }
+
     fn send(&mut self, frame: &[u8]) {
         let length = (frame.len() as u32).to_be_bytes();
         self.0.write_all(&[&length, frame].concat()).unwrap();
@@ -343,11 +436,7 @@ fn frames_by_a_stream() {
     let proc = home.open(&["vm", "attach", "vale0", "streamed", "--stream", &text]);
     let port = Port::open(&home, "other");
     let mut other = port.boot(Setup::default());
-    let connect = || {
-        let socket = UnixStream::connect(&path).unwrap();
-        socket.set_read_timeout(Some(LIMIT)).unwrap();
-        Streamed(socket)
-    };
+    let connect = || Streamed::connect(&path);
     let mut machine = connect();
     until("it is up", || {
         proc.output().contains(r#""state":"up""#).then_some(()).ok_or(proc.output())
