@@ -1,7 +1,7 @@
 //! The commands that move frames outlive their daemon: their ports are opened again, what was in a ring is read
 //! first, and one account goes over both.
 
-use std::{fs, process::Command, time::Duration};
+use std::{fs, process::Command, thread, time::Duration};
 
 use ringway::{Control, Port};
 use ringway_testkit::{PacketSocket, Proc, skip_without_root};
@@ -9,7 +9,10 @@ use ringway_tests::{
     GROUP, Home, NOBODY, as_nobody, capture, ends, inside, isolated_for, isolated_with_system,
     packet::numbered, resources::wait_asleep, until, wire::wire,
 };
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::{
+    process::{Pid, Signal, Uid, kill_process},
+    thread::set_thread_res_uid,
+};
 use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(120);
@@ -408,6 +411,31 @@ fn interfaces_of_users_are_opened_again() {
             assert!(status.success(), "{mode}: {status}: {output}");
             second.kill();
         }
+    });
+}
+
+/// Another user has another private daemon, so a program that has given up its rights is told at once why it cannot go on.
+#[test]
+fn rights_that_were_given_up_are_told() {
+    if skip_without_root("rights_that_were_given_up_are_told") {
+        return;
+    }
+    isolated_for("rights_that_were_given_up_are_told", HANGS, |home| {
+        let port = Port::open("vale0:a").unwrap();
+        let daemon = home.daemon();
+        kill_process(Pid::from_raw(daemon as i32).expect("it is not 0"), Signal::KILL).unwrap();
+        assert!(ends(daemon, LIMIT));
+        // The thread alone is of another user from then on.
+        let thread = thread::spawn(move || {
+            let uid = Uid::from_raw(NOBODY);
+            set_thread_res_uid(uid, uid, uid).expect("root may");
+            port.reopen(HANGS).map(drop).unwrap_err().to_string()
+        });
+        let told = thread.join().expect("it does not panic");
+        let expected = format!("vale0:a: the program has given up its rights (uid {NOBODY})");
+        assert!(told.starts_with(&expected) && told.contains("tcpdump: -Z root"), "{told}");
+        // The next daemon clears away what the killed daemon has left.
+        drop(Port::open("vale0:a").unwrap());
     });
 }
 

@@ -174,8 +174,9 @@ struct Reader {
     early: VecDeque<Early>,
     /// Reads that have found nothing, and did not wait.
     in_vain: u32,
-    /// Opens a port again that its daemon has left.
+    /// Opens a port again that its daemon has left, since then.
     reopening: Option<Reopening>,
+    left_at: Option<Instant>,
     /// Such ports: what was read last may lie in their memory.
     former: Vec<Port>,
 }
@@ -215,6 +216,7 @@ impl Live {
                 early: VecDeque::new(),
                 in_vain: 0,
                 reopening: None,
+                left_at: None,
                 former: Vec::new(),
             }),
             asleep: AtomicBool::new(false),

@@ -69,7 +69,7 @@ pub(crate) fn open(file: &FileSpec, options: &OpenOptions, spec: &str) -> Result
     if let Some(filter) = &filter {
         binding = binding.filtering(filter);
     }
-    let opened = Opened { options: options.clone(), spec: spec.into() };
+    let opened = Opened::new(options.clone(), spec);
     Ok(Port::new(binding, session, opened))
 }
 

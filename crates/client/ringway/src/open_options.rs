@@ -419,7 +419,7 @@ impl OpenOptions {
         if let Some(filter) = &filter {
             binding = binding.filtering(filter);
         }
-        let opened = Opened { options: self.clone(), spec: spec.into() };
+        let opened = Opened::new(self.clone(), spec);
         Ok(Port::new(binding, session, opened))
     }
 

@@ -8,6 +8,7 @@ use std::{
 
 use ringway_ipc::SocketPath;
 use ringway_proto::{Cause, PortKind};
+use rustix::process::{Uid, geteuid};
 
 use crate::{error::Error, open_options::OpenOptions, port::Port, verbose::explain};
 
@@ -19,6 +20,15 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub(crate) struct Opened {
     pub options: OpenOptions,
     pub spec: String,
+    /// The user whose private daemon it was, if it was one.
+    uid: Uid,
+}
+
+impl Opened {
+    /// By the calling thread.
+    pub fn new(options: OpenOptions, spec: &str) -> Opened {
+        Opened { options, spec: spec.into(), uid: geteuid() }
+    }
 }
 
 impl Port {
@@ -98,7 +108,8 @@ impl Port {
 /// A port that is being opened again: for programs that have something else to do meanwhile.
 ///
 /// A port of the system daemon is not opened at a private daemon: that one would be started where the
-/// system daemon has removed its socket, and has other switches.
+/// system daemon has removed its socket, and has other switches. Nor is one of a private daemon, if the program has become
+/// another user since it was opened ([`Cause::Denied`]).
 ///
 /// ```
 /// # use ringway_doc as Port;
@@ -137,12 +148,7 @@ impl Reopening {
         if now < self.due {
             return Ok(None);
         }
-        let result =
-            match self.of_system && matches!(SocketPath::find(), SocketPath::Private { .. }) {
-                true => Err(Error::Gone { name: self.opened.spec.clone() }),
-                false => self.opened.options.open(&self.opened.spec),
-            };
-        match result {
+        match self.open() {
             Err(error)
                 if self.may_pass(&error)
                     && (self.end.is_none_or(|end| now < end) || self.met_the_end(&error)) =>
@@ -153,6 +159,27 @@ impl Reopening {
             }
             result => result.map(Some),
         }
+    }
+
+    fn open(&self) -> Result<Port, Error> {
+        let Opened { options, spec, uid } = &self.opened;
+        if matches!(SocketPath::find(), SocketPath::Private { .. }) {
+            if self.of_system {
+                return Err(Error::Gone { name: spec.clone() });
+            }
+            // Another user has another daemon, or none.
+            let now = geteuid();
+            if now != *uid {
+                let uid = now.as_raw();
+                let problem = format!(
+                    "the program has given up its rights (uid {uid}) since it opened the port"
+                );
+                let remedy = "have it keep them (tcpdump: -Z root)";
+                let error = ringway_proto::Error::new(Cause::Denied, problem);
+                return Err(error.at(spec).remedy(remedy).into());
+            }
+        }
+        options.open(spec)
     }
 
     /// Whether the first attempt has met a daemon that ends: its connections are closed before its socket. The next

@@ -53,6 +53,7 @@ impl Live {
         let mut port = self.port.write().unwrap_or_else(PoisonError::into_inner);
         let so_far = losses.so_far(&port);
         reader.reopening = Some(port.reopening(patience()));
+        reader.left_at = Some(Instant::now());
         *lock(&self.sources) = Arc::default();
         *lock(&self.tx_sources) = Arc::default();
         self.unsent.fetch_add(port.shut(), Relaxed);
@@ -118,15 +119,10 @@ impl Live {
     }
 
     fn give_up(&self, reader: &mut Reader, error: &Error) -> End {
-        let tried = reader.reopening.as_ref().map_or(Duration::ZERO, |it| it.patience());
+        let patience = reader.reopening.as_ref().map_or(Duration::ZERO, |it| it.patience());
+        let has_passed = reader.left_at.is_none_or(|then| then.elapsed() >= patience);
         let name = self.port().name().to_owned();
-        let why = error.to_string();
-        let why = why.strip_prefix(&format!("{name}: ")).unwrap_or(&why);
-        let text = format!(
-            "{name}: ringwayd has ended, and within {} s the port could not be opened again: {why}; start \
-             ringwayd, and then this program again",
-            tried.as_secs()
-        );
+        let text = explanation(&name, &error.to_string(), has_passed.then_some(patience));
         explain(&text);
         let mut port = self.port.write().unwrap_or_else(PoisonError::into_inner);
         // The descriptor is readable from now on: the program reads, and is told.
@@ -204,6 +200,20 @@ impl Live {
     }
 }
 
+/// Why a port is not open again. libpcap's programs have 255 bytes for it: what is not known by the reason comes last.
+/// `waited`: for as long as it was to be tried; `None`: the reason will not pass.
+fn explanation(name: &str, why: &str, waited: Option<Duration>) -> String {
+    let why = why.strip_prefix(&format!("{name}: ")).unwrap_or(why);
+    match waited {
+        None => format!("{name}: ringwayd has ended, and the port cannot be opened again: {why}"),
+        Some(waited) => format!(
+            "{name}: ringwayd has ended, and within {} s the port could not be opened again: {why}; start \
+             ringwayd, and then this program again",
+            waited.as_secs()
+        ),
+    }
+}
+
 /// What a send has waited for.
 pub(crate) enum Awaited {
     Port,
@@ -218,5 +228,25 @@ fn pause(signals: &Signals, end: Instant) -> Result<(), End> {
     match poll(wake.as_slice(), Some(left)) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(End::Failed(format!("cannot wait for ringwayd: {error}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_is_told_where_it_has_passed() {
+        let none = "cannot reach ringwayd";
+        let text = explanation("vale0:a", none, Some(Duration::from_secs(60)));
+        assert!(text.contains("within 60 s") && text.ends_with("and then this program again"));
+        let refusal = "netmap:eth1/rt: the program has given up its rights (uid 65534) since it opened the \
+                       port; have it keep them (tcpdump: -Z root)";
+        let text = explanation("netmap:eth1/rt", refusal, None);
+        let whole = "netmap:eth1/rt: ringwayd has ended, and the port cannot be opened again: the program has \
+                     given up its rights (uid 65534) since it opened the port; have it keep them (tcpdump: -Z root)";
+        assert_eq!(text, whole);
+        // PCAP_ERRBUF_SIZE, with the zero at its end.
+        assert!(text.len() < 256);
     }
 }
