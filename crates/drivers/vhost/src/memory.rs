@@ -48,6 +48,8 @@ pub(crate) struct GuestMemory {
 pub enum MemoryError {
     #[error("a region of {0:#x} bytes at {1:#x} ends behind the last address")]
     Overflow(u64, u64),
+    #[error("the size of the region at {0:#x} is 0")]
+    Empty(u64),
     #[error("two regions have the guest's address {0:#x}")]
     Overlap(u64),
     #[error("there are more than {MAX_REGIONS} regions")]
@@ -68,6 +70,9 @@ impl GuestMemory {
         else {
             return Err(overflow);
         };
+        if at.size == 0 {
+            return Err(MemoryError::Empty(at.guest));
+        }
         if self.regions.len() == MAX_REGIONS {
             return Err(MemoryError::TooMany);
         }

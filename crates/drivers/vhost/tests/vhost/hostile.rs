@@ -315,6 +315,8 @@ fn messages_that_are_refused() {
     }
     let said = refused(|guest| guest.say_memory(MEMORY + 4096).unwrap());
     assert!(said.contains("shorter than that"), "{said}");
+    let said = refused(|guest| guest.say_memory(0).unwrap());
+    assert!(said.contains("the size of the region at 0x") && said.ends_with("is 0"), "{said}");
     let said = refused(|guest| guest.say_memory(u64::MAX - 8192).unwrap());
     assert!(said.contains("behind the last address"), "{said}");
 }
