@@ -32,6 +32,7 @@ fn switch(name: &str, ports: Vec<DeclaredPort>) -> DeclaredSwitch {
         multicast: Multicast::Flood,
         ports,
         addresses: Vec::new(),
+        mirrors: Vec::new(),
         place: String::new(),
     }
 }

@@ -215,7 +215,7 @@ fn what_is_declared_is_set_and_the_rest_stays() {
         filter: None,
     };
     let (first, second) = (one(MirrorDirection::Both), one(MirrorDirection::Sent));
-    let mut declare = |w: &mut World, mirrors: &[LastingMirror]| {
+    let declare = |w: &mut World, mirrors: &[LastingMirror]| {
         let (changes, failed) = w.registry.declare(&[declared(mirrors)], Instant::now());
         assert!(failed.is_empty(), "{failed:?}");
         assert_eq!(w.registry.disagreements(), [""; 0]);
