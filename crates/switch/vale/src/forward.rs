@@ -11,7 +11,7 @@ use crate::{
     counters::Totals,
     function::{Forward, Packet, Verdict},
     lossless_queue::{Held, PortSet, Stall},
-    multicast::Snooping,
+    multicast::{Scope, Snooping},
     storm::Storm,
     switch_mirror::Mirroring,
     vlan::vlan_of,
@@ -216,31 +216,64 @@ impl ForwardCtx<'_> {
     #[inline(never)]
     fn flood_to_members(&mut self, run: &[Frame]) -> Result<(), Stop> {
         let mut begin = 0;
-        let mut next = run.first().and_then(|frame| self.scope(frame));
+        let mut next = run.first().map(|frame| self.scope(frame)).unwrap_or_default();
         while begin < run.len() {
             if begin > 0 && self.yields && self.budget.is_spent() {
                 return Err((begin, Held::default()));
             }
-            self.only = next;
+            let scope = next;
             let mut end = begin + 1;
             while let Some(frame) = run.get(end) {
                 next = self.scope(frame);
-                if next != self.only {
+                if next != scope || scope.query.is_some() {
                     break;
                 }
                 end += 1;
             }
+            let heard = scope.query.filter(|_| self.may_flood(&run[begin..end]));
+            self.only = scope.only;
             let outcome = self.flood_run(&run[begin..end]);
             self.only = None;
             outcome.map_err(|(done, held)| (begin + done, held))?;
+            if let Some(heard) = heard {
+                let missed = self.missed(&run[begin]);
+                if let Some(snooping) = &mut self.snooping {
+                    snooping.note_heard(heard, missed, self.now);
+                }
+            }
             begin = end;
         }
         Ok(())
     }
 
-    /// The ports that get a frame which is flooded, if not all.
-    fn scope(&mut self, frame: &Frame) -> Option<PortSet> {
-        self.snooping.as_mut()?.scope(frame, self.burst, self.now, self.budget)
+    fn scope(&mut self, frame: &Frame) -> Scope {
+        let scope = |it: &mut &mut Snooping| it.scope(frame, self.burst, self.now, self.budget);
+        self.snooping.as_mut().map(scope).unwrap_or_default()
+    }
+
+    /// Whether the port's limits let a frame pass, which is not counted. What has gone a part of its way was paid for.
+    #[cold]
+    fn may_flood(&mut self, frame: &[Frame]) -> bool {
+        let is_paid = !self.reached.is_empty();
+        self.storm.as_mut().is_none_or(|storm| is_paid || storm.allowance().take(frame) > 0)
+    }
+
+    /// The ports of a frame's VLAN that do not get it although it is flooded.
+    #[cold]
+    fn missed(&self, frame: &Frame) -> PortSet {
+        let mut missed = PortSet::default();
+        for (port, to) in (0..).zip(self.others.iter()) {
+            let Some(to) = to.as_deref().filter(|_| self.beside != Some(port)) else { continue };
+            let filter = to.filter_out.as_ref();
+            let passes = |frame: Frame| filter.is_none_or(|it| it.passes(&frame, self.burst));
+            let gets_it = to.receives()
+                && !(self.isolated && to.config.isolated)
+                && to.vlans.retagged(frame, self.burst).is_some_and(passes);
+            if to.vlans.has(frame.vid) && !gets_it {
+                missed.insert(port);
+            }
+        }
+        missed
     }
 
     fn flood_run(&mut self, run: &[Frame]) -> Result<(), Stop> {

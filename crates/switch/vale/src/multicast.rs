@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | data for a group with members | those, routers, and ports whose hosts have yet to answer |
 //! | data for a group without members, for 224.0.0.0/24, for ff02::1 | all |
-//! | a query | all |
+//! | a query | all; a port that does not get it, for it is isolated as the sender, or by its filter, is not asked |
 //! | a report, if there is a querier | routers: hosts that hear another's say nothing themselves |
 //!
 //! Routers are ports by which queries come, and those that are [said to be](Snooping::set_routers).
@@ -168,6 +168,8 @@ struct Domain {
     routers: Timed,
     /// Ports whose hosts were not asked since the port has come.
     unasked: PortSet,
+    /// Ports whose filter keeps the switch's own queries from their hosts.
+    deaf: PortSet,
     /// Those whose hosts may not have answered yet, and when they have.
     asked: PortSet,
     answered: Millis,
@@ -208,11 +210,29 @@ enum Due {
     Leaving(PortIndex, GroupKey),
 }
 
+/// Where a frame goes that is to be flooded.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Scope {
+    /// `None`: to all.
+    pub only: Option<PortSet>,
+    /// If it is a query: to be [noted](Snooping::note_heard) when it was flooded.
+    pub query: Option<HeardQuery>,
+}
+
+/// A query of a router's, or of another switch's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct HeardQuery {
+    key: DomainKey,
+    by: PortIndex,
+    query: Query,
+}
+
 /// A frame of the switch itself, for these ports.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     pub to: PortSet,
     pub vlan: u16,
+    pub is_v6: bool,
     pub frame: Vec<u8>,
 }
 
@@ -265,7 +285,7 @@ impl Snooping {
         }
     }
 
-    /// The ports that a frame which is to be flooded goes to; `None`: all.
+    /// Where a frame goes that is to be flooded.
     #[inline(never)]
     pub fn scope(
         &mut self,
@@ -273,6 +293,20 @@ impl Snooping {
         burst: &Burst<'_>,
         now: Millis,
         budget: &mut Budget,
+    ) -> Scope {
+        let mut query = None;
+        let only = self.ports_of(frame, burst, now, budget, &mut query);
+        Scope { only, query }
+    }
+
+    /// The ports that get it; `None`: all.
+    fn ports_of(
+        &mut self,
+        frame: &Frame,
+        burst: &Burst<'_>,
+        now: Millis,
+        budget: &mut Budget,
+        heard: &mut Option<HeardQuery>,
     ) -> Option<PortSet> {
         const IPV4_GROUPS: u64 = 0x5e_0001;
         const IPV6_GROUPS: u64 = 0x3333;
@@ -304,7 +338,7 @@ impl Snooping {
                     Some(Message::Query(query)) => {
                         // Its own may come back, by another switch.
                         if frame.src() != number_of(self.asker.0) {
-                            self.note_query((vlan, is_v6), Some(port), query, now);
+                            *heard = Some(HeardQuery { key: (vlan, is_v6), by: port, query });
                         }
                         Some(None)
                     }
@@ -333,7 +367,7 @@ impl Snooping {
         let members = self.groups.get(&group)?.set;
         let asked = if now < domain.answered { domain.asked } else { PortSet::default() };
         let routers = self.routers_of(domain);
-        let sets = [members, routers, domain.unasked, asked, self.full.set];
+        let sets = [members, routers, domain.unasked, domain.deaf, asked, self.full.set];
         Some(sets.into_iter().fold(PortSet::default(), PortSet::or))
     }
 
@@ -347,13 +381,38 @@ impl Snooping {
         self.domains.get(&key).filter(|domain| now < domain.until)
     }
 
-    /// All hosts of a VLAN are asked, by a router behind `port`, or by the switch.
-    fn note_query(&mut self, key: DomainKey, port: Option<PortIndex>, query: Query, now: Millis) {
+    /// A query was flooded. `missed`: the ports of its VLAN that did not get it.
+    pub fn note_heard(&mut self, heard: HeardQuery, missed: PortSet, now: Millis) {
+        let HeardQuery { key, by, query } = heard;
+        self.note_query(key, Some(by), query, missed, now);
+    }
+
+    /// Whether the switch's own query in a VLAN gets past the filter of a port: if not, nothing is known of its hosts.
+    pub fn note_own(&mut self, (vlan, is_v6): DomainKey, port: PortIndex, passes: bool) {
+        let Some(domain) = self.domains.get_mut(&(vlan, is_v6)) else { return };
+        if passes {
+            domain.deaf.remove(port);
+        } else {
+            domain.deaf.insert(port);
+        }
+    }
+
+    /// All hosts of a VLAN are asked, by a router behind `port`, or by the switch, but for those behind ports that were
+    /// `missed`.
+    fn note_query(
+        &mut self,
+        key: DomainKey,
+        port: Option<PortIndex>,
+        query: Query,
+        missed: PortSet,
+        now: Millis,
+    ) {
         let Query { response, present } = query;
         let domain = self.domains.entry(key).or_insert_with(|| Domain {
             until: 0,
             routers: Timed::default(),
             unasked: PortSet::all(),
+            deaf: PortSet::default(),
             asked: PortSet::default(),
             answered: 0,
             heard: PortSet::default(),
@@ -364,7 +423,12 @@ impl Snooping {
         }
         let until = now + present;
         domain.until = domain.until.max(until);
-        note_asked(domain, now + response.max(LEAST_RESPONSE), now);
+        note_asked(domain, missed, now + response.max(LEAST_RESPONSE), now);
+        if !missed.is_empty() {
+            // Those alone, if the switch asks.
+            domain.unasked = missed;
+            self.asks_at = 0;
+        }
         if let Some(port) = port {
             let groups = self.ports.get_mut(usize::from(port));
             let has_room = groups.as_ref().is_some_and(|it| it.routers < ROUTERS_PER_PORT);
@@ -468,6 +532,7 @@ impl Snooping {
             domain.routers.remove(port);
             domain.asked.remove(port);
             domain.heard.remove(port);
+            domain.deaf.remove(port);
             domain.unasked.insert(port);
         }
         self.asks_at = 0;
@@ -627,9 +692,9 @@ impl Snooping {
                 to = to.without(heard.or(routers)).or(domain.unasked);
             }
         }
-        self.note_query(key, None, query, now);
+        self.note_query(key, None, query, PortSet::default(), now);
         let (vlan, is_v6) = key;
-        Some(Outgoing { to, vlan, frame: self.asker.general(is_v6) })
+        Some(Outgoing { to, vlan, is_v6, frame: self.asker.general(is_v6) })
     }
 
     fn ask_unasked(&mut self, key: DomainKey, now: Millis) -> Option<Outgoing> {
@@ -638,9 +703,9 @@ impl Snooping {
             return None;
         }
         let to = domain.unasked;
-        note_asked(domain, now + RESPONSE, now);
+        note_asked(domain, PortSet::default(), now + RESPONSE, now);
         let (vlan, is_v6) = key;
-        Some(Outgoing { to, vlan, frame: self.asker.general(is_v6) })
+        Some(Outgoing { to, vlan, is_v6, frame: self.asker.general(is_v6) })
     }
 
     fn ask_for(&mut self, port: PortIndex, group: GroupKey, now: Millis) -> Option<Outgoing> {
@@ -649,7 +714,8 @@ impl Snooping {
             self.shorten(group, port, now);
         }
         let (vlan, group) = group;
-        Some(Outgoing { to: PortSet::of(port), vlan, frame: self.asker.specific(group) })
+        let (to, is_v6) = (PortSet::of(port), group.is_ipv6());
+        Some(Outgoing { to, vlan, is_v6, frame: self.asker.specific(group) })
     }
 
     /// What is known, from entry `from` on, some `most`.
@@ -681,9 +747,10 @@ impl Snooping {
     }
 }
 
-/// The hosts of all ports that were not asked yet are asked now, and have answered by then.
-fn note_asked(domain: &mut Domain, answered: Millis, now: Millis) {
-    let new = std::mem::take(&mut domain.unasked);
+/// The hosts of all ports that were not asked yet are asked now, but for those behind ports that were `missed`, and have
+/// answered by then.
+fn note_asked(domain: &mut Domain, missed: PortSet, answered: Millis, now: Millis) {
+    let new = std::mem::take(&mut domain.unasked).without(missed);
     if new.is_empty() {
         return;
     }

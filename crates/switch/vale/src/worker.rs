@@ -640,7 +640,7 @@ impl Worker {
         }
     }
 
-    fn ask(&mut self, Outgoing { to, vlan, mut frame }: Outgoing, budget: &mut Budget) {
+    fn ask(&mut self, Outgoing { to, vlan, is_v6, mut frame }: Outgoing, budget: &mut Budget) {
         budget.charge_group(frame.len(), 0);
         budget.charge_ports(self.members.len() as u64);
         let mut burst = std::mem::take(&mut self.spare).recycle(Source::default());
@@ -657,7 +657,12 @@ impl Worker {
         for (index, member) in (0..).zip(&mut self.members) {
             let Some(member) = member.as_deref_mut().filter(|it| it.receives()) else { continue };
             if to.contains(index) && member.vlans.has(vlan) {
+                let denied = member.totals.drops.denied;
                 deliver(member, (0, true), &burst.frames, &burst, &mut rewrite, budget);
+                let passes = member.totals.drops.denied == denied;
+                if let Some(snooping) = &mut self.snooping {
+                    snooping.note_own((vlan, is_v6), index, passes);
+                }
             }
         }
         self.spare = burst.recycle(Source::default());

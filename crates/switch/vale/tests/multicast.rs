@@ -12,9 +12,13 @@ use std::{
 };
 
 use common::{Client, bytes, mac};
+use ringway_filter::{Insn, Program};
 use ringway_switch_port::PortIndex;
 use ringway_vale::Multicast::{Querier as QUERIER, Snooping as SNOOPING};
-use ringway_vale::{Clock, Forwarding, GroupEntry, Multicast, PortConfig, SteppedBridge, Vlan};
+use ringway_vale::{
+    Clock, FloodLimit, Forwarding, GroupEntry, Multicast, PortConfig, PortFilter, SteppedBridge,
+    Vlan,
+};
 
 struct World {
     bridge: SteppedBridge,
@@ -713,5 +717,84 @@ fn what_does_not_learn_does_not_snoop() {
     world.pass(1000);
     world.send(1, &report(1, group, true));
     world.bridge.set_multicast(Multicast::default());
+    assert_eq!(world.get(0, &data(0, group)), [1, 2, 3]);
+}
+
+/// What two isolated ports send each other does not arrive, and neither do queries: the hosts of one are not asked by the
+/// other.
+#[test]
+fn a_port_that_a_query_does_not_reach_is_not_asked() {
+    let isolated = PortConfig { isolated: true, ..plain() };
+    let deaf = PortConfig { filter_out: Some(nothing()), ..plain() };
+    for group in groups() {
+        for (from, to) in [(&isolated, &isolated), (&plain(), &deaf)] {
+            let configs = [plain(), from.clone(), to.clone(), plain()];
+            let mut world = World::new(&configs, SNOOPING);
+            assert_eq!(world.get(1, &query(1, group.is_ipv6(), 100)), [0, 3]);
+            world.send(3, &report(3, group, true));
+            world.pass(1001);
+            // Nothing is known of it, so it may have members.
+            world.bridge.configure(world.ports[2].0, plain());
+            assert_eq!(world.get(0, &data(0, group)), [1, 2, 3]);
+        }
+    }
+}
+
+/// A filter that lets nothing pass.
+fn nothing() -> Arc<PortFilter> {
+    let program = Program::new(vec![Insn { code: 6, jt: 0, jf: 0, k: 0 }]).unwrap();
+    Arc::new(PortFilter { text: String::new(), program })
+}
+
+/// The switch's own querier goes on asking those that another's queries do not reach, and no others.
+#[test]
+fn the_switch_asks_those_that_another_does_not_reach() {
+    let isolated = PortConfig { isolated: true, ..plain() };
+    let mut world = World::new(&[plain(), isolated.clone(), isolated, plain()], QUERIER);
+    world.pass(1000);
+    world.received();
+    for _ in 0..5 {
+        let mut asked = [0; 4];
+        world.send(1, &query(1, false, 200));
+        world.received();
+        for millis in [1000, 99_000] {
+            world.pass(millis);
+            let received = world.received();
+            let is_query = |frame: &&Vec<u8>| frame[12..14] == [8, 0];
+            let counts = received.iter().map(|frames| frames.iter().filter(is_query).count());
+            asked.iter_mut().zip(counts).for_each(|(all, count)| *all += count);
+        }
+        assert!(asked[2] > 0 && asked[0] == 0 && asked[3] == 0, "{asked:?}");
+    }
+}
+
+/// Of hosts that the switch's own queries do not reach nothing is known, until they do.
+#[test]
+fn a_filter_that_drops_the_switchs_queries_cuts_nobody_off() {
+    let deaf = PortConfig { filter_out: Some(nothing()), ..plain() };
+    let [group, _] = groups();
+    let mut world = World::new(&[plain(), plain(), deaf], QUERIER);
+    world.pass(1000);
+    world.send(1, &report(1, group, true));
+    world.pass(11_000);
+    world.bridge.configure(world.ports[2].0, plain());
+    assert_eq!(world.get(0, &data(0, group)), [1, 2]);
+    world.pass(130_000);
+    world.send(1, &report(1, group, true));
+    world.pass(11_000);
+    assert_eq!(world.get(0, &data(0, group)), [1], "it was asked, and has no member");
+}
+
+/// A query that storm control drops has asked no host.
+#[test]
+fn a_query_that_is_dropped_asks_no_host() {
+    let [group, _] = groups();
+    let limit = FloodLimit { frames_per_second: 1, burst_frames: 1 };
+    let limited = PortConfig { storm_kinds: [None, Some(limit), None], ..plain() };
+    let mut world = World::new(&[plain(), plain(), plain(), limited], SNOOPING);
+    assert_eq!(world.get(3, &data(3, group)), [0, 1, 2]);
+    assert_eq!(world.get(3, &query(3, false, 100)), [] as [usize; 0], "over its limit");
+    world.send(1, &report(1, group, true));
+    world.pass(1001);
     assert_eq!(world.get(0, &data(0, group)), [1, 2, 3]);
 }
