@@ -27,7 +27,7 @@ macro_rules! of_ring {
             match ring.get() {
                 Some($ring) => $body,
                 None => {
-                    $crate::argument::set_errno(libc::EINVAL);
+                    $crate::errno::set_errno(libc::EINVAL);
                     $none
                 }
             }

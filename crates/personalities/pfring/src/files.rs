@@ -11,7 +11,7 @@ use std::{
 
 use ringway::{RingTexts, SocketPath};
 
-use crate::{argument::keep_errno, describe};
+use crate::{describe, errno::keep_errno};
 
 /// Where files are that members of clusters share: in a folder of the user's alone, which is made
 /// if it is not there. With a private daemon it is the daemon's, else one that is the same whatever

@@ -26,6 +26,7 @@ mod cluster;
 mod describe;
 mod device;
 mod devices;
+mod errno;
 mod error;
 mod files;
 mod hash;

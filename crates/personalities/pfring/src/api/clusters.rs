@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 
 use super::of_ring;
-use crate::{abi::*, argument::fails, cluster::Member, ring::Ring};
+use crate::{abi::*, cluster::Member, errno::fails, ring::Ring};
 
 /// The first queue that is free.
 const AUTO: u16 = 64;

@@ -7,8 +7,9 @@ use ringway_filter::{Insn, Program, compile};
 use super::of_ring;
 use crate::{
     abi::*,
-    argument::{Bytes, Out, Text, fails},
+    argument::{Bytes, Out, Text},
     bpf::{self, Filter},
+    errno::fails,
     ring::{Ring, lock},
     source::Refused,
 };

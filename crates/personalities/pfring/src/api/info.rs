@@ -5,8 +5,9 @@ use std::ffi::c_int;
 use super::of_ring;
 use crate::{
     abi::*,
-    argument::{Bytes, Out, Text, fails},
+    argument::{Bytes, Out, Text},
     devices,
+    errno::fails,
     interface::Interface,
     name::index_of,
     ring::{Ring, lock},

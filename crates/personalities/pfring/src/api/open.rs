@@ -5,7 +5,8 @@ use std::ffi::c_int;
 use super::of_ring;
 use crate::{
     abi::*,
-    argument::{Handle, Out, Text, set_errno},
+    argument::{Handle, Out, Text},
+    errno::set_errno,
     ring::Ring,
 };
 

@@ -10,7 +10,8 @@ use super::of_ring;
 use crate::{
     abi::*,
     admission::Place,
-    argument::{Out, fails},
+    argument::Out,
+    errno::fails,
     parse::program,
     receive::Got,
     ring::{Ring, lock},

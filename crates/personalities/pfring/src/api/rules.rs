@@ -5,7 +5,8 @@ use std::{ffi::c_int, sync::Arc, time::Duration};
 use super::of_ring;
 use crate::{
     abi::*,
-    argument::{Out, fails},
+    argument::Out,
+    errno::fails,
     ring::{Ring, lock},
     rules::{Action, Key, Outlet, filtering_rule, hash_filtering_rule, hash_filtering_rule_stats},
 };

@@ -8,7 +8,8 @@ use std::{
 use super::of_ring;
 use crate::{
     abi::*,
-    argument::{Bytes, Out, fails},
+    argument::{Bytes, Out},
+    errno::fails,
     error,
     ring::{Ring, lock},
     state::BOUNCES,

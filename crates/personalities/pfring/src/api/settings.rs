@@ -9,12 +9,7 @@ use std::{
 };
 
 use super::of_ring;
-use crate::{
-    abi::*,
-    argument::{Text, fails},
-    interface::Interface,
-    ring::Ring,
-};
+use crate::{abi::*, argument::Text, errno::fails, interface::Interface, ring::Ring};
 
 fn store<T>(to: impl FnOnce(T, Ordering), value: T) -> c_int {
     to(value, Relaxed);
