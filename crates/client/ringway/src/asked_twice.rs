@@ -85,6 +85,8 @@ mod tests {
 
     /// The text, and one in how many.
     type Asked = Option<(&'static str, u32)>;
+    /// The name's expression and sample, what the program asks for, and what comes of it.
+    type Case = (Option<&'static str>, Option<u32>, Asked, Result<Asked, Cause>);
 
     fn shown(filter: Option<ringway_proto::Filter>) -> Option<(String, u32)> {
         filter.map(|filter| (filter.text, filter.one_in))
@@ -97,7 +99,7 @@ mod tests {
     #[test]
     fn a_name_and_a_program_ask_for_a_filter_together_or_in_vain() {
         let refused = Err(Cause::Invalid);
-        let cases: [(Option<&str>, Option<u32>, Asked, Result<Asked, Cause>); 13] = [
+        let cases: [Case; 13] = [
             (None, None, None, Ok(None)),
             (None, None, Some(("udp", 3)), Ok(Some(("udp", 3)))),
             (Some("udp"), None, None, Ok(Some(("udp", 1)))),

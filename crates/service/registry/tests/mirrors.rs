@@ -8,7 +8,7 @@ use ringway_proto::{
     SwitchMirror, SwitchMirrorInfo, SwitchPosition,
 };
 use ringway_registry::{Caller, Change, DeclaredSwitch, Handle, LastingMirror};
-use std::time::Instant;
+use std::{slice::from_ref, time::Instant};
 
 const ALICE: u32 = 8;
 const BOB: u32 = 9;
@@ -221,8 +221,8 @@ fn what_is_declared_is_set_and_the_rest_stays() {
         assert_eq!(w.registry.disagreements(), [""; 0]);
         changes
     };
-    assert_eq!(declare(&mut w, &[first.clone()]), [Change::Make("vale0".into())]);
-    assert_eq!(declare(&mut w, &[first.clone()]), []);
+    assert_eq!(declare(&mut w, from_ref(&first)), [Change::Make("vale0".into())]);
+    assert_eq!(declare(&mut w, from_ref(&first)), []);
     add(&mut w, 0, mirror("by-hand", &["a"], "y")).unwrap();
     let names = |w: &mut World| -> Vec<_> {
         let switch = switch(w);
@@ -233,17 +233,17 @@ fn what_is_declared_is_set_and_the_rest_stays() {
     let is = |direction| ("m".to_string(), direction, Declared::Yes);
     assert_eq!(names(&mut w), [is(MirrorDirection::Both), by_hand.clone()]);
     let mirrors = || Change::Mirrors("vale0".into());
-    assert_eq!(declare(&mut w, &[second.clone()]), [mirrors()]);
+    assert_eq!(declare(&mut w, from_ref(&second)), [mirrors()]);
     assert_eq!(names(&mut w), [is(MirrorDirection::Sent), by_hand.clone()]);
     // What was deleted by hand comes back.
     delete(&mut w, 0, "m").unwrap();
-    assert_eq!(names(&mut w), [by_hand.clone()]);
-    assert_eq!(declare(&mut w, &[second.clone()]), [mirrors()]);
+    assert_eq!(names(&mut w), from_ref(&by_hand));
+    assert_eq!(declare(&mut w, from_ref(&second)), [mirrors()]);
     // The state outlives the registry.
     let lasting = w.registry.lasting().expect("it has changed");
     let mut next = World::new();
     next.registry.restore(lasting, Instant::now());
-    assert_eq!(declare(&mut next, &[second.clone()]), []);
+    assert_eq!(declare(&mut next, from_ref(&second)), []);
     assert_eq!(names(&mut next), [is(MirrorDirection::Sent), by_hand]);
     assert_eq!(declare(&mut next, &[]), [mirrors()]);
     let left = shown(&mut next);

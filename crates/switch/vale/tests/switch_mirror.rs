@@ -128,7 +128,7 @@ proptest! {
                     *copied += 1;
                 }
             }
-            if number as usize % burst == 0 {
+            if (number as usize).is_multiple_of(burst) {
                 clients.iter().for_each(|client| client.tx_sync(0));
                 work(&mut bridge);
             }
