@@ -214,6 +214,7 @@ fn beside_the_xdp_program_of_another_project() {
         let mode = mode_of("vale0:n1");
         assert!(mode.starts_with("packet") && mode.contains(why), "{mode}");
         control.switch_delete("vale0").unwrap();
+        drop(control);
         home.assert_left();
     });
 }

@@ -396,7 +396,7 @@ fn an_add_that_fails_leaves_nothing() {
         let before = world.links();
         for (more, code, said) in [
             (json!({"hostInterface": "taken"}), 7, "taken is there"),
-            (json!({"mtu": 40}), 100, "Invalid argument"),
+            (json!({"mtu": 40}), 7, "mtu: 40 is not possible"),
             (json!({"ipam": {"type": "no-such-plugin"}}), 7, "no-such-plugin"),
             (
                 host_local(json!([[{"subnet": "10.9.1.0/24", "gateway": "10.8.0.1"}]])),

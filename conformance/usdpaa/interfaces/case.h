@@ -227,11 +227,17 @@ near_port(void)
 
 /* The same at the case's wire, with a netmap port at the other end. */
 static inline void
+interface_on_wire(const char *policies, int small, int middle, int large)
+{
+	interface_over(near_port(), CONFIG(PORT("10G", 0)), policies, small, middle, large);
+	it.far = port_open(far_end());
+}
+
+static inline void
 interface_new(const char *policies, int small, int middle, int large)
 {
 	wire_new();
-	interface_over(near_port(), CONFIG(PORT("10G", 0)), policies, small, middle, large);
-	it.far = port_open(far_end());
+	interface_on_wire(policies, small, middle, large);
 }
 
 static inline struct ringway_usdpaa_counters

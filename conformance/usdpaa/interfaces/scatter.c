@@ -95,9 +95,10 @@ rejected(void)
 {
 	uint8_t *frame = ip_frame(1700, 1, 2, 0);
 
-	interface_new(USUAL_POLICY, 0, 1, 20);
+	wire_new();
 	if (wire == VETH)
 		shell("ip link set %s mtu 1770 && ip link set %s mtu 1770", own("n$"), own("f$"));
+	interface_on_wire(USUAL_POLICY, 0, 1, 20);
 	fman_if_enable_rx(it.fif);
 	frame[12] = 0x99;
 	require(qman_retire_fq(&it.rest->fq, NULL) == 0 && qman_oos_fq(&it.rest->fq) == 0, "the queue is out of service");

@@ -162,7 +162,7 @@ pub(crate) fn secure_for_socket(dir: &Path) -> Result<(), Error> {
     if SocketAddrUnix::new(socket_in(dir)).is_err() {
         return Err(Error::Unsafe {
             path: dir.display().to_string(),
-            problem: "is too long for the path of a socket".into(),
+            problem: "is too long for the path of a socket, which has 107 bytes at most".into(),
             remedy: "make its path shorter",
         });
     }

@@ -399,7 +399,7 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 	struct pair *pair;
 	const __u32 tag = skb->vlan_present ? 4 : 0;
 	__u64 dst = 0, src = 0, vlan;
-	__u32 second, cpus, hash, key, vid, longest, leaves_with = tag, known = NONE;
+	__u32 second, cpus, hash, key, vid, leaves_with = tag, known = NONE;
 	int looks = 0, is_own = 0;
 
 	place = bpf_map_lookup_elem(&places, &index);
@@ -501,11 +501,8 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 	pair->since = 0;
 	sent->sent_packets++;
 	sent->sent_bytes += skb->len + tag;
-	/* A customer's tag, which is the outer one, is not counted. */
-	longest = to->max_frame;
-	if (leaves_with ? !tag || (__u16)skb->vlan_proto == TAG : data[12] == 0x81 && data[13] == 0)
-		longest += 4;
-	if (!skb->gso_size && skb->len + leaves_with > longest) {
+	/* A tag is not counted. */
+	if (!skb->gso_size && skb->len > to->max_frame + 4) {
 		received->too_long++;
 		return TC_ACT_SHOT;
 	}

@@ -19,6 +19,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use aya::maps::Map;
 use ringway_fastpath::{FastPath, Maps};
 use ringway_packet::{KernelWay, PacketPort};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::host::HostEnd;
@@ -166,6 +167,10 @@ impl SwitchProgram {
     }
 
     fn place(&self, interface: &Interface, key: u32, pair: &PrivatePair) -> Result<Place, Error> {
+        // The kernel gives the number of an interface that has gone to another.
+        if pair.outer().index == interface.index {
+            return Err(refused(&interface.name)(Errno::NODEV.into()));
+        }
         let places = self.places.0.try_clone().map(Fd).map_err(refused(&interface.name))?;
         let place = Place { places, key, slow: pair.outer().index };
         place.set(NO_PORT).map_err(refused(&interface.name))?;

@@ -220,7 +220,7 @@ fn an_interface_that_has_gone_is_said_to_have_gone() {
         ]
     });
     for (what, error) in refused {
-        let error = error.expect("it is not there");
+        let error = error.unwrap_or_else(|| panic!("{what}: it is not there"));
         assert_eq!(error.to_string(), "a0: it has gone", "{what}");
     }
 }

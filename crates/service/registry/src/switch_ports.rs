@@ -31,8 +31,13 @@ pub(crate) fn attach(
 ) -> Result<Reply> {
     if let Some((_, own)) = name.split_once(':').filter(|(_, own)| own.contains(NOT_IN_NAMES)) {
         let problem = "the name of a port of a switch has none of / : @ { }";
-        let remedy =
-            format!("give the interface another name: `ip link set dev '{own}' name NAME`");
+        let remedy = match own.contains(['/', ':']) {
+            // No interface can be called so.
+            true => "name it as `ip link` does".into(),
+            false => {
+                format!("give the interface another name: `ip link set dev '{own}' name NAME`")
+            }
+        };
         return Err(Error::invalid(problem).at(name).remedy(remedy));
     }
     let PortName::Vale { bridge, port } = PortName::parse(name, Cause::NoRoom)? else {

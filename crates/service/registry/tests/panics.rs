@@ -15,7 +15,8 @@ use common::{
 };
 use ringway_kring::{Doorbell, Kring, Outcome};
 use ringway_proto::{
-    PortSettings, PortShape, Registration, Reply, Request, RingBackend, RingSelection, Vlan,
+    Forwarding, PortSettings, PortShape, Registration, Reply, Request, RingBackend, RingSelection,
+    Vlan,
 };
 use ringway_region::Region;
 use ringway_registry::Handle;
@@ -273,6 +274,8 @@ fn what_stays_comes_back_after_a_panic_of_a_worker() {
     w.assert_empty();
 }
 
+/// Learns otherwise than a new switch does: asked for what it does already, it goes on as it is.
 fn learn() -> Request {
-    Request::SwitchForward { bridge: "vale0".into(), forwarding: Default::default() }
+    let forwarding = Forwarding::Learning { ageing_seconds: 60 };
+    Request::SwitchForward { bridge: "vale0".into(), forwarding }
 }

@@ -750,12 +750,16 @@ fn nothing() -> Arc<PortFilter> {
 #[test]
 fn the_switch_asks_those_that_another_does_not_reach() {
     let isolated = PortConfig { isolated: true, ..plain() };
+    let [group, _] = groups();
     let mut world = World::new(&[plain(), isolated.clone(), isolated, plain()], QUERIER);
-    world.pass(1000);
+    // Behind its first queries, which all get.
+    world.pass(50_000);
     world.received();
     for _ in 0..5 {
         let mut asked = [0; 4];
         world.send(1, &query(1, false, 200));
+        // Who gets it answers it.
+        [0, 3].into_iter().for_each(|port| world.send(port, &report(port as u8, group, true)));
         world.received();
         for millis in [1000, 99_000] {
             world.pass(millis);

@@ -612,7 +612,8 @@ mod tests {
         let of_program = LastingSettings { uid: 7, vlan, sources, ..unset("vale0:a") };
         assert_eq!((&program.settings, &program.interface), (&of_program, &None));
         assert!(!program.for_user_alone);
-        let named = &declared(&text.replace("access = 9", "user = '8'")).unwrap()[0].ports[1];
+        let of_user = text.replace("access = 9", "user = '8'").replace(" vlan 9", "");
+        let named = &declared(&of_user).unwrap()[0].ports[1];
         assert!(named.for_user_alone && named.settings.uid == 8);
         let vlans: Vec<_> = switch.addresses.iter().map(|it| it.vlan).collect();
         assert_eq!(vlans, [9, 9]);
