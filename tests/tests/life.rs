@@ -229,7 +229,7 @@ fn an_unsafe_directory_is_refused() {
     }
 
     let long = format!("{:0100}", 0);
-    assert_says(&open(&long), &["107 bytes at most", "name a shorter directory in RINGWAY_DIR"]);
+    assert_says(&open(&long), &["107 bytes at most", "name another directory in RINGWAY_DIR"]);
 
     if !skip_without_root("an_unsafe_directory_is_refused (somebody else's)") {
         let theirs = home.path().join("theirs");

@@ -758,7 +758,7 @@ fn the_switch_asks_those_that_another_does_not_reach() {
     for _ in 0..5 {
         let mut asked = [0; 4];
         world.send(1, &query(1, false, 200));
-        // Who gets it answers it.
+        // Hosts that get it answer it.
         [0, 3].into_iter().for_each(|port| world.send(port, &report(port as u8, group, true)));
         world.received();
         for millis in [1000, 99_000] {
