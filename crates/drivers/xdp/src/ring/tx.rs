@@ -194,12 +194,10 @@ impl XdpTx {
         let offsets = self.chunks.offsets(kring);
         let reach = spares::reach(kring).min(ring.region().layout().bufs.total);
         let mut batch = Batch { room: tx.free(ring.distance(from, head)), ..Batch::default() };
-        // As `is_frame` and `longest`, by one comparison: bytes beyond the shortest frame. The difference of what is not
-        // known, 0, has 32 bits, as no length has; that of what is shorter has more.
-        let untagged = kring.owner().longest.load(Relaxed);
-        let most_beyond = u64::from(untagged.wrapping_sub(SHORTEST - VLAN_TAG));
-        let is_sent =
-            |desc: &Desc| u64::from(desc.length).wrapping_sub(SHORTEST.into()) <= most_beyond;
+        // As `is_frame` and `longest`, by one comparison: bytes beyond the shortest frame, of which a shorter one has more
+        // than any.
+        let most_beyond = longest(kring).min(u32::MAX - 1).saturating_sub(SHORTEST);
+        let is_sent = |desc: &Desc| desc.length.wrapping_sub(SHORTEST) <= most_beyond;
         // The driver's mark: the rest of a packet with too many slots is to be dropped.
         let was_dropping = kring.owner().driver_cursor.load(Relaxed) != 0;
         let (mut at, mut dropping) = (from, was_dropping);
