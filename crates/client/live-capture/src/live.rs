@@ -385,7 +385,8 @@ impl Live {
         pcap_stat { ps_recv, ps_drop, ps_ifdrop }
     }
 
-    /// Slots with packets that the next reads find, as far as that can be said without giving back what a read has kept.
+    /// Slots with packets for the next reads. Packets that have come since a read kept one are not counted: to find them,
+    /// a sync would give the kept one back.
     pub fn queued(&self) -> u32 {
         let Some(reader) = self.try_reader() else { return 0 };
         let port = self.port();

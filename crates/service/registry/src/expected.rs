@@ -124,7 +124,7 @@ struct Item {
     /// An interface that has gone: when it is given up, and what had watched it.
     until: Option<(Instant, Arc<LinkWatch>)>,
     why: String,
-    /// It is there, as far as that was looked at, and was refused.
+    /// The last attempt failed, and not because the interface is missing.
     is_refused: bool,
     /// What the operator was told.
     told: String,

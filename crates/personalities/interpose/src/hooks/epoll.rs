@@ -177,7 +177,7 @@ fn wait_with(
         }
         let Some(set) = sets.get(epfd) else { return waited.and(Err(libc::EBADF)) };
         set.waits = set.waits.wrapping_add(1);
-        // Whoever is asked last may find no room left: each has its turn.
+        // The program's array may be full before the last is asked, so the order changes from wait to wait.
         let kernel_first = set.waits.is_multiple_of(2);
         let first = set.waits / 2 % entries.len().max(1);
         entries.rotate_left(first);

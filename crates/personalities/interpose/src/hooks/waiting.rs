@@ -24,7 +24,7 @@ use crate::{
 /// they may while the kernel waits: an entry is copied before it is used, and only its `revents` is written.
 struct List {
     fds: *mut pollfd,
-    entries: Entries,
+    count: usize,
 }
 
 impl List {
@@ -36,20 +36,27 @@ impl List {
         if bytes == 0 || !fds.is_aligned() || too_many(count) || !uaccess::writable(fds, bytes) {
             return None;
         }
+        let list = List { fds, count: count as usize };
+        let ours = list.asked().any(|asked| Entry::is_ours(asked.fd));
+        ours.then_some(list)
+    }
+
+    /// What the program asks for, as it is now.
+    fn asked(&self) -> impl Iterator<Item = pollfd> {
         // SAFETY: not null, aligned, and `count` of them can be read and written; a thread of the program
         // that unmaps them meanwhile ends the program.
-        let asked = (0..count as usize).map(|at| unsafe { fds.add(at).read_volatile() });
-        let ours = asked.clone().any(|asked| Entry::is_ours(asked.fd));
-        let entries = || asked.map(|asked| Entry::new(asked.fd, asked.events)).collect();
-        ours.then(|| List { fds, entries: entries() })
+        (0..self.count).map(|at| unsafe { self.fds.add(at).read_volatile() })
     }
 
     #[inline(never)]
-    fn wait(mut self, deadline: Deadline, mask: Option<*const sigset_t>) -> c_int {
-        match keep_errno(|| wait(&mut self.entries, deadline, mask)) {
+    fn wait(self, deadline: Deadline, mask: Option<*const sigset_t>) -> c_int {
+        // They have room for many: they are made here, and stay.
+        let mut entries = Entries::new();
+        entries.extend(self.asked().map(|asked| Entry::new(asked.fd, asked.events)));
+        match keep_errno(|| wait(&mut entries, deadline, mask)) {
             Ok(ready) => {
-                for (at, entry) in self.entries.iter().enumerate() {
-                    // SAFETY: as in `ours`, and there are as many.
+                for (at, entry) in entries.iter().enumerate() {
+                    // SAFETY: as in `asked`, and there are as many.
                     unsafe { (&raw mut (*self.fds.add(at)).revents).write_volatile(entry.revents) };
                 }
                 ready as c_int
