@@ -385,15 +385,13 @@ impl Live {
         pcap_stat { ps_recv, ps_drop, ps_ifdrop }
     }
 
-    /// Slots with packets for the next reads. Packets that have come since a read kept one are not counted: to find them,
-    /// a sync would give the kept one back.
+    /// Slots with packets for the next reads. What reads have kept stays kept.
     pub fn queued(&self) -> u32 {
         let Some(reader) = self.try_reader() else { return 0 };
         let port = self.port();
-        let rings = port.binding().rings(Dir::Rx).iter().map(|ring| {
-            if reader.taken == 0 {
-                ring.sync();
-            }
+        let rings = (0..).zip(port.binding().rings(Dir::Rx)).map(|(place, ring)| {
+            let kept = if place == reader.ring { reader.taken } else { 0 };
+            look_behind(ring, kept);
             held(ring.kring().ring())
         });
         rings.sum::<u32>().saturating_add(reader.early.len() as u32)
@@ -767,6 +765,22 @@ fn sources(port: &mut Port, interest: Interest) -> Result<Vec<(OwnedFd, PollFlag
 fn held(view: &RingView) -> u32 {
     let (head, tail, slots) = (view.head(), view.tail(), view.num_slots());
     if head < slots && tail < slots { view.distance(head, tail) } else { 0 }
+}
+
+/// Finds what has come, and gives none of the last `kept` slots back: they are taken again behind the sync.
+fn look_behind(ring: &BoundRing, kept: u32) {
+    let view = ring.kring().ring();
+    let (head, slots) = (view.head(), view.num_slots());
+    if head >= slots || kept >= slots {
+        return;
+    }
+    let take_up_to = |place| {
+        view.set_cur(place);
+        view.set_head(place);
+    };
+    take_up_to(view.advance(head, slots - kept));
+    ring.sync();
+    take_up_to(head);
 }
 
 /// Puts a packet of several slots together; returns how many. `None` if its end is not there yet.
