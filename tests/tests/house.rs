@@ -131,14 +131,14 @@ const C_EDGES: [&str; 6] = [
     "ringway-usdpaa",
 ];
 
-/// Bytes of the preload library without its symbols, at most: what it had when it carried the registry
-/// and the switch as well, and what AF_PACKET V4 takes, which opens ports by name, and interfaces beside
-/// the stack, with filters and groups, and has fast loops of its own; and 92 000 for answers to what
-/// programs ask the kernel about a port, by ioctl and by netlink, filters of ports that are no
-/// interfaces, calls that handlers of signals make, with sets of epoll that take no memory then, and
-/// waits that end with a cancelled thread, whose stack is unwound. A fifth of it prints backtraces, and
-/// comes with the standard library.
-const PRELOAD_SIZE: u64 = 713_208 + 180_000 + 92_000;
+/// Bytes of the preload library without its symbols, at most: 713 208, what it had when it carried the registry
+/// and the switch as well; what AF_PACKET V4 takes, which opens ports by name, and interfaces beside
+/// the stack, with filters and groups, and has fast loops of its own; and what answers the questions of
+/// programs about a port, by ioctl and by netlink, filters of ports that are no interfaces, calls that
+/// handlers of signals make, with sets of epoll that take no memory then and whose waits end when a set is
+/// changed, and waits that end with a cancelled thread, whose stack is unwound. A fifth of it prints
+/// backtraces, and comes with the standard library.
+const PRELOAD_SIZE: u64 = 1 << 20;
 
 /// As in the table: the client is the crate without a name behind `ringway`.
 fn full(name: &str) -> String {
