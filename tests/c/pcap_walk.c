@@ -438,7 +438,7 @@ static void directions(pcap_t *p)
 
 static void sending(pcap_t *p)
 {
-	unsigned char frame[1514];
+	unsigned char frame[1600];
 	char heard[2000];
 	struct pollfd fd = {.fd = peer, .events = POLLIN};
 	struct sockaddr_ll all = {.sll_family = AF_PACKET, .sll_protocol = htons(3)}, now;
@@ -455,6 +455,10 @@ static void sending(pcap_t *p)
 		say("bytes: %ld, the same: %d", length, length > 0 && !memcmp(heard, frame, (size_t)length));
 	}
 	say("inject of nothing: %d", pcap_inject(p, frame, 0) < 0);
+	say("inject of less than a header: %d", pcap_inject(p, frame, 13));
+	say("inject of a header: %d", pcap_inject(p, frame, 14));
+	say("inject of more than the MTU allows: %d", pcap_inject(p, frame, 1519));
+	say("sendpacket of more than the MTU allows: %d", pcap_sendpacket(p, frame, 1519));
 	say("sendpacket of nothing: %d", pcap_sendpacket(p, frame, 0) < 0);
 }
 

@@ -1,7 +1,7 @@
 //! Sending: one packet a call, as libpcap has it.
 
 use std::{
-    sync::PoisonError,
+    sync::{PoisonError, atomic::Ordering::Relaxed},
     time::{Duration, Instant},
 };
 
@@ -20,6 +20,9 @@ use crate::{
 
 /// How long a packet waits for room.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes of an Ethernet header, and of a VLAN tag.
+const SHORTEST: usize = 14;
+const VLAN_TAG: u32 = 4;
 /// Slots of one packet at most: 64 KiB of the smallest buffers.
 const MAX_SLOTS: usize = 37;
 
@@ -127,6 +130,7 @@ impl Live {
             let text = format!("{name}: it was opened to receive only; leave /R out of its name");
             return Err(SendError::new(Errno::OPNOTSUPP, text).into());
         };
+        check_length(&port, ring, packet.len())?;
         let size = port.max_frame();
         let parts = packet.len().div_ceil(size);
         if parts > MAX_SLOTS.min(ring.kring().ring().num_slots() as usize - 1) {
@@ -175,6 +179,23 @@ impl Live {
         ring.sync();
         Ok(())
     }
+}
+
+/// Fails if the packet is none that a switch takes, or the interface sends as it is set up by now: they would drop it.
+fn check_length(port: &Port, ring: &BoundRing, length: usize) -> Result<(), SendError> {
+    let name = port.name();
+    if length < SHORTEST && matches!(port.kind(), PortKind::Vale | PortKind::Nic) {
+        let text = format!("{name}: {length} bytes are no frame: it has {SHORTEST} at least");
+        return Err(SendError::new(Errno::INVAL, text));
+    }
+    let longest = ring.kring().owner().longest.load(Relaxed);
+    if longest != 0 && length > longest.saturating_add(VLAN_TAG) as usize {
+        let text = format!(
+            "{name}: {length} bytes are too long; the interface's MTU allows {longest}, and a VLAN tag: raise it"
+        );
+        return Err(SendError::new(Errno::MSGSIZE, text));
+    }
+    Ok(())
 }
 
 /// Fails if nothing will be sent any more, because the interface has gone.
