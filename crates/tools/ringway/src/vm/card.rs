@@ -333,7 +333,8 @@ impl Card {
 
     /// A port has one monitor at a time.
     fn refuse_others(&mut self, port: &Port, socket: &Socket) {
-        if socket.refuse_others() && !std::mem::replace(&mut self.has_told_of_others, true) {
+        let Some(link) = &self.link else { return };
+        if socket.refuse_others(&**link) && !std::mem::replace(&mut self.has_told_of_others, true) {
             note(format_args!(
                 "{}: another monitor has tried to connect, and was refused: this port has one",
                 port.name()

@@ -98,6 +98,14 @@ pub trait Link {
 
     /// What ends a sleep.
     fn sources<'s>(&'s self, awaited: Awaited, sources: &mut Sources<'s>);
+
+    /// The connection to its monitor.
+    fn socket(&self) -> BorrowedFd<'_>;
+
+    /// The monitor has gone, whether or not all that it has said was read.
+    fn has_hung_up(&self) -> bool {
+        is_ready(self.socket(), PollFlags::empty())
+    }
 }
 
 /// A card by vhost-user.
@@ -115,7 +123,7 @@ impl Vhost {
 impl Link for Vhost {
     fn obey(&mut self) -> Result<(), End> {
         for _ in 0..MESSAGES {
-            if !is_readable(self.connection.socket()) {
+            if !is_readable(self.socket()) {
                 break;
             }
             if let Some(problem) = self.connection.handle()? {
@@ -185,7 +193,11 @@ impl Link for Vhost {
 
     fn sources<'s>(&'s self, _awaited: Awaited, sources: &mut Sources<'s>) {
         self.kicks.iter().for_each(|kick| sources.add(kick.as_fd(), PollFlags::IN));
-        sources.add(self.connection.socket(), PollFlags::IN);
+        sources.add(self.socket(), PollFlags::IN);
+    }
+
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.connection.socket()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The Unix socket between a machine's monitor and its port.
 
-use super::link::{Link, Vhost};
+use super::link::{Link, Vhost, is_readable};
 use super::stream::Stream;
 use crate::error::{Error, Result};
 use rustix::io::Errno;
@@ -74,10 +74,13 @@ impl Socket {
     }
 
     /// Closes what has connected while there is a monitor: it would wait without being told. True if there was something
-    /// that had not gone already.
-    pub fn refuse_others(&self) -> bool {
-        let Place::Listening(listening) = &self.place else { return false };
-        let others = (0..CONNECTIONS).map_while(|_| listening.listener.accept().ok());
+    /// that had not gone already. What has connected after the monitor has hung up waits for its turn.
+    pub fn refuse_others(&self, link: &dyn Link) -> bool {
+        let Place::Listening(Listening { listener, .. }) = &self.place else { return false };
+        // In this order: who has hung up before another connected has done so by now.
+        let is_another = || is_readable(listener.as_fd()) && !link.has_hung_up();
+        let others =
+            (0..CONNECTIONS).map_while(|_| is_another().then(|| listener.accept().ok()).flatten());
         others.filter(|(other, _)| opening(other) != Opening::Closed).count() > 0
     }
 

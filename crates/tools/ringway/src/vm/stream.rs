@@ -6,7 +6,7 @@ use ringway::{NS_MOREFRAG, Port, Sources};
 use ringway_vhost::Moved;
 use rustix::event::PollFlags;
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
 /// Bytes of a length.
@@ -237,6 +237,10 @@ impl Link for Stream {
         events.set(PollFlags::IN, awaited.frames);
         events.set(PollFlags::OUT, self.written < self.unwritten.len());
         sources.add(self.socket.as_fd(), events);
+    }
+
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

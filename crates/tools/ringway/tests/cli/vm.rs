@@ -293,10 +293,12 @@ fn another_monitor_is_refused() {
         let is_it = |frame: Vec<u8>| frame[12..] == self::frame(7, 60);
         std::iter::from_fn(|| other.receive(0)).any(is_it).then_some(()).ok_or("nothing".into())
     });
-    drop(one);
-    port.until("disconnected", 1);
-    let mut one = port.boot(Setup::default());
-    assert_arrive(&mut one, &mut other);
+    for _ in 0..4 {
+        // As a machine that is started again: the port may not have noticed yet that the first has gone.
+        drop(one);
+        one = port.boot(Setup::default());
+        assert_arrive(&mut one, &mut other);
+    }
 }
 
 /// What connects and says nothing is in no monitor's way, however often, and is not taken for one; nor is the look of
