@@ -97,6 +97,9 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(filter) = args.chosen.filter()? {
         options = options.filter(filter);
     }
+    if let Some(pipes) = count(args)? {
+        options = balance::with_room(options, &args.port, pipes)?;
+    }
     let mut input = opening::open(&options, &args.port, args.opening)?;
     port_notes::receiving(&input, &args.port);
     let stock = input.take_extra_bufs();
@@ -178,14 +181,20 @@ fn outlive_all(
     Ok(())
 }
 
+/// How many pipes the outputs are; `None`: ports are listed.
+fn count(args: &Args) -> Result<Option<u32>> {
+    const MOST: u32 = 64;
+    let [count] = &args.to[..] else { return Ok(None) };
+    match count.parse() {
+        Ok(count @ 1..=MOST) => Ok(Some(count)),
+        Ok(_) => Err(Error::Value(format!("--to {count}: 1 to {MOST} pipes are possible"))),
+        Err(_) => Ok(None),
+    }
+}
+
 /// The names of all outputs.
 fn names(args: &Args) -> Result<Vec<String>> {
-    const MOST: u32 = 64;
-    let pipes = if let [count] = &args.to[..] { count.parse::<u32>().ok() } else { None };
-    let Some(count) = pipes else { return listed(args) };
-    if !(1..=MOST).contains(&count) {
-        return Err(Error::Value(format!("--to {count}: 1 to {MOST} pipes are possible")));
-    }
+    let Some(count) = count(args)? else { return listed(args) };
     let base = match &args.name {
         Some(name) => name.clone(),
         None if FileSpec::is_file(&args.port) => "lb".into(),

@@ -2,8 +2,10 @@
 
 pub mod chooser;
 mod presence;
+mod room;
 mod run;
 
 pub use chooser::Balancer;
 pub use presence::Presence;
+pub use room::with_room;
 pub use run::{finish, run};

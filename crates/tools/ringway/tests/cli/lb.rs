@@ -173,6 +173,23 @@ fn send_until(mut send: impl FnMut() -> u64, is_so: impl Fn() -> bool) -> u64 {
     sent
 }
 
+/// The region of a switch's port has room for some pipes only.
+#[test]
+fn a_switchs_port_has_as_many_pipes_as_are_asked_for() {
+    let home = Home::new();
+    let lb = start(&home, &["vale7:in", "--to", "64", "--hash", "round-robin"]);
+    let consumer = consumer(&home, "vale7:in}63");
+    send_until(
+        || {
+            send(&home, "vale7:out", "64");
+            64
+        },
+        || received(&home.json(&["ports", "--rings"]), "vale7:in}63") > 0,
+    );
+    interrupt(consumer);
+    interrupt(lb);
+}
+
 #[test]
 fn a_switch_without_other_ports_has_no_consumer() {
     let home = Home::new();

@@ -61,6 +61,8 @@ fn run(options: &Options) -> Result<()> {
 
 fn open(options: &Options) -> Result<Balancer> {
     let wanted = Port::options().rx_only().extra_bufs(options.extra);
+    let pipes = options.groups.iter().map(|group| group.pipes).fold(0, u32::saturating_add);
+    let wanted = balance::with_room(wanted, &options.input, pipes)?;
     let mut input = opening::open(&wanted, &options.input, Default::default())?;
     let stock = input.take_extra_bufs();
     log!("main", "obtained {} extra buffers", stock.len());
