@@ -5,6 +5,7 @@ mod exporter;
 mod families;
 mod family;
 mod labels;
+mod mirrors;
 mod mode;
 mod ports;
 mod reasons;

@@ -2,7 +2,7 @@
 
 use super::family::Family;
 use super::scrape::Scrape;
-use super::{exporter, ports, regions, switches};
+use super::{exporter, mirrors, ports, regions, switches};
 
 /// All metrics; without a scrape, those that need no daemon.
 pub fn families(scrape: Option<&Scrape>) -> Vec<Family> {
@@ -10,6 +10,7 @@ pub fn families(scrape: Option<&Scrape>) -> Vec<Family> {
     let nothing = Scrape::default();
     let scrape = scrape.unwrap_or(&nothing);
     all.extend(switches::families(scrape));
+    all.extend(mirrors::families(scrape));
     all.extend(ports::families(scrape));
     all.extend(regions::families(scrape));
     all

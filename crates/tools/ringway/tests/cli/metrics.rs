@@ -154,6 +154,43 @@ fn values_are_those_that_other_commands_show() {
     home.is_left_clean();
 }
 
+#[test]
+fn mirrors_of_a_switch_are_counted() {
+    let home = Home::new();
+    let keeper = home.open(&["recv", "vale0:keeper"]);
+    let probe = home.open(&["recv", "vale0:probe", "--filter", "udp port 9"]);
+    let add = ["switch", "mirror", "add", "vale0", "span", "--from", "a", "--to", "probe"];
+    let output = home.run(&add);
+    assert!(output.status.success(), "{output:?}");
+    home.json(&["gen", "vale0:a", "--count", "100", "--size", "60"]);
+    let text = printed(&home, &[]);
+    promtool(&["check", "metrics"], &text);
+    let stats = home.json(&["switch", "mirror", "show", "vale0"]);
+    let mirror = find(&stats, "mirror");
+    let of = |name: &str, more: &str| {
+        values(
+            &text,
+            &format!("ringway_switch_mirror_{name}{{switch=\"vale0\",mirror=\"span\"{more}}}"),
+        )
+    };
+    let copied = of("packets_total", "");
+    let denied = of("drops_total", ",reason=\"denied\"");
+    assert_eq!(copied + denied, 100.0, "{text}");
+    assert_eq!(Some(copied), mirror["copied_packets"].as_f64(), "{mirror}");
+    assert_eq!(of("bytes_total", ""), 60.0 * copied);
+    assert_eq!(of("active", ""), 1.0);
+    probe.signal(Signal::INT);
+    finish(probe);
+    let text = printed(&home, &[]);
+    assert_eq!(
+        value(&text, "ringway_switch_mirror_active{switch=\"vale0\",mirror=\"span\"}"),
+        Some(0.0),
+        "{text}"
+    );
+    keeper.signal(Signal::INT);
+    finish(keeper);
+}
+
 /// As long as it takes until a round has been measured.
 #[test]
 fn rounds_of_a_worker_are_measured() {
