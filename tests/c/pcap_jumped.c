@@ -18,6 +18,7 @@
 #define TIMES 20
 
 static const char *const kinds[] = { "loop", "dispatch", "next_ex", "next" };
+#define COUNT (sizeof(kinds) / sizeof(*kinds))
 static sigjmp_buf before;
 static pthread_t reader;
 
@@ -108,15 +109,20 @@ main(int argc, char **argv)
 	reader = pthread_self();
 	p = open_device(argv[1]);
 	sender = open_device(argv[2]);
-	for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+	/* Once more with a descriptor that is watched. */
+	for (i = 0; i < 2 * COUNT; i++) {
+		const char *kind = kinds[i % COUNT];
+
+		if (i == COUNT && pcap_get_selectable_fd(p) < 0)
+			return 1;
 		for (n = 0; n < TIMES; n++) {
 			pthread_t thread;
 
 			if (pthread_create(&thread, NULL, interrupt, NULL))
 				return 1;
 			if (sigsetjmp(before, 1) == 0) {
-				read_for_ever(p, kinds[i]);
-				printf("%s: %s\n", kinds[i], pcap_geterr(p));
+				read_for_ever(p, kind);
+				printf("%s: %s\n", kind, pcap_geterr(p));
 				return 1;
 			}
 			pthread_join(thread, NULL);
@@ -124,10 +130,10 @@ main(int argc, char **argv)
 		if (pcap_stats(p, &stat) != 0
 		    || pcap_inject(sender, frame, sizeof(frame)) < 0
 		    || pcap_loop(p, 1, take, NULL) != 0) {
-			printf("%s: %s\n", kinds[i], pcap_geterr(p));
+			printf("%s: %s\n", kind, pcap_geterr(p));
 			return 1;
 		}
-		printf("%s: jumped out of\n", kinds[i]);
+		printf("%s: jumped out of\n", kind);
 	}
 	pcap_close(sender);
 	pcap_close(p);

@@ -13,9 +13,13 @@
 use std::{
     collections::VecDeque,
     ffi::c_int,
+    ops::{Deref, DerefMut},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard,
-        atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed},
+        atomic::{
+            AtomicBool, AtomicI32, AtomicU32, AtomicU64,
+            Ordering::{Acquire, Relaxed, Release},
+        },
     },
     thread,
     time::{Duration, Instant},
@@ -29,7 +33,7 @@ use ringway_filter::Insn;
 use ringway_region::{Buf, RingView};
 use rustix::{
     event::{PollFlags, Timespec},
-    fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
+    fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd},
     io::Errno,
 };
 
@@ -55,6 +59,8 @@ pub use daemon_loss::HandingOut;
 use reopening::Early;
 use run::{Run, is_wanted};
 
+/// How long a read waits for another thread that has what belongs to the reader: longer than it takes to open a port again.
+const BORROWED: Duration = Duration::from_secs(2);
 /// Slots that are taken from a ring before it is synced again: then its other side has room once more.
 const BURST: u32 = 128;
 /// How many slots ahead of the present one packets are prefetched.
@@ -118,6 +124,8 @@ pub struct Live {
     /// A read waits, and has nothing locked: a handler of a signal may jump out of it (`siglongjmp`), and the next read
     /// goes on. To all but reads the port is in use meanwhile.
     asleep: AtomicBool,
+    /// Others that look for what belongs to the reader, or have it.
+    borrowers: AtomicU32,
     /// What the reader is to take over.
     next_filter: Mutex<Option<Filtering>>,
     next_port: Mutex<Option<Port>>,
@@ -150,6 +158,35 @@ pub struct Live {
 
 /// Descriptors that end a sleep, and by what.
 pub(crate) type SleepSources = Arc<Vec<(OwnedFd, PollFlags)>>;
+
+/// What belongs to the reader, while another has it.
+struct Borrowed<'a> {
+    reader: MutexGuard<'a, Reader>,
+    /// Behind the guard: it is given back when the lock is.
+    _borrowing: Borrowing<'a>,
+}
+
+impl Deref for Borrowed<'_> {
+    type Target = Reader;
+
+    fn deref(&self) -> &Reader {
+        &self.reader
+    }
+}
+
+impl DerefMut for Borrowed<'_> {
+    fn deref_mut(&mut self) -> &mut Reader {
+        &mut self.reader
+    }
+}
+
+struct Borrowing<'a>(&'a AtomicU32);
+
+impl Drop for Borrowing<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Release);
+    }
+}
 
 /// What belongs to the thread that reads.
 struct Reader {
@@ -220,6 +257,7 @@ impl Live {
                 former: Vec::new(),
             }),
             asleep: AtomicBool::new(false),
+            borrowers: AtomicU32::new(0),
             port: RwLock::new(port),
             next_filter: Mutex::default(),
             next_port: Mutex::default(),
@@ -410,7 +448,7 @@ impl Live {
         reading: Reading<'_>,
         mut sink: impl FnMut(&pcap_pkthdr, *const u8, Metadata),
     ) -> Result<u32, End> {
-        let Ok(mut reader) = self.reader.try_lock() else { return Err(End::nested()) };
+        let mut reader = self.reader()?;
         self.asleep.store(false, Relaxed);
         reader.began = true;
         reader.turn -= reader.run.end();
@@ -455,8 +493,28 @@ impl Live {
     }
 
     /// What belongs to the reader, for others: `None` while a read is under way.
-    fn try_reader(&self) -> Option<MutexGuard<'_, Reader>> {
-        if self.asleep.load(Relaxed) { None } else { self.reader.try_lock().ok() }
+    fn try_reader(&self) -> Option<Borrowed<'_>> {
+        self.borrowers.fetch_add(1, Relaxed);
+        let borrowing = Borrowing(&self.borrowers);
+        let reader = if self.asleep.load(Relaxed) { None } else { self.reader.try_lock().ok() };
+        Some(Borrowed { reader: reader?, _borrowing: borrowing })
+    }
+
+    /// The reader's, for a read. Another thread that has borrowed it gives it back soon; a function of the program's that
+    /// has interrupted one does not.
+    fn reader(&self) -> Result<MutexGuard<'_, Reader>, End> {
+        if let Ok(reader) = self.reader.try_lock() {
+            return Ok(reader);
+        }
+        let end = Instant::now() + BORROWED;
+        loop {
+            let is_borrowed = self.borrowers.load(Acquire) > 0;
+            match self.reader.try_lock() {
+                Ok(reader) => return Ok(reader),
+                Err(_) if is_borrowed && Instant::now() < end => thread::yield_now(),
+                Err(_) => return Err(End::nested()),
+            }
+        }
     }
 
     /// Sleeps, with nothing locked.
@@ -467,8 +525,10 @@ impl Live {
     ) -> Result<(T, MutexGuard<'a, Reader>), End> {
         self.asleep.store(true, Relaxed);
         drop(reader);
+        let handing_out = HandingOut::nothing();
         let slept = sleep();
-        let reader = self.reader.try_lock().map_err(|_| End::nested())?;
+        drop(handing_out);
+        let reader = self.reader()?;
         self.asleep.store(false, Relaxed);
         Ok((slept, reader))
     }
@@ -552,12 +612,11 @@ impl Live {
             let left = deadline.saturating_duration_since(Instant::now());
             Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() }
         });
-        let port = self.watched.load(Relaxed).then(|| self.port());
-        let watched = port.as_ref().map(|port| (port.as_fd(), PollFlags::IN));
+        let watched = self.watched.load(Relaxed).then_some((self.fd, PollFlags::IN));
         let sources = lock(&self.sources).clone();
         let sources = if watched.is_some() { &[][..] } else { &sources };
-        let sources = sources.iter().map(|(fd, events)| (fd.as_fd(), *events));
-        let wake = signals.wake_fd().map(|fd| (fd, PollFlags::IN));
+        let sources = sources.iter().map(|(fd, events)| (fd.as_raw_fd(), *events));
+        let wake = signals.wake_fd().map(|fd| (fd.as_raw_fd(), PollFlags::IN));
         let fds: Vec<_> = sources.chain(watched).chain(wake).collect();
         match poll(&fds, timeout) {
             Ok(seen) if seen.iter().any(|events| events.intersects(GONE)) => {

@@ -9,7 +9,7 @@ use ringway::{BoundRing, Port, PortKind};
 use ringway_abi::{Dir, NS_MOREFRAG};
 use rustix::{
     event::{PollFlags, Timespec},
-    fd::{AsFd, OwnedFd},
+    fd::{AsRawFd, OwnedFd},
     io::Errno,
 };
 
@@ -158,7 +158,7 @@ impl Live {
             }
             let drained = port.binding().arm(Dir::Tx);
             ring.sync();
-            if room(ring) == 0 {
+            if room(ring) < parts {
                 return Err(Stop::NoRoom);
             }
             if drained {
@@ -216,7 +216,7 @@ fn room(ring: &BoundRing) -> usize {
 
 /// Sleeps until there may be room, no longer than that.
 fn sleep(sources: &[(OwnedFd, PollFlags)], longest: Duration) -> Result<(), SendError> {
-    let fds: Vec<_> = sources.iter().map(|(fd, events)| (fd.as_fd(), *events)).collect();
+    let fds: Vec<_> = sources.iter().map(|(fd, events)| (fd.as_raw_fd(), *events)).collect();
     let longest =
         Timespec { tv_sec: longest.as_secs() as i64, tv_nsec: longest.subsec_nanos().into() };
     match poll(&fds, Some(longest)) {

@@ -6,7 +6,7 @@ use std::ptr::{from_ref, null};
 use libc::{c_int, nfds_t, pollfd, sigset_t, timespec};
 use rustix::{
     event::{PollFlags, Timespec},
-    fd::{AsRawFd, BorrowedFd},
+    fd::AsRawFd,
     io::Errno,
 };
 
@@ -21,20 +21,21 @@ unsafe extern "C-unwind" {
 }
 
 /// Waits for any of these events; returns those of each descriptor. A thread that is cancelled ends here, and drops
-/// what its callers hold.
+/// what its callers hold. A handler of a signal may jump out of it: its callers hold nothing that others wait for, so a
+/// descriptor is a number, which its owner has open as long as the port.
 ///
 /// # Errors
 /// Those of `poll(2)`; a signal is EINTR.
 pub fn poll(
-    fds: &[(BorrowedFd<'_>, PollFlags)],
+    fds: &[(impl AsRawFd, PollFlags)],
     timeout: Option<Timespec>,
 ) -> Result<Vec<PollFlags>, Errno> {
-    let asked = |(fd, events): &(BorrowedFd<'_>, PollFlags)| pollfd {
+    let asked = fds.iter().map(|(fd, events)| pollfd {
         fd: fd.as_raw_fd(),
         events: events.bits() as i16,
         revents: 0,
-    };
-    let mut list: Vec<pollfd> = fds.iter().map(asked).collect();
+    });
+    let mut list: Vec<pollfd> = asked.collect();
     let timeout = timeout.map(|t| timespec { tv_sec: t.tv_sec, tv_nsec: t.tv_nsec });
     let timeout = timeout.as_ref().map_or(null(), from_ref);
     // SAFETY: the list has so many entries, and the time is there or null; no mask is set.

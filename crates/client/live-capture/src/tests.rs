@@ -1,6 +1,13 @@
 //! A port that is read as slow programs read.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    sync::{
+        atomic::{AtomicBool, Ordering::Relaxed},
+        mpsc::{self, RecvTimeoutError},
+    },
+    thread,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use ringway_abi::Dir;
 use ringway_doc::fairness::BusyPipe;
@@ -70,6 +77,71 @@ fn a_port_that_has_gone_takes_nothing() {
     live.port().binding().rings(Dir::Tx)[0].kring().stop();
     let refused = send().expect_err("nothing will take it");
     assert!(refused.text.contains("has gone"), "{}", refused.text);
+}
+
+/// A packet of several slots waits for room for all of them, no longer than others do, and keeps no other thread from
+/// the port.
+#[test]
+fn a_packet_of_several_slots_waits_no_longer_than_others() {
+    let port = ringway_doc::open("netmap:long{1").unwrap();
+    let packet = vec![0xff; port.max_frame() + 1];
+    let live = Live::new(port, &Settings::default(), None).ok().unwrap();
+    let signals = Signals::default();
+    let reading = Reading { signals: &signals, most: None, nonblocking: true, keeps: false };
+    let (done, has_ended) = mpsc::channel();
+    thread::scope(|scope| {
+        let send = || {
+            let refused = (0..).find_map(|_| live.inject(&packet, false).err()).unwrap();
+            done.send(refused.errno).unwrap();
+        };
+        scope.spawn(send);
+        let errno = loop {
+            assert!(live.read(reading, |_, _, _| {}).is_ok());
+            match has_ended.recv_timeout(Duration::from_millis(100)) {
+                Ok(errno) => break errno,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(gone) => panic!("{gone}"),
+            }
+        };
+        assert_eq!(errno, libc::ETIMEDOUT);
+    });
+}
+
+/// Others may look at a handle while it is read.
+#[test]
+fn a_look_at_a_handle_stops_no_read() {
+    let mut sender = ringway_doc::open("netmap:looked{1").unwrap();
+    let port = ringway_doc::open("netmap:looked}1").unwrap();
+    let live = Live::new(port, &Settings::default(), None).ok().unwrap();
+    let signals = Signals::default();
+    let reading = Reading { signals: &signals, most: Some(1), nonblocking: true, keeps: false };
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !is_over.load(Relaxed) {
+                    live.queued();
+                }
+            });
+        }
+        let _over = OnDrop(&is_over);
+        for _ in 0..2000 {
+            assert!(sender.tx(0).push(&[0xff; 60]));
+            sender.tx(0).sync();
+            let mut packets = 0;
+            while packets == 0 {
+                packets = live.read(reading, |_, _, _| {}).ok().expect("it is read");
+            }
+        }
+    });
+}
+
+struct OnDrop<'a>(&'a AtomicBool);
+
+impl Drop for OnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
 }
 
 /// Packets that are read one by one are all there and in order, whether they are of a run or not. A filter counts from

@@ -19,6 +19,7 @@ use std::{
 use ringway::{Error, Interest, Port, explain, patience};
 use rustix::{
     event::{PollFlags, Timespec},
+    fd::AsRawFd,
     io::Errno,
 };
 
@@ -36,6 +37,11 @@ pub struct HandingOut(*const Live);
 impl HandingOut {
     pub(crate) fn of(live: &Live) -> HandingOut {
         HandingOut(HANDING_OUT.replace(live))
+    }
+
+    /// For a sleep: a handler of a signal that jumps out of it leaves the function that has begun it, too.
+    pub(super) fn nothing() -> HandingOut {
+        HandingOut(HANDING_OUT.replace(ptr::null()))
     }
 }
 
@@ -224,7 +230,7 @@ pub(crate) enum Awaited {
 fn pause(signals: &Signals, end: Instant) -> Result<(), End> {
     let left = end.saturating_duration_since(Instant::now());
     let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
-    let wake = signals.wake_fd().map(|fd| (fd, PollFlags::IN));
+    let wake = signals.wake_fd().map(|fd| (fd.as_raw_fd(), PollFlags::IN));
     match poll(wake.as_slice(), Some(left)) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(End::Failed(format!("cannot wait for ringwayd: {error}"))),
