@@ -239,17 +239,21 @@ impl Capture {
         ended.collect::<Vec<_>>().into_iter().for_each(|why| self.tell_end(why));
     }
 
-    /// Tells why a port is over. The end of a file is no failure.
+    /// Tells why a port is over, but for the first reason if it is the end of the run, which fails with that. The end of a
+    /// file is no failure.
     fn tell_end(&mut self, why: Error) {
         let Err(error) = capture_file::ended(Err(why)) else { return };
         if self.goes_on() {
             note(format_args!("{error}; the capture of the other ports goes on"));
+        } else if self.failed.is_some() {
+            note(format_args!("{error}"));
         }
         self.failed.get_or_insert(error);
     }
 
     fn wait(&mut self) -> Result<()> {
-        let due = until(self.reporter.due(), self.sources.iter().map(|source| &source.lasting));
+        let lasting = self.sources.iter().filter(|source| !source.is_over).map(|it| &it.lasting);
+        let due = until(self.reporter.due(), lasting);
         let ports = live(&mut self.sources).map(|source| (&mut source.port, Interest::Rx));
         let mut ports = ports.collect::<Vec<_>>();
         let fds = self.listening.iter().filter(|listening| !listening.is_over).map(Listening::fd);

@@ -30,6 +30,7 @@ With --json each event is an object of the type `event`:
   uid, pid          the user and the process that it concerns; null if none
   port, switch      null if it is about none
   mode, cause       an interface's mode, and why it is no better one; why something was refused
+  errno             the number of the operating system's error, if one is the cause
   left_out, text    events of its kind and user left out before it; the sentence
 
 --follow goes on when the daemon is started anew, and waits for a daemon if there is none. The command
@@ -74,7 +75,6 @@ struct Line<'a> {
     mode: Option<&'a str>,
     cause: Option<String>,
     /// Of the operating system's error, where one is the cause.
-    #[serde(skip_serializing_if = "Option::is_none")]
     errno: Option<i32>,
     left_out: u64,
     text: &'a str,

@@ -152,6 +152,10 @@ impl Link for Stream {
                 moved.too_long += 1;
             } else if slots > tx.space() {
                 moved.no_room = true;
+                if self.has_hung_up() {
+                    // Its end is not read before there is room.
+                    self.end.get_or_insert(End::Closed);
+                }
                 break;
             } else {
                 for (i, (part, mut slot)) in frame.chunks(size).zip(tx.batch(slots)).enumerate() {
