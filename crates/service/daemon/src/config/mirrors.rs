@@ -75,7 +75,11 @@ impl Mirror {
             false => format!("{switch}:{port}"),
         };
         let to = full(&self.to);
-        let its = ports.iter().find(|port| port.settings.name == to);
+        // What is declared for any user is nobody's.
+        let is_someones = |port: &DeclaredPort| {
+            port.for_user_alone || port.interface.is_some() || port.settings.name.ends_with('^')
+        };
+        let its = ports.iter().find(|port| port.settings.name == to && is_someones(port));
         let to_uid = match &self.user {
             Some(user) => uid(user)?,
             None => its.map_or(0, |port| port.settings.uid),
@@ -129,7 +133,11 @@ mod tests {
         let text = "[[switch.mirror]]\nname = 'm'\nfrom = ['b', 'vale0:a', 'b']\nto = 'ids'\n\
                     [[switch.mirror]]\nname = 'n'\nfrom = 'all'\nto = 'x'\ndirection = 'sent'\n\
                     filter = { expression = 'ip', bytecode = '1,6 0 0 1' }\n";
-        let [m, n] = &declared(text).unwrap()[..] else { panic!("two") };
+        let both = format!(
+            "{text}[[switch.port]]\nname = 'any'\n[[switch.mirror]]\nname = 'o'\nfrom = ['a']\n\
+             to = 'any'\nuser = '9'\n[[switch.mirror]]\nname = 'p'\nfrom = ['a']\nto = 'any'\n"
+        );
+        let [m, n, o, p] = &declared(&both).unwrap()[..] else { panic!("four") };
         let from = ["vale0:a", "vale0:b"].map(String::from).to_vec();
         let expected = LastingMirror {
             name: "m".into(),
@@ -142,6 +150,11 @@ mod tests {
         };
         assert_eq!(*m, expected);
         assert_eq!((&n.from, &n.to[..], n.to_uid), (&None, "vale0:x", 0));
+        // A port that any user may open is nobody's.
+        assert_eq!(
+            [o, p].map(|mirror| (&mirror.to[..], mirror.to_uid)),
+            [("vale0:any", 9), ("vale0:any", 0)]
+        );
         assert_eq!(n.direction, MirrorDirection::Sent);
         assert_eq!(n.filter.as_ref().unwrap().text, "ip");
     }

@@ -1,6 +1,6 @@
 //! What of a bridge is to outlive the daemon, and how it comes back.
 
-use ringway_proto::{Error, FloodLimit, Result};
+use ringway_proto::{Cause, Error, FloodLimit, Forwarding, Multicast, Result};
 use ringway_vale::{PortConfig, SourceAddresses};
 
 use super::{BridgeEntry, Bridges, HIDDEN_PREFIX, MAX_ACTIVE, PortEntry};
@@ -12,8 +12,15 @@ use crate::{
     },
 };
 
-/// Bridges that wait for programs of a registry before this one, at most.
+/// Bridges that wait for programs of a registry before this one, at most, and of them those of one user.
 const MAX_RETURNING: usize = 64;
+const MAX_RETURNING_OF_ONE: usize = 16;
+
+/// The user who has chosen what a bridge comes back with.
+fn user_of(switch: &LastingSwitch) -> u32 {
+    let of_port = || switch.settings.first().map(|it| it.uid);
+    switch.configured_by.or_else(of_port).unwrap_or(0)
+}
 
 impl PortEntry {
     /// The limits of broadcasts, of frames to other groups, and of those to addresses that are not known.
@@ -129,10 +136,15 @@ impl BridgeEntry {
         self.expected.iter().any(|(name, _)| name == base)
     }
 
-    /// Whether users have chosen something that ports have again although the bridge goes with its last port.
+    /// Whether users, or root, have chosen something that is there again although the bridge goes with its last port.
     fn has_choices(&self) -> bool {
         let is_set = |port: &PortEntry| self.is_set(&port.config);
-        self.configured_by.is_some() || !self.settings.is_empty() || self.ports.iter().any(is_set)
+        let of_bridge = self.forwarding != Forwarding::default()
+            || self.multicast != Multicast::default()
+            || !self.statics.is_empty()
+            || !self.mirrors.is_empty();
+        let of_ports = !self.settings.is_empty() || self.ports.iter().any(is_set);
+        self.configured_by.is_some() || of_bridge || of_ports
     }
 
     /// Has what a bridge had before.
@@ -145,14 +157,11 @@ impl BridgeEntry {
         self.set_mirrors(before.mirrors)
     }
 
-    /// User `uid` has made it, by the name of a bridge whose daemon has ended under its programs. For a user of that
-    /// one it goes on as it was; for another, ports alone have their settings again, each its user's.
+    /// User `uid` has made it, by the name of a bridge whose daemon has ended under its programs. What root has chosen
+    /// for the bridge is there again for all, and what a user has for that user, and for root; else ports alone have
+    /// their settings again, each its user's.
     pub(super) fn go_on_from(&mut self, before: LastingSwitch, uid: u32) -> Result<()> {
-        let is_theirs = match before.configured_by {
-            Some(by) => by == uid,
-            None => before.settings.iter().any(|it| it.uid == uid),
-        };
-        if is_theirs {
+        if uid == 0 || before.configured_by.is_none_or(|by| by == uid) {
             return self.resume(before);
         }
         self.settings = before.settings;
@@ -226,11 +235,22 @@ impl Bridges {
     }
 
     /// A bridge comes back when a program opens a port of it again: nothing else is to be on it.
-    pub fn await_programs(&mut self, switch: LastingSwitch) {
+    ///
+    /// # Errors
+    /// [`Cause::NoRoom`]: too many of its user's wait, or of all.
+    pub fn await_programs(&mut self, switch: LastingSwitch) -> Result<()> {
         let is_known = self.returning.iter().any(|it| it.name == switch.name);
-        if !is_known && self.entry(&switch.name).is_none() && self.returning.len() < MAX_RETURNING {
-            self.returning.push(switch);
+        if is_known || self.entry(&switch.name).is_some() {
+            return Ok(());
         }
+        let user = user_of(&switch);
+        let of_same = self.returning.iter().filter(|it| user_of(it) == user).count();
+        if of_same >= MAX_RETURNING_OF_ONE || self.returning.len() >= MAX_RETURNING {
+            let problem = "its settings are forgotten: those of too many switches wait for programs; set them again";
+            return Err(Error::new(Cause::NoRoom, problem).at(switch.name));
+        }
+        self.returning.push(switch);
+        Ok(())
     }
 
     /// A port of user `uid` is to come back: the bridge stays until then.

@@ -11,7 +11,7 @@ use ringway_proto::{Cause, Error, EventKind, Level, Result};
 
 use super::{Due, Expected, Item, PATIENCE, WAITING, What};
 use crate::{
-    bridges::{Bridges, MAX_ACTIVE, MAX_STATICS, check_address},
+    bridges::{Bridges, MAX_ACTIVE, MAX_MIRRORS, MAX_STATICS, check_address, check_mirror},
     kinds::attached::Attached,
     lasting::{Lasting, LastingAttachment, LastingSwitch},
     lasting_state::{lasting_attachment, lasting_port},
@@ -196,16 +196,17 @@ fn restore_switch(
         check_name(&address.port)?;
         check_address(&switch.name, address.mac, address.vlan)?;
     }
+    for mirror in &switch.mirrors {
+        check_mirror(&switch.name, mirror)?;
+    }
     switch.addresses.truncate(MAX_STATICS);
+    switch.mirrors.truncate(MAX_MIRRORS);
     switch.settings.truncate(MAX_ACTIVE);
     let on_it = |it: &&LastingAttachment| {
         it.name.split_once(':').is_some_and(|(bridge, _)| bridge == switch.name)
     };
     match switch.keeper.or_else(|| attached.iter().find(on_it).map(|it| it.uid)) {
         Some(uid) => bridges.restore(switch, uid),
-        None => {
-            bridges.await_programs(switch);
-            Ok(())
-        }
+        None => bridges.await_programs(switch),
     }
 }
