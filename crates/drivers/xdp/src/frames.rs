@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use ringway_region::Buf;
 
-use crate::loss::Lengths;
+use crate::loss::{Lengths, PASSED_OVER};
 use crate::rings::Desc;
 use crate::{
     KickOutcome, MAX_FRAGS, RX_HEADROOM, RingSizes, Rings, Umem, XskSocket, is_zero_copy, kick_rx,
@@ -349,7 +349,8 @@ impl FrameQueue {
         for i in 0..pending {
             let part = self.rings.tx.peek_pending(i);
             if part.length <= chunk {
-                self.rings.tx.replace_pending(i, Desc { length: chunk + 1, options: 0, ..part });
+                let passed_over = Desc { length: PASSED_OVER, options: 0, ..part };
+                self.rings.tx.replace_pending(i, passed_over);
                 discarded += 1;
             }
         }

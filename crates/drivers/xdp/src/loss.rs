@@ -11,11 +11,16 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use crate::rings::{Desc, Producer};
 use crate::sys::Ring;
 
+/// The length of a descriptor that the kernel is to pass over: longer than any chunk.
+pub(crate) const PASSED_OVER: u32 = u32::MAX;
+
 /// What is known of the lengths that the kernel takes from a TX ring.
 #[derive(Debug, Default)]
 pub(crate) struct Lengths {
     /// The longest that it has taken, of those that were looked at.
     taken: AtomicU32,
+    /// How many it had consumed by then: those are not looked at again.
+    looked_at: AtomicU32,
 }
 
 /// A frame that the kernel has consumed, and lost.
@@ -30,17 +35,22 @@ impl Lengths {
     /// The frame that the kernel has consumed last was lost.
     #[cold]
     pub fn lost<R: Borrow<Ring<Desc>>>(&self, tx: &Producer<Desc, R>) -> LostFrame {
-        let consumed = tx.size() - tx.pending();
-        let (bytes, mut at) = frame(tx, 0, consumed);
+        let (consumed, there) = (tx.consumed(), tx.size() - tx.pending());
+        let new = consumed.wrapping_sub(self.looked_at.load(Relaxed)).min(there);
+        let (bytes, mut at) = frame(tx, 0, there);
         for i in 0..at {
             tx.replace_consumed(i, Desc { length: 0, ..tx.peek_consumed(i) });
         }
         let mut taken = self.taken.load(Relaxed);
-        while taken < bytes && at < consumed {
-            let (length, next) = frame(tx, at, consumed);
-            (taken, at) = (taken.max(length), next);
+        while taken < bytes && at < new {
+            let (length, next) = frame(tx, at, there);
+            if length != PASSED_OVER {
+                taken = taken.max(length);
+            }
+            at = next;
         }
         self.taken.fetch_max(taken, Relaxed);
+        self.looked_at.store(consumed, Relaxed);
         LostFrame { bytes, too_long: taken < bytes }
     }
 }
@@ -59,4 +69,43 @@ fn frame<R: Borrow<Ring<Desc>>>(tx: &Producer<Desc, R>, at: u32, end: u32) -> (u
         next += 1;
     }
     (length, next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::FakeKernel;
+    use crate::rings::{RingSizes, Rings};
+
+    /// What the kernel has consumed, newest last; whether the last of these is too long.
+    fn lost(rings: &mut Rings, kernel: &mut FakeKernel, lengths: &Lengths, sent: &[u32]) -> bool {
+        for length in sent {
+            assert_eq!(rings.tx.free(1), 1);
+            rings.tx.write(0, Desc { address: 0, length: *length, options: 0 });
+            rings.tx.submit(1);
+            assert_eq!(kernel.send(), 1);
+            let done = rings.completion.available(1);
+            rings.completion.release(done);
+        }
+        lengths.lost(&rings.tx).too_long
+    }
+
+    #[test]
+    fn a_frame_is_too_long_if_none_so_long_was_taken() {
+        let sizes = RingSizes { fill: 8, completion: 8, rx: 8, tx: 8 };
+        let mut kernel = FakeKernel::new(sizes).unwrap();
+        let mut rings = kernel.rings().unwrap();
+        let lengths = Lengths::default();
+        let mut lost = |sent: &[u32]| lost(&mut rings, &mut kernel, &lengths, sent);
+        assert!(lost(&[60, 1500, 9000]));
+        // What was lost counts as nothing taken, whether it is looked at once more or not.
+        assert!(lost(&[9000]));
+        // Descriptors that were to be passed over were not sent.
+        assert!(lost(&[PASSED_OVER, PASSED_OVER, 60, 9000]));
+        assert!(!lost(&[1500]));
+        // One such frame got through in between, more than a ring ago.
+        assert!(!lost(&[9000, 60, 60, 60, 9000]));
+        assert!(!lost(&[60, 60, 60, 60, 60, 60, 60, 60, 60, 9000]));
+        assert!(lost(&[9001]));
+    }
 }

@@ -218,6 +218,11 @@ impl<T: Entry, R: Borrow<Ring<T>>> Producer<T, R> {
         self.ring().write(oldest.wrapping_add(i), value);
     }
 
+    /// How many entries the kernel has consumed so far, modulo 2^32.
+    pub(crate) fn consumed(&self) -> u32 {
+        self.head.wrapping_sub(self.pending())
+    }
+
     /// The `i`th of the entries that the kernel has consumed, newest first: what was written there last.
     pub fn peek_consumed(&self, i: u32) -> T {
         let oldest = self.head.wrapping_sub(self.pending());
