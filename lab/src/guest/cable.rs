@@ -150,10 +150,12 @@ impl Cable {
     /// while.
     pub fn wait_up(&self) -> Result<(), String> {
         let is_up = |netns: &Netns, interface: &str| {
-            let link = netns.try_run(&format!("ip -o link show dev {interface}"));
+            let link = netns.try_run(&format!("ip -o -d link show dev {interface}"));
             let said = String::from_utf8_lossy(&link.stdout);
+            // A bond by LACP has a carrier with the first of its two members.
+            let is_whole = !said.contains(" ad_num_ports ") || said.contains(" ad_num_ports 2 ");
             // Tunnels have no carrier to speak of.
-            said.contains(" state UP ") || said.contains(" state UNKNOWN ")
+            is_whole && (said.contains(" state UP ") || said.contains(" state UNKNOWN "))
         };
         let waited = until("both ends are up", || {
             let up = is_up(&self.here, &self.near) && is_up(&self.there, &self.far);

@@ -260,11 +260,15 @@ impl ForwardCtx<'_> {
 
     /// The ports of a frame's VLAN that do not get it although it is flooded.
     #[cold]
-    fn missed(&self, frame: &Frame) -> PortSet {
+    fn missed(&mut self, frame: &Frame) -> PortSet {
         let mut missed = PortSet::default();
+        self.budget.charge_ports(self.attached);
         for (port, to) in (0..).zip(self.others.iter()) {
             let Some(to) = to.as_deref().filter(|_| self.beside != Some(port)) else { continue };
             let filter = to.filter_out.as_ref();
+            if let Some(filter) = filter {
+                filter.charge(1, self.budget);
+            }
             let passes = |frame: Frame| filter.is_none_or(|it| it.passes(&frame, self.burst));
             let gets_it = to.receives()
                 && !(self.isolated && to.config.isolated)

@@ -7,7 +7,8 @@
 //! given for a while, none is on its way.
 //!
 //! What the worker has delivered may wait for the kernel yet, where an interface takes no more: until that has left, the flow
-//! stays.
+//! stays. No longer than such a frame is kept there: an interface for which more comes all the time keeps no flow of others
+//! from the kernel's path.
 
 use std::sync::Arc;
 
@@ -19,6 +20,9 @@ use crate::clock::Millis;
 /// Longer than any frame is on its way.
 const ON_ITS_WAY: Millis = 5;
 
+/// Longer than an interface that takes nothing is given before a frame for it is lost.
+const KEPT: Millis = 100;
+
 /// What the worker knows of one port.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct InOrder {
@@ -28,12 +32,14 @@ pub(crate) struct InOrder {
     told: u64,
     /// The last number, and since when there was no other.
     last: (u64, Millis),
+    /// Since when the worker is through, and what it has delivered may wait for the kernel.
+    through: Option<Millis>,
 }
 
 impl InOrder {
     /// From the frames on that come after so many.
     pub fn new(begun: u64) -> InOrder {
-        InOrder { received: begun, told: begun, last: (begun, 0) }
+        InOrder { received: begun, told: begun, last: (begun, 0), through: None }
     }
 
     /// How many frames there were so far.
@@ -64,6 +70,7 @@ impl InOrder {
     /// So many frames were found.
     pub fn note_found(&mut self, frames: u32) {
         self.received += u64::from(frames);
+        self.through = None;
     }
 
     /// None was found, after `begun` had been read. `have_left`: whether what was delivered has.
@@ -80,7 +87,11 @@ impl InOrder {
             self.last = (begun, now);
         }
         let are_through = self.received >= begun || now >= self.last.1 + ON_ITS_WAY;
-        if are_through && (!self.is_missing(begun) || have_left()) {
+        if !are_through {
+            return;
+        }
+        let through = *self.through.get_or_insert(now);
+        if !self.is_missing(begun) || now >= through + KEPT || have_left() {
             (self.received, self.told) = (begun, begun);
             fast.set_drained(port, begun);
         }
@@ -122,10 +133,25 @@ mod tests {
         let mut order = InOrder::new(0);
         order.note_found(1);
         order.note_none(1, 100, 3, &fast, || false);
-        order.note_none(1, 200, 3, &fast, || false);
+        order.note_none(1, 199, 3, &fast, || false);
         assert!(order.is_missing(1));
-        order.note_none(1, 200, 3, &fast, || true);
+        order.note_none(1, 199, 3, &fast, || true);
         assert!(!order.is_missing(1));
         order.note_none(1, 201, 3, &fast, || panic!("there is nothing to tell"));
+    }
+
+    /// What an interface has waiting for it all the time keeps no flow of another's.
+    #[test]
+    fn what_never_leaves_is_not_waited_for() {
+        let fast = FastPath::unshared([1, 2]).unwrap();
+        let mut order = InOrder::new(0);
+        order.note_found(1);
+        order.note_none(1, 100, 3, &fast, || false);
+        order.note_found(1);
+        order.note_none(2, 150, 3, &fast, || false);
+        order.note_none(2, 249, 3, &fast, || false);
+        assert!(order.is_missing(2), "from the last that was delivered on");
+        order.note_none(2, 250, 3, &fast, || false);
+        assert!(!order.is_missing(2));
     }
 }

@@ -561,7 +561,7 @@ impl Snooping {
         }
         self.asks_at = 0;
         // Where the switch does not ask any more, routers do.
-        let ports = (0..).zip(&mut self.ports);
+        let ports = (0..=PortIndex::MAX).zip(&mut self.ports);
         let left: Vec<_> = ports
             .flat_map(|(port, groups)| {
                 let left = groups.leaving.extract_if(.., |(vlan, _), _| !is_in(vlans, *vlan));
@@ -643,7 +643,7 @@ impl Snooping {
         let unasked = unasked.map(|(key, _)| key).filter(|key| is_later(key));
         let room = AT_ONCE - self.queries.len();
         self.queries.extend(unasked.take(room).map(|key| Due::Unasked(*key)));
-        for (port, groups) in (0..).zip(&self.ports) {
+        for (port, groups) in (0..=PortIndex::MAX).zip(&self.ports) {
             let leaving = groups.leaving.keys().take(LEAVES_AT_ONCE);
             self.queries.extend(leaving.map(|group| Due::Leaving(port, *group)));
         }

@@ -243,6 +243,16 @@ impl Mirroring {
         self.copiers.iter().map(|copier| copier.mirror.clone())
     }
 
+    /// The bits that some of these mirrors have among others: a mirror that has gone has none.
+    pub fn among(&self, others: &Mirroring, mirrors: MirrorSet) -> MirrorSet {
+        let own = self.copiers.iter().enumerate().filter(|(at, _)| mirrors >> at & 1 != 0);
+        let places = own.filter_map(|(_, copier)| {
+            let counters = &copier.mirror.counters;
+            others.copiers.iter().position(|it| Arc::ptr_eq(&it.mirror.counters, counters))
+        });
+        places.fold(0, |all, at| all | 1 << at)
+    }
+
     pub fn marks(&mut self, port: PortIndex) -> MirrorMarks {
         let mut marks = MirrorMarks::default();
         for (bit, copier) in each(&mut self.copiers) {

@@ -407,6 +407,8 @@ impl Worker {
             // What it sends is mostly copied so often, and all of a burst goes in this turn.
             burst.limit /= (self.flood_copies as u32).max(1);
         }
+        // One frame is taken at least, or none ever would be.
+        burst.limit = burst.limit.max(1);
         let begun = if *is_fast { in_order.look(&self.fast, index, &mut **port) } else { None };
         let found = port.collect(ring, &mut burst, &mut totals.drops);
         budget.charge_look(found);

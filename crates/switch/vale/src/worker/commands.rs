@@ -292,7 +292,14 @@ impl Worker {
     pub(super) fn set_switch_mirrors(&mut self, mirrors: Vec<SwitchMirror>) {
         // What the old ones have copied is announced first.
         self.members.iter_mut().flatten().for_each(|member| member.flush(true));
-        self.mirroring = Mirroring::new(mirrors);
+        let before = std::mem::replace(&mut self.mirroring, Mirroring::new(mirrors));
+        for held in self.members.iter_mut().flatten().flat_map(|member| &mut member.held).flatten()
+        {
+            held.copied = match (&before, &self.mirroring) {
+                (Some(before), Some(now)) => before.among(now, held.copied),
+                _ => 0,
+            };
+        }
         self.refresh_flags();
     }
 
