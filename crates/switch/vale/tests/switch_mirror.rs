@@ -212,7 +212,8 @@ fn a_filter_chooses() {
     assert_eq!(counters.totals(), MirrorTotals { denied: 1, ..expected });
 }
 
-/// Frames that wait for a lossless port after others have them, and go on later, are copied once.
+/// Frames that wait for a lossless port after others have them, and go on later, are copied once, also where another mirror
+/// comes before it in the list meanwhile, or goes.
 #[test]
 fn a_frame_that_waits_is_copied_once() {
     for directions in [[true, false], [false, true], [true, true]] {
@@ -220,13 +221,16 @@ fn a_frame_that_waits_is_copied_once() {
         let clients = attached(&mut bridge, 16);
         let lossless = Some(Lossless::default());
         assert!(bridge.configure(3, PortConfig { lossless, ..PortConfig::default() }));
-        let shown = mirror(MirrorSources::Ports(vec![0, 1, 2]), directions, 4);
+        let shown = mirror(MirrorSources::Ports(vec![0, 1, 2, 3]), directions, 4);
         let counters = shown.counters.clone();
-        bridge.set_switch_mirrors(vec![shown]);
+        // Of a port that sends nothing.
+        let other = mirror(MirrorSources::Ports(vec![1]), [true, false], 4);
+        let mut lists = [vec![shown.clone()], vec![other, shown]].into_iter().cycle();
         let (mut copies, mut others) = (Vec::new(), Vec::new());
         let sent: Vec<_> = (0..60).map(|number| frame(BROADCAST, 0, number)).collect();
         let (mut rest, mut waited) = (sent.iter().peekable(), false);
         while others.len() < sent.len() {
+            bridge.set_switch_mirrors(lists.next().unwrap());
             let view = clients[0].tx[0].ring();
             while view.head() != view.tail()
                 && let Some(frame) = rest.next()
