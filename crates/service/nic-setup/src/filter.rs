@@ -64,7 +64,7 @@ pub struct FilterCounters {
     pub matched: u64,
     /// Matched, and taken for the program: one in so many.
     pub taken: u64,
-    /// Left to the stack: not matched, or not in the sample.
+    /// Left to the stack: not matched, not in the sample, or of a queue that the program has left to the stack.
     pub passed: u64,
 }
 

@@ -99,7 +99,7 @@ pub(crate) fn program(
             asm.place(passed);
         }
         if let Some(taken) = place.filter {
-            filter(&mut asm, packet, taken, &ends);
+            filter(&mut asm, packet, taken, Some(sockets), &ends);
         }
     }
     asm.place(ends.redirect);
@@ -155,7 +155,7 @@ pub(crate) fn egress_redirect(
     let ends = Ends { redirect: asm.label(), pass: asm.label() };
     asm.set(CONTEXT, Operand::Register(R1));
     tags::put_into_skb(&mut asm);
-    filter(&mut asm, Packet::Skb, taken, &ends);
+    filter(&mut asm, Packet::Skb, taken, None, &ends);
     if asm.place(ends.redirect) {
         tags::take_out_of_skb(&mut asm);
         if to.rings > 1 {
@@ -213,7 +213,7 @@ pub(crate) fn ingress_redirect(
         };
         let ends = Ends { redirect: asm.label(), pass: asm.label() };
         tags::put_into_skb(&mut asm);
-        filter(&mut asm, Packet::Skb, taken, &ends);
+        filter(&mut asm, Packet::Skb, taken, None, &ends);
         for (end, then) in [(ends.redirect, redirect), (ends.pass, pass)] {
             if asm.place(end) {
                 tags::take_out_of_skb(&mut asm);
@@ -300,10 +300,21 @@ fn take_mark_off(asm: &mut Assembler, marks: BorrowedFd<'_>, pass: Label) {
     asm.place(unmarked);
 }
 
-fn filter(asm: &mut Assembler, packet: Packet, filter: &Filter, ends: &Ends) {
-    let (accept, reject) = (asm.label(), asm.label());
+/// Goes to one end or the other, and counts. `sockets`: those of the queues, if what matches may be for none: a queue
+/// may be left to the stack.
+fn filter(
+    asm: &mut Assembler,
+    packet: Packet,
+    filter: &Filter,
+    sockets: Option<BorrowedFd<'_>>,
+    ends: &Ends,
+) {
+    let [accept, reject, left] = std::array::from_fn(|_| asm.label());
     translate(&filter.program, packet, asm, accept, reject);
     if asm.place(accept) {
+        if let Some(sockets) = sockets {
+            look_up_at(asm, sockets, Operand::Register(QUEUE), left);
+        }
         find_counters(asm, filter, ends.redirect);
         count(asm, Counter::Matched.offset());
         if filter.one_in > 1 {
@@ -311,6 +322,12 @@ fn filter(asm: &mut Assembler, packet: Packet, filter: &Filter, ends: &Ends) {
         }
         count(asm, Counter::Taken.offset());
         asm.jump(ends.redirect);
+    }
+    if asm.place(left) {
+        find_counters(asm, filter, ends.pass);
+        count(asm, Counter::Matched.offset());
+        count(asm, Counter::Passed.offset());
+        asm.jump(ends.pass);
     }
     if asm.place(reject) {
         find_counters(asm, filter, ends.pass);

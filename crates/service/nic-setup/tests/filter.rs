@@ -101,6 +101,15 @@ fn divides(mode: AttachMode) {
     assert_eq!((counted.matched, counted.taken), (100, 100));
     assert!(counted.passed >= 100);
 
+    // Without a socket for the queue, what matches is the stack's, too.
+    program.unset_queue(0);
+    stack.send(0, 7);
+    assert_eq!(stack.hear(0), 7);
+    let left = dns.counters().unwrap();
+    assert_eq!((left.matched, left.taken), (101, 100));
+    assert!(left.passed > counted.passed);
+    program.set_queue(0, queue.socket()).unwrap();
+
     program.set_rules(vec![]).unwrap();
     stack.send(1, 7);
     assert_eq!(take(&mut queue, 1), [7], "without a filter all of the queue is led to the socket");

@@ -12,7 +12,8 @@ A filter covers the receive queues of an interface that programs have open, or i
 is removed with them. The kernel keeps frames that do not match, and its sockets do not notice; with
 a filter for host rings, frames of the stack that do not match leave by the interface. A change
 takes effect between two frames and resets the counters. `matched` frames went to the program,
-except those that sampling left out; all others were `passed` to the kernel.
+except those that sampling left out, and those of queues that `ringway queue remove` has left to the
+kernel; all others were `passed` to the kernel.
 
 If a received frame takes several buffers, a filter sees the first buffer and the length of the
 whole frame. It sees frames of the stack before the kernel has cut them into segments.
