@@ -65,6 +65,11 @@ impl Rules {
         Policy::read(&Config::read_again(path)?, false).map(|policy| policy.rules)
     }
 
+    /// What the daemon reads when it starts alone stays as in these rules, by which it runs.
+    pub fn with_fixed_of(self, running: &mut Rules) -> Rules {
+        Rules { fixed: std::mem::take(&mut running.fixed), ..self }
+    }
+
     /// The keys that other rules have otherwise, and that a daemon reads when it starts alone.
     pub fn fixed_otherwise<'a>(&'a self, other: &'a Rules) -> impl Iterator<Item = &'a str> {
         let differs = |(key, value): &&(String, String)| {

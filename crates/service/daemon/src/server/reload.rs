@@ -101,7 +101,7 @@ impl Server {
             rules.switch_ports_per_user,
             rules.lossless_users.clone(),
         );
-        self.rules = rules;
+        self.rules = rules.with_fixed_of(&mut self.rules);
         for client in self.clients.values_mut() {
             let groups = sys::peer_groups(client.fd.as_fd()).unwrap_or_default();
             let (all, uid) = (&self.rules.reservations, client.user.uid());
