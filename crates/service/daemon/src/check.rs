@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use ringway_proto::printable;
-use ringway_registry::{LastingAttachment, changes};
+use ringway_registry::{Change, LastingAttachment, changes, idle_addresses};
 
 use crate::{
     config::{Config, Error},
@@ -28,7 +28,15 @@ pub fn run(path: &Path) -> Result<(), Error> {
             }
             let changes = changes(&now, &declared);
             changes.iter().for_each(|change| say(&format!("would change: {change}")));
-            let waiting: Vec<_> = now.attached.iter().filter(|it| it.never_there).collect();
+            idle_addresses(&now, &declared).iter().for_each(|idle| say(&format!("note: {idle}")));
+            // What is to be detached is not waited for any more.
+            let stays = |it: &&LastingAttachment| {
+                let leaves = Change::Detach(it.name.clone());
+                declared.iter().any(|switch| switch.attaches(&it.name))
+                    && !changes.contains(&leaves)
+            };
+            let absent = now.attached.iter().filter(|it| it.absent || it.never_there);
+            let waiting: Vec<_> = absent.filter(stays).collect();
             for LastingAttachment { name, .. } in &waiting {
                 say(&format!("not attached: {name} (`ringway switch list` says why)"));
             }

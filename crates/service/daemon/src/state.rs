@@ -335,6 +335,7 @@ mod tests {
                     mode: Some(NicMode::ZeroCopy),
                     polling: Some(vec![1, 2]),
                     never_there: false,
+                    absent: false,
                 },
                 LastingAttachment {
                     name: "vale1:p0".into(),
@@ -344,6 +345,7 @@ mod tests {
                     mode: None,
                     polling: None,
                     never_there: false,
+                    absent: false,
                 },
             ],
         }

@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeSet, fmt, time::Instant};
 
-use ringway_proto::{Error, Forwarding, Multicast, NicMode, Result, Vlan};
+use ringway_proto::{Error, Forwarding, Multicast, NicMode, Result, Vlan, mac_text};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -59,6 +59,9 @@ pub struct DeclaredPort {
     /// Only that user, and root, may open it. Otherwise each user that may have the name has the settings.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub for_user_alone: bool,
+    /// The file and the line that declare it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub place: String,
 }
 
 /// How an interface of the daemon's network namespace is attached.
@@ -68,6 +71,13 @@ pub struct DeclaredInterface {
     /// With the host's stack behind it.
     pub stack: bool,
     pub mode: Option<NicMode>,
+}
+
+impl DeclaredPort {
+    /// The user that alone may open it.
+    fn user(&self) -> Option<u32> {
+        self.for_user_alone.then_some(self.settings.uid)
+    }
 }
 
 impl DeclaredSwitch {
@@ -159,12 +169,11 @@ impl DeclaredSwitch {
 
     /// EBUSY if a port of that name is for another user alone.
     pub(crate) fn check_user(&self, full: &str, uid: u32) -> Result<()> {
-        let named = self.port(full).filter(|port| port.for_user_alone);
-        let Some(user) = named.map(|port| port.settings.uid) else { return Ok(()) };
-        if [user, 0].contains(&uid) {
+        let Some(port) = self.port(full) else { return Ok(()) };
+        let Some(user) = port.user().filter(|user| ![*user, 0].contains(&uid)) else {
             return Ok(());
-        }
-        let remedy = match &*self.place {
+        };
+        let remedy = match &*port.place {
             "" => "choose another name".into(),
             place => format!("choose another name, or change `user`: {place}"),
         };
@@ -172,8 +181,21 @@ impl DeclaredSwitch {
         Err(Error::busy(problem).at(full).remedy(remedy))
     }
 
+    /// Ports that have something by this declaration, and are in `wanted` no more.
+    fn released<'a>(&'a self, wanted: &'a DeclaredSwitch) -> impl Iterator<Item = &'a str> {
+        self.ports.iter().filter(|port| wanted.port(&port.settings.name).is_none()).filter_map(
+            |port| {
+                let settings = &port.settings;
+                let is_interface = port.interface.is_some() || settings.name.ends_with('^');
+                let unset = LastingSettings::unset(self.one_address && !is_interface);
+                let has_something = port.for_user_alone || !settings.is_like(&unset);
+                has_something.then_some(&*settings.name)
+            },
+        )
+    }
+
     /// Whether an interface is to be a port of that name.
-    pub(crate) fn attaches(&self, full: &str) -> bool {
+    pub fn attaches(&self, full: &str) -> bool {
         self.port(full).is_some_and(|port| port.interface.is_some())
     }
 
@@ -200,6 +222,8 @@ pub enum Change {
     Addresses(String),
     Mirrors(String),
     Attach(String),
+    /// A port is not declared any more: its open port, and its name, lose what was.
+    Release(String),
     /// How a port takes part.
     Settings(String),
 }
@@ -216,6 +240,7 @@ impl Change {
             | Change::Addresses(name)
             | Change::Mirrors(name)
             | Change::Attach(name)
+            | Change::Release(name)
             | Change::Settings(name) => name,
         }
     }
@@ -234,6 +259,7 @@ impl fmt::Display for Change {
             Change::Addresses(switch) => write!(f, "change the static addresses of {switch}"),
             Change::Mirrors(switch) => write!(f, "change the mirrors of {switch}"),
             Change::Attach(port) => write!(f, "attach {port}"),
+            Change::Release(port) => write!(f, "take the declared settings from {port}"),
             Change::Settings(port) => write!(f, "change how {port} takes part"),
         }
     }
@@ -263,7 +289,16 @@ pub fn changes(now: &Lasting, wanted: &[DeclaredSwitch]) -> Vec<Change> {
     let let_go = declared_before.filter(|before| !wanted.iter().any(|it| it.name == before.name));
     changes.extend(let_go.map(|switch| Change::LetGo(switch.name.clone())));
     for switch in wanted {
-        changes.extend(changes_of(now.switches.iter().find(|it| it.name == switch.name), switch));
+        let there = now.switches.iter().find(|it| it.name == switch.name);
+        changes.extend(changes_of(there, switch));
+        let before = there.and_then(|there| there.declared.as_ref());
+        let released = before.into_iter().flat_map(|before| before.released(switch));
+        // An interface that leaves is named already, and the host's stack behind it goes with it.
+        let stays = |full: &&str| {
+            let base = full.trim_end_matches('^');
+            switch.attaches(base) || !leaving.contains(&base)
+        };
+        changes.extend(released.filter(stays).map(|full| Change::Release(full.into())));
         let missing = switch.interfaces().filter(|(full, _)| !is_wanted(full));
         changes.extend(missing.map(|(full, _)| Change::Attach(full.into())));
     }
@@ -290,13 +325,16 @@ fn changes_of(there: Option<&LastingSwitch>, wanted: &DeclaredSwitch) -> Vec<Cha
     if mirrors.len() != there.mirrors.len() || !mirrors.iter().all(is_there) {
         changes.push(Change::Mirrors(name()));
     }
-    for DeclaredPort { settings, .. } in &wanted.ports {
+    for port in &wanted.ports {
+        let settings = &port.settings;
+        let before = there.declared.as_ref().and_then(|before| before.port(&settings.name));
         let now = there.settings.iter().find(|it| it.name == settings.name);
         let is_so = match now {
             Some(now) => now.is_like(settings),
             None => settings.is_like(&LastingSettings::unset(there.one_address)),
         };
-        if !is_so {
+        let same_user = before.is_none_or(|before| before.user() == port.user());
+        if !(is_so && same_user) {
             changes.push(Change::Settings(settings.name.clone()));
         }
     }
@@ -323,21 +361,68 @@ pub(crate) fn static_addresses(
     wanted.addresses.iter().chain(by_hand.take(room)).cloned().collect()
 }
 
+/// Static addresses that were added by hand, and will have no effect when `wanted` is true: they stay, and
+/// the operator is to know. `fdb add` refuses such an address.
+pub fn idle_addresses(now: &Lasting, wanted: &[DeclaredSwitch]) -> Vec<Error> {
+    let both = wanted.iter().filter_map(|switch| {
+        Some((now.switches.iter().find(|it| it.name == switch.name)?, switch))
+    });
+    both.flat_map(|(there, switch)| idle_addresses_of(there, switch)).collect()
+}
+
+fn idle_addresses_of(there: &LastingSwitch, wanted: &DeclaredSwitch) -> Vec<Error> {
+    let before = |full: &str| there.declared.as_ref()?.settings_of_any(full);
+    // What was declared, and is not any more, is as at first.
+    let stays = |it: &&LastingSettings| {
+        wanted.port(&it.name).is_none() && before(&it.name).is_none_or(|old| old.vlan != it.vlan)
+    };
+    let declared = wanted.ports.iter().map(|port| &port.settings);
+    let vlans: Vec<(&str, &Vlan)> = declared
+        .chain(there.settings.iter().filter(stays))
+        .map(|it| (&*it.name, &it.vlan))
+        .collect();
+    let any_vlan = vlans.iter().any(|(_, vlan)| **vlan != Vlan::Unaware);
+    let statics = static_addresses(&there.addresses, there.declared.as_ref(), wanted);
+    let by_hand = statics.into_iter().filter(|it| !wanted.addresses.contains(it));
+    by_hand
+        .filter_map(|LastingAddress { mac, vlan: of, port: full }| {
+            let vlan = vlans.iter().find(|(name, _)| *name == full).map(|(_, vlan)| *vlan);
+            let misfit = misfit(&vlan_of(vlan.unwrap_or(&Vlan::Unaware)), any_vlan, of)?;
+            let (mac, bridge) = (mac_text(mac), &wanted.name);
+            let (its, option) = match of {
+                0 => (String::new(), String::new()),
+                vlan => (format!(" in VLAN {vlan}"), format!(" --vlan {vlan}")),
+            };
+            let problem =
+                format!("its static address {mac}{its} has no effect: {}", misfit.problem);
+            let remedy = format!("delete it: `ringway switch fdb del {bridge} {mac}{option}`");
+            Some(Error::invalid(problem).at(full).remedy(remedy))
+        })
+        .collect()
+}
+
 fn is_same_set(a: &[LastingAddress], b: &[LastingAddress]) -> bool {
     a.len() == b.len() && a.iter().all(|address| b.contains(address))
+}
+
+/// What has come of a declaration.
+#[derive(Debug)]
+pub struct Outcome {
+    pub changes: Vec<Change>,
+    /// What could not be changed.
+    pub failed: Vec<Error>,
+    /// See [`idle_addresses`].
+    pub idle: Vec<Error>,
 }
 
 impl Registry {
     /// Makes what is declared true, as soon as it can be: switches at once, interfaces as soon as they are
     /// there. [`check`](DeclaredSwitch::check) takes each switch. Returns what has been changed,
-    /// and what could not be.
-    pub fn declare(
-        &mut self,
-        wanted: &[DeclaredSwitch],
-        now: Instant,
-    ) -> (Vec<Change>, Vec<Error>) {
+    /// what could not be, and what has no effect any more.
+    pub fn declare(&mut self, wanted: &[DeclaredSwitch], now: Instant) -> Outcome {
         let lasting = Lasting::of(&self.ports, &self.bridges, &self.expected);
         let changes = changes(&lasting, wanted);
+        let idle = idle_addresses(&lasting, wanted);
         let (mut failed, mut stay) = (Vec::new(), Vec::new());
         for change in &changes {
             if let Change::Detach(full) = change
@@ -375,12 +460,13 @@ impl Registry {
                 mode: *mode,
                 polling: None,
                 never_there: true,
+                absent: true,
             };
             if let Err(error) = self.expected.declare(attachment, now, &mut self.bridges) {
                 failed.push(error);
             }
         }
-        (changes, failed)
+        Outcome { changes, failed, idle }
     }
 }
 

@@ -249,7 +249,7 @@ impl Expected {
     pub(crate) fn attachments(&self) -> impl Iterator<Item = LastingAttachment> {
         self.items.iter().filter_map(|item| match &item.what {
             What::Port(_) => None,
-            What::Attachment(attachment) => Some(attachment.clone()),
+            What::Attachment(it) => Some(LastingAttachment { absent: true, ..it.clone() }),
         })
     }
 

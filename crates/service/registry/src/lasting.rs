@@ -275,6 +275,9 @@ pub struct LastingAttachment {
     /// It is declared, and was never there.
     #[serde(default)]
     pub never_there: bool,
+    /// It is not there by now: it is still to come, or to come back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub absent: bool,
 }
 
 /// The network namespace of something that lasts.

@@ -80,6 +80,7 @@ pub(crate) fn lasting_attachment(
         mode,
         polling,
         never_there: false,
+        absent: false,
     };
     if let Some(nic) = port.get::<Attached>() {
         let (stack, polling) = (nic.has_stack(), nic.polling.clone());

@@ -138,7 +138,9 @@ mod waiting;
 
 pub use accounts::{Accounts, UidRange};
 pub use caller::Caller;
-pub use declared::{Change, DeclaredInterface, DeclaredPort, DeclaredSwitch, changes};
+pub use declared::{
+    Change, DeclaredInterface, DeclaredPort, DeclaredSwitch, Outcome, changes, idle_addresses,
+};
 pub use deferred::{Deferred, Done, Progress, Step, Work};
 pub use drop_watch::DropWatch;
 pub use expected::{Due, Expected};

@@ -15,7 +15,10 @@ use ringway_proto::{
     AddressInfo, BridgeInfo, BridgePortInfo, Forwarding, Multicast, Reply, Request, SwitchPosition,
     Vlan,
 };
-use ringway_registry::{DeclaredInterface, DeclaredPort, DeclaredSwitch, Handle, LastingSettings};
+use ringway_registry::{
+    Change, DeclaredInterface, DeclaredPort, DeclaredSwitch, Handle, LastingAddress,
+    LastingSettings, Outcome,
+};
 use ringway_testkit::skip_without_root;
 
 const ALICE: u32 = 8;
@@ -45,11 +48,11 @@ fn port(name: &str, vlan: u16) -> DeclaredPort {
         isolated: true,
         ..LastingSettings::unset(false)
     };
-    DeclaredPort { settings, interface: None, for_user_alone: false }
+    DeclaredPort { settings, interface: None, for_user_alone: false, place: String::new() }
 }
 
 fn declare(w: &mut World, switches: &[DeclaredSwitch]) -> Vec<String> {
-    let (_, failed) = w.registry.declare(switches, Instant::now());
+    let Outcome { failed, .. } = w.registry.declare(switches, Instant::now());
     failed.iter().map(ToString::to_string).collect()
 }
 
@@ -171,7 +174,7 @@ fn why_a_declared_interface_is_not_attached() {
     let interface = |name: &str| {
         let settings = LastingSettings { name: name.into(), ..LastingSettings::unset(false) };
         let interface = Some(DeclaredInterface { stack: false, mode: None });
-        DeclaredPort { settings, interface, for_user_alone: false }
+        DeclaredPort { settings, interface, for_user_alone: false, place: String::new() }
     };
     let ports = ["vale0:lo", "vale0:rwnosuch0"].map(interface);
     assert_eq!(declare(&mut w, &[switch("vale0", ports.into())]), [""; 0]);
@@ -188,8 +191,75 @@ fn why_a_declared_interface_is_not_attached() {
     let [lo, missing] = ["vale0:lo", "vale0:rwnosuch0"].map(|name| why(&mut w, name));
     assert!(lo.starts_with("not attached: ") && lo.contains("no Ethernet interface"), "{lo}");
     assert!(missing.starts_with("not there yet: "), "{missing}");
+    let lasting = w.registry.lasting().expect("it has changed");
+    assert!(lasting.attached.len() == 2 && lasting.attached.iter().all(|it| it.absent));
     declare(&mut w, &[]);
     w.assert_empty();
+}
+
+/// What a reading takes from a port that a program has open, or may open, is said; once.
+#[test]
+fn a_port_that_is_declared_no_more_is_told() {
+    let mut w = World::new();
+    w.caller.uid = 0;
+    let mut free = port("vale0:free", 10);
+    free.settings = LastingSettings { name: "vale0:free".into(), ..LastingSettings::unset(false) };
+    let all = [port("vale0:a", 10), port("vale0:b", 10), port("vale0:c", 10), free];
+    assert_eq!(declare(&mut w, &[switch("vale0", all.into())]), [""; 0]);
+    let handle = open(&mut w, 0, "vale0:a").unwrap();
+    let changes = |w: &mut World, ports: &[DeclaredPort]| {
+        let wanted = [switch("vale0", ports.to_vec())];
+        w.registry.declare(&wanted, Instant::now()).changes
+    };
+    // One is deleted, one is renamed; one that had nothing has nothing to lose.
+    let release = |name: &str| Change::Release(name.into());
+    let now = [port("vale0:c", 10), port("vale0:d", 10)];
+    let said = changes(&mut w, &now);
+    let settings = Change::Settings("vale0:d".into());
+    assert_eq!(said, [settings, release("vale0:a"), release("vale0:b")]);
+    assert_eq!(said[1].to_string(), "take the declared settings from vale0:a");
+    assert_eq!(shown(&mut w, "vale0:a").vlan, Vlan::Unaware);
+    assert_eq!(changes(&mut w, &now), []);
+    // Another user is a change, too.
+    let mut of_alice = port("vale0:c", 10);
+    (of_alice.settings.uid, of_alice.for_user_alone) = (ALICE, true);
+    let now = [of_alice, now[1].clone()];
+    assert_eq!(changes(&mut w, &now), [Change::Settings("vale0:c".into())]);
+    assert_eq!(changes(&mut w, &now), []);
+    declare(&mut w, &[]);
+    w.close([handle]);
+    w.assert_empty();
+}
+
+/// An address that was added by hand stays where the declaration leaves it without effect, and the operator is told.
+#[test]
+fn addresses_of_another_vlan_are_told() {
+    let mut w = World::new();
+    w.caller.uid = 0;
+    let wanted = |vlan| {
+        let mut switch = switch("vale0", vec![port("vale0:a", vlan), port("vale0:b", 10)]);
+        let (mac, port) = ([2, 0, 0, 0, 0, 8], "vale0:a".into());
+        switch.addresses = vec![LastingAddress { mac, vlan, port }];
+        [switch]
+    };
+    assert_eq!(declare(&mut w, &wanted(10)), [""; 0]);
+    let handle = open(&mut w, 0, "vale0:a").unwrap();
+    let (mac, port) = ([2, 0, 0, 0, 0, 9], "a".to_owned());
+    w.ask(Request::SwitchAddressAdd { bridge: "vale0".into(), mac, vlan: 10, port }).unwrap();
+    let idle = |w: &mut World, wanted: &[DeclaredSwitch]| {
+        let Outcome { idle, failed, .. } = w.registry.declare(wanted, Instant::now());
+        assert!(failed.is_empty(), "{failed:?}");
+        idle.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(idle(&mut w, &wanted(10)), [""; 0]);
+    let said = "vale0:a: its static address 02:00:00:00:00:09 in VLAN 10 has no effect: the port \
+                is not in VLAN 10; delete it: `ringway switch fdb del vale0 02:00:00:00:00:09 \
+                --vlan 10`";
+    assert_eq!(idle(&mut w, &wanted(20)), [said]);
+    assert_eq!(idle(&mut w, &wanted(20)), [said], "it is still there");
+    assert_eq!(idle(&mut w, &wanted(10)), [""; 0]);
+    declare(&mut w, &[]);
+    w.close([handle]);
 }
 
 /// A machine's process has a number that is drawn when it starts.

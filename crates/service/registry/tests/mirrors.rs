@@ -7,7 +7,7 @@ use ringway_proto::{
     BridgeInfo, Cause, Declared, Error, Filter, Insn, MirrorDirection, Multicast, Reply, Request,
     SwitchMirror, SwitchMirrorInfo, SwitchPosition,
 };
-use ringway_registry::{Caller, Change, DeclaredSwitch, Handle, LastingMirror};
+use ringway_registry::{Caller, Change, DeclaredSwitch, Handle, LastingMirror, Outcome};
 use std::{slice::from_ref, time::Instant};
 
 const ALICE: u32 = 8;
@@ -216,7 +216,8 @@ fn what_is_declared_is_set_and_the_rest_stays() {
     };
     let (first, second) = (one(MirrorDirection::Both), one(MirrorDirection::Sent));
     let declare = |w: &mut World, mirrors: &[LastingMirror]| {
-        let (changes, failed) = w.registry.declare(&[declared(mirrors)], Instant::now());
+        let Outcome { changes, failed, .. } =
+            w.registry.declare(&[declared(mirrors)], Instant::now());
         assert!(failed.is_empty(), "{failed:?}");
         assert_eq!(w.registry.disagreements(), [""; 0]);
         changes
@@ -248,7 +249,7 @@ fn what_is_declared_is_set_and_the_rest_stays() {
     assert_eq!(declare(&mut next, &[]), [mirrors()]);
     let left = shown(&mut next);
     assert_eq!((left.len(), &left[0].name[..]), (1, "by-hand"));
-    let (changes, _) = next.registry.declare(&[], Instant::now());
+    let Outcome { changes, .. } = next.registry.declare(&[], Instant::now());
     assert_eq!(changes, [Change::LetGo("vale0".into())]);
     next.assert_empty();
 }

@@ -559,7 +559,8 @@ impl Port {
             stack: self.host,
             mode: self.mode.as_ref().map(|Text(mode)| *mode),
         });
-        Ok(DeclaredPort { settings, interface, for_user_alone: self.user.is_some() })
+        let (for_user_alone, place) = (self.user.is_some(), self.place.clone());
+        Ok(DeclaredPort { settings, interface, for_user_alone, place })
     }
 }
 

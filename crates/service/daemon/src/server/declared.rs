@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use ringway_proto::EventKind;
+use ringway_registry::Outcome;
 
 use super::Server;
 use crate::{
@@ -18,13 +19,16 @@ impl Server {
         let outcome = guarded_in(&mut self.registry, "what is declared", |registry| {
             registry.declare(declared, Instant::now())
         });
-        if let Ok((changes, failed)) = outcome {
+        if let Ok(Outcome { changes, failed, idle }) = outcome {
             for change in changes {
                 let text = format!("as declared: {change}");
                 log(Entry::info(EventKind::Config, text).at(change.of()).audit());
             }
             for error in failed {
                 log(Entry::error(EventKind::Config, format!("not as declared: {error}")));
+            }
+            for error in idle {
+                log(Entry::warn(EventKind::Config, error.to_string()).at(&error.port));
             }
         }
         self.start_closings(Waiter::Nobody);

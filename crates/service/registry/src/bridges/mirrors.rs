@@ -350,6 +350,16 @@ pub(crate) fn check_mirror(bridge: &str, mirror: &LastingMirror) -> Result<()> {
     filter.as_ref().map_or(Ok(()), |filter| filter_of(filter).map(drop).map_err(|e| e.at(bridge)))
 }
 
+impl LastingMirror {
+    /// Refuses what no user could set on a switch.
+    ///
+    /// # Errors
+    /// Those of the request that would set it.
+    pub fn check(&self, switch: &str) -> Result<()> {
+        check_mirror(switch, self)
+    }
+}
+
 /// Mirrors as they are to be: those that were set by hand stay, unless one of that name is declared.
 pub(crate) fn declared_mirrors(
     now: &[LastingMirror],

@@ -4,7 +4,8 @@ use ringway_proto::{
     FloodLimit, Forwarding, Multicast, MulticastRouter, RateLimit, SourceAddresses, Vlan,
 };
 use ringway_registry::{
-    DeclaredInterface, DeclaredPort, DeclaredSwitch, LastingAddress, LastingMirror, LastingSettings,
+    DeclaredInterface, DeclaredPort, DeclaredSwitch, LastingAddress, LastingMirror,
+    LastingSettings, Outcome,
 };
 
 use super::{History, USERS};
@@ -24,9 +25,10 @@ impl History {
             self.panicking(steps, |registry| registry.declare(&wanted, now));
             return;
         }
-        let (changes, failed) = self.in_the_loop(|registry| registry.declare(&wanted, now));
+        let Outcome { changes, failed, .. } =
+            self.in_the_loop(|registry| registry.declare(&wanted, now));
         self.note(format!("declared: {changes:?}, but {failed:?}"));
-        let (left, _) = self.in_the_loop(|registry| registry.declare(&wanted, now));
+        let left = self.in_the_loop(|registry| registry.declare(&wanted, now)).changes;
         assert!(left.is_empty() || !failed.is_empty(), "{left:?} are left after\n{}", self.tail());
     }
 }
@@ -55,11 +57,21 @@ fn switches(random: &mut Random) -> Vec<DeclaredSwitch> {
             let stack = random.one_in(2);
             if stack && random.one_in(2) {
                 let settings = settings(random, format!("{full}^"), 0);
-                ports.push(DeclaredPort { settings, interface: None, for_user_alone: false });
+                ports.push(DeclaredPort {
+                    settings,
+                    interface: None,
+                    for_user_alone: false,
+                    place: String::new(),
+                });
             }
             let interface = Some(DeclaredInterface { stack, mode: mode(random) });
             let settings = settings(random, full, 0);
-            ports.push(DeclaredPort { settings, interface, for_user_alone: false });
+            ports.push(DeclaredPort {
+                settings,
+                interface,
+                for_user_alone: false,
+                place: String::new(),
+            });
             false
         });
         let addresses = match ports.first() {
@@ -106,7 +118,12 @@ fn switches(random: &mut Random) -> Vec<DeclaredSwitch> {
 }
 
 fn of_program(random: &mut Random, settings: LastingSettings) -> DeclaredPort {
-    DeclaredPort { settings, interface: None, for_user_alone: random.one_in(4) }
+    DeclaredPort {
+        settings,
+        interface: None,
+        for_user_alone: random.one_in(4),
+        place: String::new(),
+    }
 }
 
 fn settings(random: &mut Random, name: String, uid: u32) -> LastingSettings {
