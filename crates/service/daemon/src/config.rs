@@ -25,6 +25,7 @@ mod place;
 #[cfg(test)]
 mod schema;
 mod switches;
+mod syntax;
 mod text;
 
 use place::{Waits, line_of_key, open, read_text, text_of};
@@ -34,6 +35,12 @@ pub const DEFAULT_PATH: &str = "/etc/ringway/ringwayd.toml";
 
 /// Of a private daemon's configuration, in the user's configuration directory.
 const PRIVATE_NAME: &str = "ringway/ringwayd.toml";
+
+/// What to do about a file that need not be there.
+const OPTIONAL: &str = "correct the file, or remove it to have the defaults";
+
+/// What to do about a file that a command line names.
+const NAMED: &str = "correct the file";
 
 /// Keys for the users of a daemon, and its place.
 const SYSTEM_KEYS: [&str; 12] = [
@@ -183,8 +190,8 @@ impl Default for Config {
 pub enum Error {
     #[error("{path}: {source}")]
     Read { path: String, source: io::Error },
-    #[error("{path}: line {line}: {problem}; correct the file, or remove it to have the defaults")]
-    Parse { path: String, line: usize, problem: String },
+    #[error("{path}: line {line}: {problem}; {remedy}")]
+    Parse { path: String, line: usize, problem: String, remedy: &'static str },
     #[error("{key}: `{value}` {problem}")]
     Value { key: &'static str, value: String, problem: &'static str },
     #[error("{place}: {source}")]
@@ -203,10 +210,11 @@ pub enum Error {
 }
 
 impl Error {
-    fn parse(path: &str, text: &str, error: &toml::de::Error) -> Error {
-        let line = place::line(text, error.span().map_or(0, |span| span.start));
-        let problem = error.message().replace('\n', ", ");
-        Error::Parse { path: path.into(), line, problem }
+    fn parse(path: &str, text: &str, error: &toml::de::Error, remedy: &'static str) -> Error {
+        let at = error.span().map_or(0, |span| span.start);
+        let line = place::line(text, at);
+        let problem = syntax::problem(&error.message().replace('\n', ", "), place::key(text, at));
+        Error::Parse { path: path.into(), line, problem, remedy }
     }
 
     /// With the line of the file that has the key.
@@ -254,12 +262,12 @@ impl Config {
             Err(source) => return Err(Error::Read { path: path.display().to_string(), source }),
         };
         let path = || path.display().to_string();
-        let keys: toml::Table =
-            toml::from_str(&text).map_err(|error| Error::parse(&path(), &text, &error))?;
+        let keys: toml::Table = toml::from_str(&text)
+            .map_err(|error| Error::parse(&path(), &text, &error, OPTIONAL))?;
         if let Some(key) = SYSTEM_KEYS.into_iter().find(|key| keys.contains_key(*key)) {
             return Err(Error::System { path: path(), key });
         }
-        Config::parse(&path(), &text).map_err(|error| match error {
+        Config::parse(&path(), &text, OPTIONAL).map_err(|error| match error {
             Error::Parse { .. } => error,
             Error::At { source, .. } => Error::Private { path: path(), source },
             other => Error::Private { path: path(), source: Box::new(other) },
@@ -285,23 +293,25 @@ impl Config {
             }
             Err(source) => return Err(Error::Read { path: shown, source }),
         };
-        let mut config = Config::take_in(&shown, &text)?;
+        // Any other file has to be there.
+        let remedy = if path == Path::new(DEFAULT_PATH) { OPTIONAL } else { NAMED };
+        let mut config = Config::take_in(&shown, &text, remedy)?;
         drop_in::read(path, &mut config)?;
         config.check().map_err(|error| error.in_file(&shown, &text))?;
         Ok(config)
     }
 
     /// Parses and checks the text of the file at `path`.
-    fn parse(path: &str, text: &str) -> Result<Config, Error> {
-        let config = Config::take_in(path, text)?;
+    fn parse(path: &str, text: &str, remedy: &'static str) -> Result<Config, Error> {
+        let config = Config::take_in(path, text, remedy)?;
         config.check().map_err(|error| error.in_file(path, text))?;
         Ok(config)
     }
 
-    /// Parses it.
-    fn take_in(path: &str, text: &str) -> Result<Config, Error> {
+    /// Parses it. `remedy`: what to do about a file that cannot be parsed.
+    fn take_in(path: &str, text: &str, remedy: &'static str) -> Result<Config, Error> {
         let mut config: Config =
-            toml::from_str(text).map_err(|error| Error::parse(path, text, &error))?;
+            toml::from_str(text).map_err(|error| Error::parse(path, text, &error, remedy))?;
         config.switch.iter_mut().for_each(|switch| switch.note_place(path, text));
         config.grant.iter_mut().for_each(|grant| grant.note_place(path, text));
         config.reserve.iter_mut().for_each(|reserve| reserve.note_place(path, text));
@@ -598,6 +608,10 @@ mod tests {
             ("[[reserve]]\nnames = 'vale0'", "unknown field"),
             ("grup = 'x'", "grup"),
             ("mode = '999'", "octal"),
+            ("mode = 660", "expected a text, in quotes"),
+            ("nic_slots = -1", "expected a number from 3 to 32768"),
+            ("max_bridges = 'all'", "expected a number from 0 to"),
+            ("global_region = 5", "expected a table"),
             ("group = 'no such group'", "groupadd"),
             ("nic_slots = 1", "nic_slots"),
             ("uid_ranges = ['root']", "subuid(5)"),
@@ -641,6 +655,21 @@ mod tests {
             let said = said("x.d/y.toml", &format!("{grant}{text}"));
             assert!(said.starts_with(&format!("x.d/y.toml: {start}")), "{said}");
         }
+        // What to do fits where the file is from: only some files may be missing.
+        for (file, remedy) in [
+            ("x.toml", "; correct the file"),
+            ("x.d/y.toml", "; correct the file, or remove it to be without what it adds"),
+        ] {
+            let said = said(file, "max_bridges =");
+            assert!(said.ends_with(remedy), "{said}");
+        }
+        // A link adds what it leads to, and is an error if that is nothing.
+        let (link, file) = (more.join("z.toml"), folder.join("elsewhere.toml"));
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let said = said("x.toml", "");
+        assert!(said.starts_with("x.d/z.toml: No such file"), "{said}");
+        fs::write(&file, grant).unwrap();
+        assert_eq!(Config::read(&folder.join("x.toml")).unwrap().grant.len(), 1);
         fs::remove_dir_all(&folder).unwrap();
     }
 }

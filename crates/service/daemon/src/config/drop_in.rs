@@ -16,6 +16,8 @@ use super::{
     switches::Switch,
 };
 
+const DROP_IN_REMEDY: &str = "correct the file, or remove it to be without what it adds";
+
 /// What such a file may have: what is a list, to which others add.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -51,8 +53,8 @@ pub(super) fn read(path: &Path, config: &mut Config) -> Result<(), Error> {
     for path in paths {
         let text = read_text(&path, Waits::No).map_err(failed(&path))?;
         let shown = path.display().to_string();
-        let mut more: DropIn =
-            toml::from_str(&text).map_err(|error| Error::parse(&shown, &text, &error))?;
+        let mut more: DropIn = toml::from_str(&text)
+            .map_err(|error| Error::parse(&shown, &text, &error, DROP_IN_REMEDY))?;
         more.switch.iter_mut().for_each(|switch| switch.note_place(&shown, &text));
         more.grant.iter_mut().for_each(|grant| grant.note_place(&shown, &text));
         more.reserve.iter_mut().for_each(|reserve| reserve.note_place(&shown, &text));

@@ -32,7 +32,7 @@ pub(super) fn open(path: &Path, waits: Waits) -> io::Result<File> {
     // /dev/null in place of a file takes that away.
     if !(kind.is_file() || kind.is_char_device() || (kind.is_fifo() && waits == Waits::Yes)) {
         let what = if kind.is_dir() { "is a folder" } else { "is no regular file" };
-        let problem = format!("{what}; put a file there, or remove it");
+        let problem = format!("{what}; put a file there");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
     }
     Ok(file)
@@ -62,6 +62,13 @@ pub(super) fn line(text: &str, at: usize) -> usize {
 /// The file and the line of the byte at `at`.
 pub(super) fn of(path: &str, text: &str, at: usize) -> String {
     format!("{path}: line {}", line(text, at))
+}
+
+/// The key whose value begins on the line of the byte at `at`.
+pub(super) fn key(text: &str, at: usize) -> Option<&str> {
+    let before = text.get(..at)?;
+    let line = before.rfind('\n').map_or(before, |end| before.get(end + 1..).unwrap_or_default());
+    line.split_once('=').map(|(key, _)| key.trim())
 }
 
 /// The line that sets a key which is in no table.

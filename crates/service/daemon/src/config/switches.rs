@@ -50,7 +50,8 @@ pub struct Switch {
     back: Option<String>,
     /// Its ports: interfaces, and those that programs open.
     #[serde(default)]
-    port: Vec<Port>,
+    #[cfg_attr(test, schemars(with = "Vec<Port>"))]
+    port: Vec<Spanned<Port>>,
     /// Its mirrors.
     #[serde(default)]
     mirror: Vec<Mirror>,
@@ -267,8 +268,10 @@ impl Switch {
     pub(super) fn note_place(&mut self, path: &str, text: &str) {
         self.place = place::of(path, text, self.name.span().start);
         for port in &mut self.port {
-            let name = port.interface.as_ref().or(port.name.as_ref()).unwrap_or(&self.name);
-            port.place = place::of(path, text, name.span().start);
+            let its = port.span();
+            let port = port.get_mut();
+            let name = port.interface.as_ref().or(port.name.as_ref()).map(Spanned::span);
+            port.place = place::of(path, text, name.unwrap_or(its).start);
         }
         for mirror in &mut self.mirror {
             mirror.place = place::of(path, text, mirror.name.span().start);
@@ -279,7 +282,7 @@ impl Switch {
     fn place_of(&self, full: &str) -> String {
         let own = full.strip_prefix(self.name()).and_then(|rest| rest.strip_prefix(':'));
         let is_it = |port: &&Port| own.is_some() && port.name() == own;
-        self.port.iter().find(is_it).map_or(&self.place, |port| &port.place).clone()
+        self.ports().find(is_it).map_or(&self.place, |port| &port.place).clone()
     }
 
     /// That it is one more than the daemon runs.
@@ -295,6 +298,10 @@ impl Switch {
         self.name.get_ref()
     }
 
+    fn ports(&self) -> impl Iterator<Item = &Port> {
+        self.port.iter().map(Spanned::get_ref)
+    }
+
     /// What the registry is to know of it. `is_lossless_user`: whether a user's ports may be lossless.
     pub(super) fn declared(
         &self,
@@ -308,7 +315,7 @@ impl Switch {
         let owner = self.uid(&self.owner).map_err(&problem)?;
         let mut ports = Vec::new();
         let (mut addresses, mut table) = (Vec::new(), Vec::new());
-        for port in &self.port {
+        for port in self.ports() {
             let problem = |problem| Error::Switch { place: port.place.clone(), problem };
             let wrong = |text: String| Err(problem(format!("{}: {text}", self.name())));
             let declared = port.declared(self, owner).map_err(problem)?;
@@ -372,9 +379,15 @@ impl Switch {
             mirrors,
             place: self.place.clone(),
         };
-        switch.check().map_err(|error| Error::Switch {
-            place: self.place_of(&error.port),
-            problem: error.to_string(),
+        switch.check().map_err(|error| {
+            let is_of =
+                |mirror: &LastingMirror| mirror.check(self.name()).is_err_and(|its| its == error);
+            let mut mirrors = self.mirror.iter().zip(&switch.mirrors);
+            let place = match mirrors.find(|(_, declared)| is_of(declared)) {
+                Some((mirror, _)) => mirror.place.clone(),
+                None => self.place_of(&error.port),
+            };
+            Error::Switch { place, problem: error.to_string() }
         })?;
         Ok(switch)
     }
@@ -507,6 +520,11 @@ impl Port {
                 Some(RateLimit { bits_per_second, burst_bytes })
             }
         };
+        if rate.is_some() && !matches!(self.lossless, None | Some(Wait::Is(false))) {
+            return wrong(
+                "a `rate` drops frames of the port, and a `lossless` port loses none; remove one of the two keys",
+            );
+        }
         let kinds = [
             ("storm_broadcast", self.storm_broadcast, self.storm_broadcast_burst),
             ("storm_multicast", self.storm_multicast, self.storm_multicast_burst),
@@ -569,7 +587,7 @@ pub(super) fn check_names(switches: &[Switch]) -> Result<(), Error> {
     let mut places = BTreeMap::new();
     let mut interfaces = BTreeMap::new();
     for switch in switches {
-        for port in &switch.port {
+        for port in switch.ports() {
             let Some(interface) = &port.interface else { continue };
             if let Some(other) = interfaces.insert(interface.get_ref(), switch.name()) {
                 let problem = format!("{} is on {other}, too; remove one", interface.get_ref());
@@ -590,7 +608,7 @@ mod tests {
     use crate::config::Config;
 
     fn declared(text: &str) -> Result<Vec<DeclaredSwitch>, String> {
-        let config = Config::take_in("x.toml", text).map_err(|error| error.to_string())?;
+        let config = Config::take_in("x.toml", text, "").map_err(|error| error.to_string())?;
         config.declared().map_err(|error| error.to_string())
     }
 
@@ -653,7 +671,7 @@ mod tests {
             "[[switch]]\nname = 'vale0'\n".to_owned() + &(0..count).map(port).collect::<String>()
         };
         for (text, line, word) in [
-            (switch("ageing = 'long'"), 5, "invalid type"),
+            (switch("ageing = 'long'"), 5, "expected a number from 0 to 4294967295"),
             (switch("forward = 'bridge'"), 5, "expected one of `learning`"),
             (switch("forward = 'flood'\nageing = 5"), 4, "`ageing` is for"),
             (switch("forward = 'flood'\nmulticast = 'snooping'"), 4, "`multicast` is for"),
@@ -669,7 +687,7 @@ mod tests {
             (switch("forward = 'hash'\nover = ['a', 'b']\nback = 'b'"), 4, "what comes back"),
             (many(130), 2, "260 ports; 252 is the most"),
             (port("name = 'a'\nmulticast_router = 'never'"), 6, "expected `auto` or `always`"),
-            (port("access = 10"), 3, "either `interface` or `name`"),
+            (port("access = 10"), 4, "either `interface` or `name`"),
             (port("name = 'a'\nstorm_unknown_burst = 9"), 5, "goes with `storm_unknown`"),
             (port("name = 'a'\nstorm_multicast = 0"), 5, "0 flooded frames a second"),
             (port("interface = 'e'\nname = 'e'"), 5, "either `interface` or `name`"),
@@ -696,12 +714,19 @@ mod tests {
             ),
             (port("interface = 'e'\nmode = 'fast'"), 6, "zerocopy, copy, generic, packet"),
             (port("name = 'a'\naccess = 1\ntrunk = '2'"), 5, "`trunk` and perhaps `native`"),
+            (port("name = 'a'\naccess = -1"), 6, "expected a number from 1 to 4094"),
+            (port("name = 'a'\nnative = 70000"), 6, "expected a number from 1 to 4094"),
+            (port("name = 'a'\nrate = '1M'"), 6, "expected a number from 8000 to 1000000000000"),
+            (port("name = 'a'\nisolated = 1"), 6, "expected true or false"),
+            (port("name = 'a'\naddresses = '1'"), 6, "expected a list"),
+            (port("name = 'a'\nfilter_in = 'ip'"), 6, "`ringway switch save`"),
+            (port("name = 'a'").replace("[[", "[").replace("]]", "]"), 2, "expected a list"),
             (port("name = 'a'\nnative = 1"), 5, "`trunk` and perhaps `native`"),
             (port("name = 'a'\naccess = 4095"), 5, "no VLAN 4095"),
             (port("name = 'a'\ntrunk = '20-10'"), 6, "write 10-20"),
             (port("name = 'a'\nsources = 'all'"), 6, "a list of MAC addresses"),
             (port("name = 'a'\nlossless = 'yes'"), 6, "true, or milliseconds"),
-            (port("name = 'a'\nlossless = 5\nrate = 1000000"), 5, "loses none"),
+            (port("name = 'a'\nlossless = 5\nrate = 1000000"), 5, "remove one of the two keys"),
             (port("name = 'a'\nburst = 5"), 5, "goes with a `rate`"),
             (port("name = 'a'\nrate = 5"), 5, "8 kbit/s"),
             (port("name = 'a'\naddresses = ['1:2']"), 6, "02:00:00:00:00:01"),
