@@ -192,8 +192,26 @@ fn what_is_declared_is_there() {
         attached(&control);
         world.cables[1] = None;
         waits("not back yet: ");
+        // `--check` names it, too, unless it is not to be there any more.
+        let check = |text: &str| {
+            fs::write(config(home), text).unwrap();
+            let path = config(home);
+            let (good, said) = world.run(home, "ringwayd", &["--check", path.to_str().unwrap()]);
+            assert!(good, "{said}");
+            said
+        };
+        let text = fs::read_to_string(config(home)).unwrap();
+        let said = check(&text.replace("\"c2\"", "\"c9\""));
+        assert!(said.contains("would change: detach vale0:c2"), "{said}");
+        assert!(!said.contains("not attached"), "{said}");
+        let said = check(&text);
+        assert!(said.contains("not attached: vale0:c2 ("), "{said}");
+        assert!(said.contains("switches are as declared otherwise"), "{said}");
         world.start(1);
         attached(&control);
+        let path = config(home);
+        let (_, said) = world.run(home, "ringwayd", &["--check", path.to_str().unwrap()]);
+        assert!(said.contains("switches are as declared\n"), "{said}");
         world.assert_as_declared();
         assert_eq!(declared(&control, "vale0:c2"), Some(Declared::Yes));
         let statics = control.switch_addresses("vale0").unwrap();
@@ -431,7 +449,8 @@ fn what_is_declared_no_more_is_as_at_first() {
         // One port, which a user has changed, and its switch stays.
         let by_hand = PortSettings { storm: Some(Some(9)), ..PortSettings::default() };
         control.switch_port("vale0:b", by_hand.clone()).unwrap();
-        reload(home, &daemon, &format!("{switch_alone}{}", port("a")));
+        let said = reload(home, &daemon, &format!("{switch_alone}{}", port("a")));
+        assert!(said.contains("as declared: take the declared settings from vale0:b"), "{said}");
         let at_first = (Vlan::Unaware, false, SourceAddresses::One, Some(9));
         assert_eq!([settings(0), settings(1)], [declared, at_first]);
 
@@ -618,6 +637,28 @@ fn another_reading_changes_who_may_what() {
         let said = daemon.output();
         assert!(said.contains("`nic_slots` is as it was before: restart"), "{said}");
         assert!(!said.contains("`nic_users`"), "{said}");
+        let check = || {
+            let path = config(home);
+            world.run(home, "ringwayd", &["--check", path.to_str().unwrap()]).1
+        };
+        let said = check();
+        assert!(said.contains("would take a restart: `nic_slots`\n"), "{said}");
+
+        // It runs with what it was started with: a key that is as it was takes no restart.
+        fs::write(config(home), &text).unwrap();
+        let said = reload(home, &daemon, "");
+        assert!(!said.contains("restart the daemon"), "{said}");
+        assert!(!check().contains("restart"), "{}", check());
+        let otherwise = "memory_per_user = 100\nmax_bridges = 9\n";
+        fs::write(config(home), format!("{text}{otherwise}")).unwrap();
+        let said = reload(home, &daemon, "");
+        for key in ["memory_per_user", "max_bridges"] {
+            assert!(said.contains(&format!("`{key}` is as it was before: restart")), "{said}");
+            let said = check();
+            assert!(said.contains(&format!("would take a restart: `{key}`\n")), "{said}");
+        }
+        let said = reload(home, &daemon, "");
+        assert!(said.contains("`max_bridges` is as it was before"), "it still is: {said}");
         end(daemon, Signal::TERM);
     });
 }

@@ -6,6 +6,8 @@ use std::path::Path;
 use ringway_proto::printable;
 use ringway_registry::{Change, LastingAttachment, changes, idle_addresses};
 
+mod restart_keys;
+
 use crate::{
     config::{Config, Error},
     running::runs_at,
@@ -21,9 +23,16 @@ pub fn run(path: &Path) -> Result<(), Error> {
     let declared = config.declared()?;
     say(&format!("{}: the configuration is good", path.display()));
     let socket = Path::new(&config.socket);
+    let runs = runs_at(socket);
+    if runs {
+        match restart_keys::otherwise(&config, socket) {
+            Ok(keys) => keys.iter().for_each(|key| say(&format!("would take a restart: `{key}`"))),
+            Err(error) => say(&format!("which keys would take a restart is not known: {error}")),
+        }
+    }
     match StateFile::beside(socket).look() {
         Ok(now) => {
-            if !runs_at(socket) {
+            if !runs {
                 say(&format!("no daemon runs at {}: what the last one left", socket.display()));
             }
             let changes = changes(&now, &declared);
