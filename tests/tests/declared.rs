@@ -276,6 +276,14 @@ fn another_reading_changes_what_differs() {
         };
         crosses(0);
 
+        // An address of the third that is added by hand, in its VLAN.
+        let fdb = |args: &[&str]| {
+            let args = [&["switch", "fdb"], args, &["--vlan", "20"]].concat();
+            let (good, said) = world.run(home, "ringway", &args);
+            assert!(good, "{said}");
+        };
+        fdb(&["add", "vale0", "02:00:00:00:00:07", "c3"]);
+
         // The third gets a rate, and joins the others.
         let other = DECLARED
             .replace("access = 20", "access = 10\nrate = 100_000_000")
@@ -285,6 +293,12 @@ fn another_reading_changes_what_differs() {
             assert!(said.contains(part), "{said}");
         }
         assert!(!said.contains("c1") && !said.contains("c2"), "{said}");
+        let idle = "vale0:c3: its static address 02:00:00:00:00:07 in VLAN 20 has no effect";
+        assert!(said.contains(idle), "{said}");
+        let path = config(home);
+        let (_, checked) = world.run(home, "ringwayd", &["--check", path.to_str().unwrap()]);
+        assert!(checked.contains(&format!("note: {idle}")), "{checked}");
+        fdb(&["del", "vale0", "02:00:00:00:00:07"]);
         crosses(1);
         assert_eq!(places(&control), places_before);
         assert!(world.reaches(0, 2, LIMIT), "it is in the same VLAN now");
@@ -449,6 +463,12 @@ fn what_is_declared_no_more_is_as_at_first() {
         // One port, which a user has changed, and its switch stays.
         let by_hand = PortSettings { storm: Some(Some(9)), ..PortSettings::default() };
         control.switch_port("vale0:b", by_hand.clone()).unwrap();
+        let text = fs::read_to_string(config(home)).unwrap();
+        let renamed = text.replace("name = \"b\"", "name = \"c\"");
+        fs::write(config(home), renamed).unwrap();
+        let path = config(home);
+        let (_, said) = world.run(home, "ringwayd", &["--check", path.to_str().unwrap()]);
+        assert!(said.contains("would change: take the declared settings from vale0:b\n"), "{said}");
         let said = reload(home, &daemon, &format!("{switch_alone}{}", port("a")));
         assert!(said.contains("as declared: take the declared settings from vale0:b"), "{said}");
         let at_first = (Vlan::Unaware, false, SourceAddresses::One, Some(9));

@@ -46,8 +46,9 @@ pub fn run(path: &Path) -> Result<(), Error> {
             };
             let absent = now.attached.iter().filter(|it| it.absent || it.never_there);
             let waiting: Vec<_> = absent.filter(stays).collect();
+            let why = if runs { " (`ringway switch list` says why)" } else { "" };
             for LastingAttachment { name, .. } in &waiting {
-                say(&format!("not attached: {name} (`ringway switch list` says why)"));
+                say(&format!("not attached: {name}{why}"));
             }
             match (changes.is_empty(), waiting.is_empty()) {
                 (true, true) => say("switches are as declared"),
