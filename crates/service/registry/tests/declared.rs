@@ -211,7 +211,7 @@ fn a_port_that_is_declared_no_more_is_told() {
         let wanted = [switch("vale0", ports.to_vec())];
         w.registry.declare(&wanted, Instant::now()).changes
     };
-    // One is deleted, one is renamed; one that had nothing has nothing to lose.
+    // A port is deleted, another renamed; the third had no settings and loses none.
     let release = |name: &str| Change::Release(name.into());
     let now = [port("vale0:c", 10), port("vale0:d", 10)];
     let said = changes(&mut w, &now);

@@ -1,4 +1,4 @@
-//! The keys that a daemon reads when it starts alone, as far as one that runs tells what it runs with.
+//! Keys that are read at the start alone: those of which a running daemon tells what it has.
 
 use std::{
     fs,
