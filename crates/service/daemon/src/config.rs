@@ -612,6 +612,7 @@ mod tests {
             ("nic_slots = -1", "expected a number from 3 to 32768"),
             ("max_bridges = 'all'", "expected a number from 0 to"),
             ("global_region = 5", "expected a table"),
+            ("log_level = 3", "not a text; write it in quotes"),
             ("group = 'no such group'", "groupadd"),
             ("nic_slots = 1", "nic_slots"),
             ("uid_ranges = ['root']", "subuid(5)"),

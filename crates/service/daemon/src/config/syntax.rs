@@ -14,6 +14,10 @@ const BOUNDS: [(&str, &str); 8] = [
 
 /// The parser's words about the value of a key, with what to write in place of a type.
 pub(super) fn problem(message: &str, key: Option<&str>) -> String {
+    // Of a value of a few.
+    if message == "wanted string or table" {
+        return "not a text; write it in quotes".into();
+    }
     let Some((wrong, kind)) = message.rsplit_once(", expected ") else { return message.into() };
     let bounds = BOUNDS.iter().find(|(its, _)| key == Some(its)).map(|(_, bounds)| *bounds);
     let number = |most: &str| match bounds {
