@@ -193,7 +193,7 @@ disabled(const char *device)
 	for (at = 0; at < 3; at++)
 		put(2);
 	check_number(pfring_poll(ring, 30000), 1, "a wait has enabled it");
-	/* The one that was sent before may still have been on its way. */
+	/* What was sent before may still have been on its way. */
 	do
 		check_number(pfring_recv(ring, &packet, 0, &header, 1), 1, "a packet is received");
 	while (number_of(packet) == 1);

@@ -448,7 +448,10 @@ impl Live {
         reading: Reading<'_>,
         mut sink: impl FnMut(&pcap_pkthdr, *const u8, Metadata),
     ) -> Result<u32, End> {
-        let mut reader = self.reader()?;
+        let mut reader = match self.reader.try_lock() {
+            Ok(reader) => reader,
+            Err(_) => self.reader_given_back()?,
+        };
         self.asleep.store(false, Relaxed);
         reader.began = true;
         reader.turn -= reader.run.end();
@@ -500,12 +503,11 @@ impl Live {
         Some(Borrowed { reader: reader?, _borrowing: borrowing })
     }
 
-    /// The reader's, for a read. Another thread that has borrowed it gives it back soon; a function of the program's that
-    /// has interrupted one does not.
-    fn reader(&self) -> Result<MutexGuard<'_, Reader>, End> {
-        if let Ok(reader) = self.reader.try_lock() {
-            return Ok(reader);
-        }
+    /// The reader's, for a read that has not got it. Another thread that has borrowed it gives it back soon; a function of
+    /// the program's that has interrupted one does not.
+    #[cold]
+    #[inline(never)]
+    fn reader_given_back(&self) -> Result<MutexGuard<'_, Reader>, End> {
         let end = Instant::now() + BORROWED;
         loop {
             let is_borrowed = self.borrowers.load(Acquire) > 0;
@@ -528,7 +530,7 @@ impl Live {
         let handing_out = HandingOut::nothing();
         let slept = sleep();
         drop(handing_out);
-        let reader = self.reader()?;
+        let reader = self.reader_given_back()?;
         self.asleep.store(false, Relaxed);
         Ok((slept, reader))
     }

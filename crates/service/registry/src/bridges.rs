@@ -380,7 +380,7 @@ impl Bridges {
             });
             let before = self.returning.iter().position(|switch| switch.name == bridge);
             if let (Some(entry), Some(before)) = (slot.as_mut(), before) {
-                // Each of it was checked when it was read, and a port is opened whatever came of it.
+                // Each of it was checked when it was read, and the port is opened in any case.
                 let _ = entry.go_on_from(self.returning.remove(before), uid);
             }
         }

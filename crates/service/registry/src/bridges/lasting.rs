@@ -16,7 +16,7 @@ use crate::{
 const MAX_RETURNING: usize = 64;
 const MAX_RETURNING_OF_ONE: usize = 16;
 
-/// The user who has chosen what a bridge comes back with.
+/// The user that has chosen what a bridge comes back with.
 fn user_of(switch: &LastingSwitch) -> u32 {
     let of_port = || switch.settings.first().map(|it| it.uid);
     switch.configured_by.or_else(of_port).unwrap_or(0)

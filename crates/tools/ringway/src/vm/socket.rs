@@ -77,7 +77,7 @@ impl Socket {
     /// that had not gone already. What has connected after the monitor has hung up waits for its turn.
     pub fn refuse_others(&self, link: &dyn Link) -> bool {
         let Place::Listening(Listening { listener, .. }) = &self.place else { return false };
-        // In this order: who has hung up before another connected has done so by now.
+        // In this order: a hang-up that came before the other connection is seen.
         let is_another = || is_readable(listener.as_fd()) && !link.has_hung_up();
         let others =
             (0..CONNECTIONS).map_while(|_| is_another().then(|| listener.accept().ok()).flatten());
