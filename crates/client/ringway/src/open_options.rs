@@ -405,6 +405,7 @@ impl OpenOptions {
             }
             result => result?,
         };
+        check_conf(spec, &name, &named, binding.registration())?;
         let mem_id = binding.registration().mem_id;
         if let Some(other) = share.filter(|_| mem_id != reg.mem_id) {
             let problem = format!(
@@ -603,6 +604,40 @@ pub fn check_options(name: &str, reg: &Registration, options: &Options) -> Resul
         _ => return Ok(()),
     };
     Err(Error::Name { name: name.into(), problem })
+}
+
+/// Refuses a port that has other numbers of rings or slots than its name asks for: there are limits, kinds of
+/// ports without such rings, and ports that are there already. The registry answers with what there is, as
+/// netmap's does.
+fn check_conf(
+    spec: &str,
+    name: &str,
+    named: &Registration,
+    granted: &Registration,
+) -> Result<(), Error> {
+    let counts = |reg: &Registration| {
+        let host = [reg.host_tx_rings.into(), reg.host_rx_rings.into()];
+        [[reg.tx_slots, reg.rx_slots], [reg.tx_rings.into(), reg.rx_rings.into()], host]
+    };
+    let (asked, mut has) = (counts(named), counts(granted));
+    let mut end = "";
+    if is_second_end(name) && !named.monitor.is_asked() {
+        // The name describes the pipe's first end (S-PIPE-4), and the answer this one.
+        has.iter_mut().for_each(|pair| pair.reverse());
+        end = ", at the pipe's first end";
+    }
+    for ((what, asked), has) in ["slots", "rings", "host rings"].iter().zip(asked).zip(has) {
+        for ((way, asked), has) in ["tx", "rx"].iter().zip(asked).zip(has) {
+            if asked != 0 && asked != has {
+                let problem = format!(
+                    "option conf: it asks for {asked} {way} {what}, and the port has {has}{end}; \
+                     ask for that number, or leave it out"
+                );
+                return Err(Error::Name { name: spec.into(), problem });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whether a port is a pipe's second end.

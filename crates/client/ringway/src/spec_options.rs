@@ -75,7 +75,10 @@ fn conf(keys: Keys<'_>, reg: &mut Registration, given: &mut Vec<Counted>) -> Res
         one.push((what, side, value));
     }
     for (what, side, value) in both.into_iter().chain(one) {
-        let small = value as u16;
+        let is_slots = what == 1;
+        let Some(small) = u16::try_from(value).ok().or(is_slots.then_some(0)) else {
+            return Err(format!("conf: no port has {value} rings; write @conf:rings=2"));
+        };
         match (what, side) {
             (0, 0) => reg.tx_rings = small,
             (0, _) => reg.rx_rings = small,
@@ -99,7 +102,9 @@ fn note(given: &mut Vec<Counted>, counted: Counted, key: &Key<'_>) -> Result<(),
 
 fn number(key: &Key<'_>) -> Result<u32, String> {
     let value = key.value.and_then(|value| str::from_utf8(value).ok()?.parse().ok());
-    value.ok_or_else(|| format!("conf needs a number: {}=4", text(key.name)))
+    // In a request 0 stands for the default, which is what a name says by leaving the key out.
+    let value = value.filter(|&value| value != 0);
+    value.ok_or_else(|| format!("conf needs a number from 1: {}=4", text(key.name)))
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -134,6 +139,9 @@ mod tests {
             "@conf",
             "@conf:x=1",
             "@conf:rings",
+            "@conf:slots=0",
+            "@conf:host-rings=0",
+            "@conf:rings=65537",
             "@share",
             "@other=1",
             "@",

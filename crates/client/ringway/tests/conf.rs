@@ -1,0 +1,43 @@
+//! `@conf:` in the name of a port: it works, or the port is not opened.
+
+use ringway_doc as doc;
+
+fn problem(name: &str) -> String {
+    doc::open(name).map(|_| ()).expect_err(name).to_string()
+}
+
+#[test]
+fn what_the_port_would_not_have_is_refused() {
+    for (name, expected) in [
+        ("vale7:a@conf:slots=99999999", "asks for 99999999 tx slots, and the port has 4096"),
+        ("vale7:a@conf:rx-slots=4097", "asks for 4097 rx slots, and the port has 4096"),
+        ("vale7:a@conf:rings=17", "asks for 17 tx rings, and the port has 16"),
+        ("vale7:a@conf:host-rings=3", "asks for 3 tx host rings, and the port has 0"),
+        ("vale7:a@conf:slots=0", "conf needs a number from 1"),
+        ("vale7:a@conf:rings=65537", "no port has 65537 rings"),
+        ("conf{1@conf:slots=5000", "asks for 5000 tx slots, and the port has 4096"),
+    ] {
+        let said = problem(name);
+        assert!(said.contains(expected), "{name}: {said}");
+    }
+    let open = doc::open("vale7:a@conf:slots=64,rx-rings=2").unwrap();
+    assert_eq!((open.rx_rings(), open.binding().registration().tx_slots), (2, 64));
+    // A port that is there already keeps what it has.
+    let said = problem("vale7:a@conf:slots=128");
+    assert!(said.contains("asks for 128 tx slots, and the port has 64"), "{said}");
+    drop(doc::open("vale7:a@conf:slots=64").unwrap());
+    let said = problem("vale7:a/r@conf:rings=4");
+    assert!(said.contains("asks for 4 tx rings, and the port has 1"), "{said}");
+}
+
+/// Netmap describes a pipe by its first end, whichever is opened.
+#[test]
+fn both_ends_of_a_pipe_have_one_description() {
+    let conf = "@conf:tx-rings=3,rx-rings=1,tx-slots=64,rx-slots=32";
+    let first = doc::open(&format!("conf{{2{conf}")).unwrap();
+    let second = doc::open(&format!("conf}}2{conf}")).unwrap();
+    assert_eq!([first.tx_rings(), first.rx_rings()], [3, 1]);
+    assert_eq!([second.tx_rings(), second.rx_rings()], [1, 3]);
+    let said = problem("conf}2@conf:tx-rings=1");
+    assert!(said.contains("1 tx rings, and the port has 3, at the pipe's first end"), "{said}");
+}
