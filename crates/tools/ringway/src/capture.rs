@@ -11,6 +11,7 @@ use crate::listening::Listening;
 use crate::opened::Opened;
 use crate::opening;
 use crate::output::note;
+use crate::plain_file;
 use crate::port_notes;
 use crate::print::{self, Printer};
 use crate::receive::slots;
@@ -50,7 +51,8 @@ pub struct Args {
 
     /// File to write; - for standard output. With rotation it may have the time in its name, as strftime(3)
     /// writes it: x-%Y%m%d-%H%M%S.pcap
-    #[arg(short, long, value_name = "FILE", required_unless_present = "print")]
+    #[arg(short, long, value_name = "FILE", value_parser = plain_file::written())]
+    #[arg(required_unless_present = "print")]
     write: Option<PathBuf>,
 
     #[command(flatten)]

@@ -49,6 +49,7 @@ mod output;
 mod payload;
 mod pf_ring;
 mod ping;
+mod plain_file;
 mod pong;
 mod port_notes;
 mod ports;

@@ -7,6 +7,7 @@ use crate::fragments::Fragments;
 use crate::frame_uses::FrameUses;
 use crate::metered::Metered;
 use crate::opening;
+use crate::plain_file;
 use crate::port_notes;
 use crate::print;
 use crate::recording::Origin;
@@ -57,7 +58,7 @@ pub struct Args {
     print: print::Args,
 
     /// Record what comes into this capture file, as `ringway capture` does; - for standard output
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = plain_file::written())]
     write: Option<PathBuf>,
 
     /// Replace a file that is there already, which is refused otherwise

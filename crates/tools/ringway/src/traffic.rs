@@ -4,6 +4,7 @@ use crate::capture_file::skipped_text;
 use crate::endpoint::{Endpoints, Family, Mac};
 use crate::error::Result;
 use crate::frame::{Builder, Frame, Sizes, Spec, shortest_marked};
+use crate::plain_file;
 use ringway_file::Frames;
 use std::path::PathBuf;
 
@@ -39,7 +40,7 @@ pub struct Args {
 
     /// Send the frames of a pcap or pcapng file, as they are; once, unless --count or --duration says
     /// otherwise
-    #[arg(long, value_name = "FILE", conflicts_with_all =
+    #[arg(long, value_name = "FILE", value_parser = plain_file::read(), conflicts_with_all =
         ["size", "src", "dst", "src_mac", "dst_mac", "stream"])]
     pcap: Option<PathBuf>,
 }

@@ -356,3 +356,27 @@ fn rotation_needs_files_of_some_size() {
     assert_eq!(frames(&independently(&file)), 10);
     home.is_left_clean();
 }
+
+/// A file to write is no port, and what is written behind a port's name is not taken for a part of its name.
+#[test]
+fn a_file_to_write_is_named_plainly() {
+    let home = Home::new();
+    let (_, port) = named(&home, "in.pcap");
+    home.json(&["gen", &format!("{port}@write"), "--count", "3"]);
+    let out = home.dir.join("o.pcap").display().to_string();
+    let (options, prefixed) = (format!("{out}@snaplen=20"), format!("file:{out}"));
+    for args in [
+        ["capture", &*port, "-w", &*options],
+        ["capture", &port, "-w", &prefixed],
+        ["recv", &port, "-w", &options],
+        ["recv", &port, "-w", &prefixed],
+        ["gen", "vale0:a", "--pcap", &port],
+    ] {
+        let output = home.run(&args);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{args:?}");
+        assert!(said.contains("takes the plain name of a file; write "), "{args:?}: {said}");
+    }
+    assert!(!Path::new(&options).exists() && !Path::new(&out).exists());
+    home.is_left_clean();
+}
