@@ -144,7 +144,15 @@ impl Ports {
 
     /// The port, if the caller may decide what becomes of it: its user, and root.
     pub fn managed(&self, id: PortId, caller: &Caller) -> Result<PortId> {
-        if caller.uid == 0 { Ok(id) } else { self.owned(id, caller) }
+        if caller.uid == 0 {
+            return Ok(id);
+        }
+        self.owned(id, caller).map_err(|_| {
+            let Port { uid, name, .. } = self.port(id);
+            Error::busy(format!("it is user {uid}'s, who alone can change it"))
+                .at(name)
+                .remedy("ask that user, or root")
+        })
     }
 
     /// The port, if it is the caller's: ports of other users are not shared (the region would

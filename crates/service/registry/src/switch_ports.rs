@@ -16,7 +16,7 @@ use crate::{
         persistent::Persistent,
     },
     name::{NOT_IN_NAMES, PortName},
-    port::PortId,
+    port::{Port, PortId},
     ports::Ports,
     registry::Registry,
     taken_names,
@@ -131,9 +131,18 @@ fn detachable(ports: &Ports, bridges: &Bridges, caller: &Caller, name: &str) -> 
         return Err(Error::absent("no pipe is attached to a switch").at(name));
     };
     let Some(id) = ports.named(name) else {
-        return Err(match bridges.has(bridge, name) {
-            true => Error::busy("goes with its interface").at(name).remedy("detach that"),
-            false => Error::absent("there is no such port").at(name),
+        return Err(match (bridges.has(bridge, name), named_before(ports, bridge, name)) {
+            (true, _) => Error::busy("goes with its interface").at(name).remedy("detach that"),
+            (false, Some(port)) => Error::absent("there is no such port")
+                .at(name)
+                .remedy(format!("the interface was renamed, and its port is {port} as before")),
+            (false, None) => {
+                let error = bridges.no_port(bridge, name);
+                match bridges.is_program_absent(bridge, name) {
+                    true => error.remedy("there is nothing to detach"),
+                    false => error,
+                }
+            }
         });
     };
     ports.managed(id, caller)?;
@@ -148,6 +157,16 @@ fn detachable(ports: &Ports, bridges: &Bridges, caller: &Caller, name: &str) -> 
             .at(name)
             .remedy("end that program")),
     }
+}
+
+/// The port of a bridge whose interface is called now as the port `full` would be.
+fn named_before<'p>(ports: &'p Ports, bridge: &str, full: &str) -> Option<&'p str> {
+    let interface = full.strip_prefix(bridge)?.strip_prefix(':')?;
+    let is_it = |port: &&Port| {
+        let of_it = port.name.strip_prefix(bridge).is_some_and(|rest| rest.starts_with(':'));
+        of_it && port.get::<Attached>().is_some_and(|it| it.losses.interface_name() == interface)
+    };
+    ports.iter().map(|(_, port)| port).find(is_it).map(|port| &*port.name)
 }
 
 /// Takes one that [could](detachable) off its switch. Returns its index there.

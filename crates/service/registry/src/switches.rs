@@ -251,11 +251,7 @@ impl Bridges {
     fn port_index(&self, bridge: &str, port: &str) -> Result<PortIndex> {
         let full = full_name(bridge, port);
         let found = self.locate(bridge, &full).and_then(|(_, index)| index);
-        found.ok_or_else(|| {
-            Error::absent("there is no such port")
-                .at(full)
-                .remedy("`ringway switch list` shows those there are")
-        })
+        found.ok_or_else(|| self.no_port(bridge, &full))
     }
 }
 

@@ -12,8 +12,8 @@ use common::{World, all};
 use libc::EBUSY;
 use ringway_abi::Dir;
 use ringway_proto::{
-    AddressInfo, BridgeInfo, BridgePortInfo, Forwarding, Multicast, Reply, Request, SwitchPosition,
-    Vlan,
+    AddressInfo, BridgeInfo, BridgePortInfo, Forwarding, Multicast, PortSettings, Reply, Request,
+    SwitchPosition, Vlan,
 };
 use ringway_registry::{
     Change, DeclaredInterface, DeclaredPort, DeclaredSwitch, Handle, LastingAddress,
@@ -296,5 +296,41 @@ fn a_port_that_is_declared_for_a_user_is_that_users() {
         let handle = open(&mut w, uid, "vale0:a").unwrap();
         assert_eq!(shown(&mut w, "vale0:a").vlan, Vlan::Access(10));
         w.close([handle]);
+    }
+}
+
+/// A declared port without a program is shown by `ringway switch list`: what cannot be done with it says why.
+#[test]
+fn a_declared_port_without_a_program_is_no_unknown_one() {
+    let mut w = World::new();
+    declare(&mut w, &[switch("vale5", vec![port("vale5:probe", 7)])]);
+    assert!(shown(&mut w, "vale5:probe").absent);
+    let configure = |port: &str| Request::SwitchPort {
+        name: port.into(),
+        settings: PortSettings { isolated: Some(false), ..PortSettings::default() },
+    };
+    let add = |port: &str| {
+        let (bridge, port) = ("vale5".into(), port.into());
+        Request::SwitchAddressAdd { bridge, mac: [2, 0, 0, 0, 0, 1], vlan: 7, port }
+    };
+    let detach = |port: &str| Request::SwitchDetachAll {
+        bridge: "vale5".into(),
+        ports: vec![port.strip_prefix("vale5:").unwrap().into()],
+    };
+    let mut said = |request| {
+        let handle = w.registry.open();
+        let answer = w.registry.call(handle, &w.caller, request);
+        w.registry.close(handle);
+        answer.map(drop).unwrap_err().to_string()
+    };
+    for request in [configure("vale5:probe"), add("vale5:probe")] {
+        let text = said(request);
+        assert!(text.contains("no program has it open; open it first, or change"), "{text}");
+    }
+    let text = said(detach("vale5:probe"));
+    assert!(text.contains("no program has it open; there is nothing to detach"), "{text}");
+    for request in [configure("vale5:none"), add("vale5:none"), detach("vale5:none")] {
+        let text = said(request);
+        assert!(text.contains("no such port; `ringway switch list` shows"), "{text}");
     }
 }

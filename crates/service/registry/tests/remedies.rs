@@ -118,3 +118,30 @@ fn a_port_with_many_pipes_is_opened_in_the_shared_region() {
     let error = pipes(&mut w, "vale0:a").expect("it has no room for 16");
     assert!(error.remedy.contains("NAME@1"), "{error}");
 }
+
+/// What is attached is changed by its user, under the name that its port has.
+#[test]
+fn what_cannot_be_detached_says_why() {
+    if skip_without_root("what_cannot_be_detached_says_why") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let mut w = world();
+    w.attach("vale0:n0").unwrap();
+    let detach =
+        |port: &str| Request::SwitchDetachAll { bridge: "vale0".into(), ports: vec![port.into()] };
+    w.caller.uid = 1000;
+    let error = refused(&mut w, detach("n0"));
+    assert_eq!(
+        error.to_string(),
+        "vale0:n0: it is user 0's, who alone can change it; ask that user, or root"
+    );
+    w.caller.uid = 0;
+    for words in ["link set dev n0 down", "link set dev n0 name newer0"] {
+        assert!(Command::new("ip").args(words.split(' ')).status().unwrap().success());
+    }
+    w.registry.handle_events();
+    let error = refused(&mut w, detach("newer0"));
+    assert!(error.to_string().contains("renamed, and its port is vale0:n0 as before"), "{error}");
+    w.detach("vale0:n0").unwrap();
+}

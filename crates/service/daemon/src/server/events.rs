@@ -256,7 +256,16 @@ fn note_refused(request: &Request, by: By, error: &Error) {
         _ => Level::Info,
     };
     let name = request.name();
-    let text = format!("{name}: not {} for {}: {}", act.done, Requester(by), error.without_port());
+    let detail = match act.detail.as_str() {
+        "" => String::new(),
+        detail => format!(" ({detail})"),
+    };
+    // It may be about one of several ports.
+    let why = match error.port.as_str() {
+        port if port.is_empty() || port == name => error.without_port().to_string(),
+        _ => error.to_string(),
+    };
+    let text = format!("{name}: not {}{detail} for {}: {why}", act.done, Requester(by));
     let entry = Entry::new(level, EventKind::Refused, text).by(by).at(name);
     log(entry.cause(name_of(error.cause)).audit());
 }

@@ -139,6 +139,25 @@ impl Bridges {
     }
 }
 
+/// Nothing is known of such a port.
+fn no_port(full: &str) -> Error {
+    Error::absent("there is no such port")
+        .at(full)
+        .remedy("`ringway switch list` shows those there are")
+}
+
+impl Bridges {
+    /// Why nothing can be done with a port that is not on that bridge now.
+    pub fn no_port(&self, bridge: &str, full: &str) -> Error {
+        self.entry(bridge).map_or_else(|| no_port(full), |entry| entry.no_port(full))
+    }
+
+    /// Whether that is a declared port of a program, and none has it open.
+    pub fn is_program_absent(&self, bridge: &str, full: &str) -> bool {
+        self.entry(bridge).and_then(|entry| entry.waits_for_program(full)) == Some(true)
+    }
+}
+
 impl BridgeEntry {
     /// As users see it, without its ports.
     fn info(&self) -> BridgeInfo {
@@ -166,6 +185,29 @@ impl BridgeEntry {
             !of_interface && !settings.name.ends_with('^')
         });
         expected.chain(programs.map(|settings| (&*settings.name, settings.uid)))
+    }
+
+    /// Whether a port that is not there is to be opened by a program, or is an interface; `None`: nothing waits
+    /// for such a port.
+    fn waits_for_program(&self, full: &str) -> Option<bool> {
+        let of_interface = self.expected.iter().any(|(name, _)| name == full);
+        self.absent().any(|(name, _)| name == full).then_some(!of_interface)
+    }
+
+    /// Why nothing can be done with a port that is not there now.
+    pub(super) fn no_port(&self, full: &str) -> Error {
+        let (problem, remedy) = match self.waits_for_program(full) {
+            Some(true) => (
+                "no program has it open",
+                "open it first, or change what the configuration declares of it",
+            ),
+            Some(false) => (
+                "its interface is not attached at the moment",
+                "`ringway switch list` says why; try again when it is there",
+            ),
+            None => return no_port(full),
+        };
+        Error::absent(problem).at(full).remedy(remedy)
     }
 
     /// Such a port as users see it.

@@ -205,9 +205,7 @@ impl BridgeEntry {
         if is_one {
             return Ok(());
         }
-        Err(Error::absent("there is no such port")
-            .at(full)
-            .remedy("`ringway switch list` shows those there are"))
+        Err(self.no_port(full))
     }
 
     /// EINVAL if frames of that VLAN do not reach the port.

@@ -518,3 +518,17 @@ fn a_standard_error_that_nobody_reads_holds_up_nothing() {
     // The start, and three switches.
     assert!(first.ends_with("(4 lines before this one are missing: nobody read them)"), "{rest}");
 }
+
+/// A request about several ports is logged with them, and with the one that it was refused for.
+#[test]
+fn a_refused_detach_names_its_ports() {
+    let home = Home::new();
+    assert!(home.run(&["switch", "new", "vale0"]).status.success());
+    home.failure(&["switch", "detach", "vale0", "one", "other"]);
+    let all = events(&home, &[]);
+    let text = of_kind(&all, "refused")[0]["text"].as_str().unwrap();
+    assert!(text.starts_with("vale0: not freed of ports (one, other) for user "), "{text}");
+    assert!(text.contains(": vale0:one: there is no such port"), "{text}");
+    assert!(home.run(&["switch", "delete", "vale0"]).status.success());
+    home.is_left_clean();
+}
