@@ -22,7 +22,9 @@ use std::time::{Duration, Instant};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Ends after --count frames, after --duration, or when nothing has come for --idle; fails if fewer frames than --count have come, or if --verify finds errors. Foreign frames are no
-errors.
+errors. Of --verify's numbers, good counts all frames with the right content, those that came late
+(reordered) or again (duplicate) included. Frames that come twice are an error, and no sign of loss:
+two runs of `ringway gen` with one --stream send the same numbers.
 
 With --print and `--write -` standard output has nothing but their output; progress goes to standard
 error. Times are UTC; frames of a file have the times of the file. --write is `ringway capture` for

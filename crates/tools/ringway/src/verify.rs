@@ -26,7 +26,7 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename = "verify")]
 pub struct Tally {
-    /// Frames with the right content, in any order.
+    /// Frames with the right content, in any order; those that came late or twice are among them.
     pub good: u64,
     /// Frames that later ones overtook and that have not come since.
     pub missing: u64,
@@ -47,9 +47,21 @@ impl Tally {
     pub fn fault(&self) -> Option<String> {
         let Tally { missing, reordered, duplicate, corrupt, .. } = self;
         if !self.is_clean() {
+            let lost = *missing > 0 || *reordered > 0 || *corrupt > 0;
+            let remedies = [
+                (lost, "look at the drops of both ports, and send slower"),
+                (
+                    *duplicate > 0,
+                    "frames come twice if two runs of `ringway gen` have one --stream, or if they \
+                     reach the port by two ways",
+                ),
+            ];
+            let needed = remedies.iter().filter(|(is_needed, _)| *is_needed);
+            let remedy: Vec<_> = needed.map(|(_, remedy)| *remedy).collect();
             return Some(format!(
                 "{missing} frames are missing, {reordered} came late, {duplicate} came twice and \
-                 {corrupt} were damaged; look at the drops of both ports, and send slower"
+                 {corrupt} were damaged; {}",
+                remedy.join("; ")
             ));
         }
         let nothing = "no frame of a generator came; send with `ringway gen`";
@@ -243,6 +255,12 @@ mod tests {
         assert_eq!(after(&[0, 1]).0.fault(), None);
         assert!(after(&[]).0.fault().unwrap().contains("no frame"));
         assert!(after(&[0, 2]).0.fault().unwrap().starts_with("1 frames are missing"));
+        let slower =
+            |sequences: &[u64]| after(sequences).0.fault().unwrap().contains("send slower");
+        let twice = |sequences: &[u64]| after(sequences).0.fault().unwrap().contains("--stream");
+        assert!(slower(&[0, 2]) && !twice(&[0, 2]));
+        assert!(!slower(&[0, 1, 0]) && twice(&[0, 1, 0]));
+        assert!(slower(&[0, 3, 0]) && twice(&[0, 3, 0]));
         let foreign = Tally { foreign: 5, good: 1, ..Tally::default() };
         assert_eq!(foreign.fault(), None);
     }
@@ -261,6 +279,7 @@ mod tests {
     fn twice_is_a_duplicate() {
         let (tally, _) = after(&[0, 1, 1, 0]);
         assert_eq!((tally.duplicate, tally.missing, tally.reordered), (2, 0, 0));
+        assert_eq!(tally.good, 4, "those that came twice are among them");
     }
 
     #[test]
