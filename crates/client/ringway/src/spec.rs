@@ -55,6 +55,12 @@ impl PortSpec {
             ringway_portspec::name(plain.as_bytes())
         }
         .map_err(wrong)?;
+        // To netmap this is a name, too.
+        if name.ends_with(b":") || name.windows(2).any(|pair| matches!(pair, b":{" | b":}")) {
+            let problem = "the port of the switch has no name; write vale0:a, with 1 to 15 bytes \
+                           behind the colon";
+            return Err(Error::Name { name: spec.into(), problem: problem.into() });
+        }
         let (how, options) = ringway_portspec::register(rest, 0).map_err(wrong)?;
         let mut registration = registration(&how);
         let wrong = |problem| Error::Name { name: spec.into(), problem };
@@ -163,6 +169,12 @@ mod tests {
             "e&",
             "e@buffers=many",
             "e@timestamps=ptp",
+            "vale2:",
+            "vale:",
+            "vale2:/R",
+            "vale2:@conf:slots=64",
+            "vale2:{1",
+            "vale2:}1",
         ] {
             assert_eq!(parse(bad).unwrap_err().cause(), Cause::Invalid, "{bad}");
         }

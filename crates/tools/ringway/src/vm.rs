@@ -84,14 +84,19 @@ pub fn run(args: &Args) -> Result<()> {
 fn port_name(switch: &str, port: &str) -> Result<String> {
     switch_name(switch)?;
     let name = format!("{switch}:{port}");
-    let spec = PortSpec::parse(&name)?;
-    let plain = port.split('@').next().unwrap_or_default();
-    let is_whole = spec.name.split_once(':') == Some((switch, plain));
-    if !is_whole || plain.is_empty() || plain.contains(['{', '}', ':']) {
-        return Err(Error::Value(format!(
+    let none = || {
+        Error::Value(format!(
             "{name}: a machine has a whole port of a switch, and this names none; write vm1 or web_1, without \
              the switch, and without the -1, ~1, /rt and {{1 that choose a ring, a monitor or a pipe"
-        )));
+        ))
+    };
+    let plain = port.split('@').next().unwrap_or_default();
+    if plain.is_empty() || plain.contains(['{', '}', ':']) {
+        return Err(none());
+    }
+    let spec = PortSpec::parse(&name)?;
+    if spec.name.split_once(':') != Some((switch, plain)) {
+        return Err(none());
     }
     if spec.own.filter.is_some() || spec.own.sample.is_some() {
         return Err(Error::Value(format!(
