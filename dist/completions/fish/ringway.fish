@@ -205,7 +205,7 @@ complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_
 always\t'Whether queries come or not'"
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l filter-in -d 'Drop what the port sends and this filter expression does not match (pcap-filter(7)); it sees frames as the port sends them, with their tags' -r
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l filter-out -d 'Drop what is for the port and this filter expression does not match; it sees frames as the port is to get them' -r
-complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l max-addresses -d 'Drop what the port sends with further addresses than so many; an address that was not seen for the ageing time makes room' -r
+complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l max-addresses -d 'Drop what the port sends with further addresses than so many (1 to 1024); an address that was not seen for the ageing time makes room' -r
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l rate -d 'Drop what the port sends over so many bits a second, 100Mbit/s or 100Mbps; without CRC' -r
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l burst -d 'Bytes that it may send at once after it was silent, 64kB; a longer frame passes when it was silent long enough [default: a quarter of a second of the rate, and 65536 at least]' -r
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from port" -l storm -d 'Drop what the port sends and the switch would flood (broadcast, multicast, unknown addresses) over so many frames a second, 1000 or 1000pps; as many may come at once' -r
@@ -248,6 +248,8 @@ complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from mirror" -a "del" -d 'Delete a mirror of a switch'
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from mirror" -a "show" -d 'Show the mirrors of a switch, or of all, and what has become of their copies'
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from mirror" -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from fdb" -l port -d 'Only addresses behind this port' -r
+complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from fdb" -l vlan -d 'Only addresses in this VLAN' -r
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from fdb" -l json -d 'Print JSON, one object a line: results, and, on standard error, notes and errors'
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from fdb" -s h -l help -d 'Print help'
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from fdb" -a "show" -d 'Show which address is behind which port, and how many seconds ago it was seen last'
@@ -257,6 +259,7 @@ complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from fdb" -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from multicast" -l json -d 'Print JSON, one object a line: results, and, on standard error, notes and errors'
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from multicast" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from mdb" -l vlan -d 'Only groups in this VLAN' -r
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from mdb" -l json -d 'Print JSON, one object a line: results, and, on standard error, notes and errors'
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from mdb" -s h -l help -d 'Print help'
 complete -c ringway -n "__fish_ringway_using_subcommand switch; and __fish_seen_subcommand_from mdb" -a "show" -d 'Show which port is in which group'
@@ -348,7 +351,7 @@ complete -c ringway -n "__fish_ringway_using_subcommand steer" -s q -l queue -d 
 complete -c ringway -n "__fish_ringway_using_subcommand steer" -s d -l duration -d 'End after this time: 10s, 200ms, 2m [default: run until interrupted]' -r
 complete -c ringway -n "__fish_ringway_using_subcommand steer" -l json -d 'Print JSON, one object a line: results, and, on standard error, notes and errors'
 complete -c ringway -n "__fish_ringway_using_subcommand steer" -s h -l help -d 'Print help'
-complete -c ringway -n "__fish_ringway_using_subcommand ports" -l rings -d 'Show the rings of all ports, with their counters'
+complete -c ringway -n "__fish_ringway_using_subcommand ports" -l rings -d 'Show the rings of ports that programs have open, with their counters'
 complete -c ringway -n "__fish_ringway_using_subcommand ports" -l pf-ring -d 'Show the rings of PF_RING\'s programs instead'
 complete -c ringway -n "__fish_ringway_using_subcommand ports" -l json -d 'Print JSON, one object a line: results, and, on standard error, notes and errors'
 complete -c ringway -n "__fish_ringway_using_subcommand ports" -s h -l help -d 'Print help'

@@ -30,7 +30,7 @@ fn what_the_port_would_not_have_is_refused() {
     assert!(said.contains("asks for 4 tx rings, and the port has 1"), "{said}");
 }
 
-/// Netmap describes a pipe by its first end, whichever is opened.
+/// Netmap describes a pipe by its first end, also to the second.
 #[test]
 fn both_ends_of_a_pipe_have_one_description() {
     let conf = "@conf:tx-rings=3,rx-rings=1,tx-slots=64,rx-slots=32";

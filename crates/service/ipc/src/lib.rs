@@ -89,7 +89,7 @@ pub enum Error {
     #[error("ringwayd cannot be asked: {source}; {}", descriptors_remedy(source))]
     NoDescriptors { source: std::io::Error, is_done: bool },
     /// The connection broke in mid-call.
-    #[error("ringwayd ended or was restarted ({0}); open the port again")]
+    #[error("ringwayd ended or was restarted ({0}); try again")]
     Lost(std::io::Error),
     /// The daemon speaks other versions.
     #[error(

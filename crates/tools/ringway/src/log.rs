@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::output::{Output, note};
+use crate::port_notes;
 use crate::run_loop::{self, RunLoop};
 use ringway::{Control, Event, EventPage, Level};
 use ringway_file::local_time;
@@ -195,7 +196,7 @@ fn follow(args: &Args) -> Result<()> {
             }
             Some(Heard::Nothing(error)) if !is_waiting => {
                 is_waiting = true;
-                note(format_args!("waiting for a daemon: {error}"));
+                port_notes::waiting_for_daemon(&error);
             }
             Some(Heard::Nothing(_)) => {}
             None => run_loop.sleep(Instant::now() + Duration::from_secs(3600))?,

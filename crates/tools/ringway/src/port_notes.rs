@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::output::note;
 use crate::sys;
-use ringway::{Control, FileSpec, Port, PortKind, RingInfo};
+use ringway::{Cause, Control, FileSpec, Port, PortKind, RingInfo};
 use ringway_abi::Dir;
 use std::path::Path;
 
@@ -88,6 +88,15 @@ pub fn file(error: &Error) {
         && Path::new(name).is_file()
     {
         note(format_args!("{name} is a file: as a port, it is file:{name}"));
+    }
+}
+
+/// Says that a command goes on with the next daemon.
+pub fn waiting_for_daemon(error: &ringway::Error) {
+    match error.cause() {
+        // There is nothing to be done about it.
+        Cause::Gone => note(format_args!("ringwayd has ended; waiting for a daemon")),
+        _ => note(format_args!("waiting for a daemon: {error}")),
     }
 }
 

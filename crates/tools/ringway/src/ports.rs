@@ -48,9 +48,10 @@ rx_dropped and tx_dropped may include frames that the kernel's stack has dropped
 up. --json also has the counters of AF_XDP sockets (`sockets`).
 
 With --rings: what each ring has sent or received, and the packets that it has dropped, including
-those that the kernel has dropped on an interface's queues. Rings of interfaces and files count
-packets; those of switch ports, pipes and monitors count slots, of which a packet that is longer
-than a buffer takes several. With --json both are `packets`. `fill` is the number of slots with
+those that the kernel has dropped on an interface's queues. Interfaces that are attached to a switch
+have no such rings; `ringway switch stats` counts what passes by them. Rings of interfaces and files
+count packets; those of switch ports, pipes and monitors count slots, of which a packet that is
+longer than a buffer takes several. With --json both are `packets`. `fill` is the number of slots with
 packets, sent and not taken yet, or received and not released, as of the program's last sync. With
 --pf-ring: the contents of /proc/net/pf_ring of PF_RING's module, for your own programs of PF_RING, as of each
 program's last look at its counters.
@@ -61,7 +62,7 @@ Examples:
   ringway ports --pf-ring
   ringway ports --json | jq -r .name")]
 pub struct Args {
-    /// Show the rings of all ports, with their counters
+    /// Show the rings of ports that programs have open, with their counters
     #[arg(long)]
     rings: bool,
     /// Show the rings of PF_RING's programs instead

@@ -73,6 +73,9 @@ pub fn parse_whole(text: &str, unit: Duration) -> Result<u32> {
     if let Ok(plain) = text.parse() {
         return Ok(plain);
     }
+    if !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit()) {
+        return Err(Error::Value(format!("`{text}` is too much; {} is the most", u32::MAX)));
+    }
     let (time, unit) = (parse_duration(text)?.as_nanos(), unit.as_nanos());
     let whole = u32::try_from(time / unit).ok().filter(|_| time % unit == 0);
     whole.ok_or_else(|| Error::Value(format!("`{text}` is more exact than this time can be")))
@@ -179,6 +182,8 @@ mod tests {
         let whole = |text| parse_whole(text, Duration::from_secs(1)).ok();
         assert_eq!(["60", "60s", "2m", "0"].map(whole), [Some(60), Some(60), Some(120), Some(0)]);
         assert_eq!(["1500ms", "x", "1000000000000m", "-1"].map(whole), [None; 4]);
+        let said = parse_whole("99999999999", Duration::from_secs(1)).unwrap_err().to_string();
+        assert_eq!(said, "`99999999999` is too much; 4294967295 is the most");
     }
 
     #[test]

@@ -193,8 +193,9 @@ pub struct Port {
     /// Let it get all frames again
     #[arg(long, group = "choice")]
     no_filter_out: bool,
-    /// Drop what the port sends with further addresses than so many; an address that was not seen for the ageing time makes room
-    #[arg(long, value_name = "COUNT", group = "choice", conflicts_with = "no_max_addresses")]
+    /// Drop what the port sends with further addresses than so many (1 to 1024); an address that was not seen for the ageing time makes room
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(group = "choice", conflicts_with = "no_max_addresses")]
     max_addresses: Option<u16>,
     /// Let it send with as many addresses as the switch can learn of a port again
     #[arg(long, group = "choice")]
@@ -319,6 +320,16 @@ pub fn action_first(command: &str, action: bool, switch: Option<&str>) -> Result
             "{switch}: what to do comes first; write `ringway switch {command} show {switch}`"
         ))),
         None => Ok(()),
+    }
+}
+
+/// Refuses options that stand before what is to be done, and are for showing alone.
+pub fn only_shown(command: &str, action: bool, options: bool) -> Result<()> {
+    match action && options {
+        true => Err(Error::Value(format!(
+            "options go behind what to do: `ringway switch {command} show SWITCH --vlan VID`"
+        ))),
+        false => Ok(()),
     }
 }
 

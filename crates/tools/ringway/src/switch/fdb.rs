@@ -1,7 +1,7 @@
 //! `ringway switch fdb`: which address a switch knows behind which port, and what it is told of that.
 
 use super::{
-    choose::{action_first, switch_name, vid},
+    choose::{action_first, only_shown, switch_name, vid},
     declared::State,
 };
 use crate::endpoint::Mac;
@@ -40,9 +40,15 @@ Examples:
   ringway switch fdb flush vale0 --port veth0"
 )]
 pub struct Args {
-    /// The switch: vale<id>; shows all of its addresses, as `show` does
+    /// The switch: vale<id>; shows its addresses, as `show` does
     #[arg(required = true)]
     switch: Option<String>,
+    /// Only addresses behind this port
+    #[arg(long)]
+    port: Option<String>,
+    /// Only addresses in this VLAN
+    #[arg(long, value_name = "VID", value_parser = vid())]
+    vlan: Option<u16>,
     #[command(subcommand)]
     action: Option<Action>,
 }
@@ -121,6 +127,7 @@ impl Args {
 /// Refuses what the daemon would take to mean something else.
 pub fn check(args: &Args) -> Result<()> {
     action_first("fdb", args.action.is_some(), args.switch.as_deref())?;
+    only_shown("fdb", args.action.is_some(), args.port.is_some() || args.vlan.is_some())?;
     switch_name(args.switch())
 }
 
@@ -132,7 +139,7 @@ pub fn run(control: &Control, args: &Args) -> Result<()> {
         Output::chosen().done(action, switch, of_statics.then(changed).flatten(), || None)
     };
     match &args.action {
-        None => show(control, switch, None, None),
+        None => show(control, switch, args.vlan, args.port.as_deref()),
         Some(Action::Show { vlan, port, .. }) => show(control, switch, *vlan, port.as_deref()),
         Some(Action::Add { mac, port, vlan, .. }) => {
             let vlan = vlan.unwrap_or(0);

@@ -1,6 +1,6 @@
 //! `ringway switch mdb`: which port of a switch that snoops is in which group of IP.
 
-use super::choose::{action_first, switch_name, vid};
+use super::choose::{action_first, only_shown, switch_name, vid};
 use crate::error::Result;
 use crate::output::Output;
 use crate::printable::printable;
@@ -29,9 +29,12 @@ Examples:
   ringway switch mdb show vale0 --vlan 10"
 )]
 pub struct Args {
-    /// The switch: vale<id>; shows all of its groups, as `show` does
+    /// The switch: vale<id>; shows its groups, as `show` does
     #[arg(required = true)]
     switch: Option<String>,
+    /// Only groups in this VLAN
+    #[arg(long, value_name = "VID", value_parser = vid())]
+    vlan: Option<u16>,
     #[command(subcommand)]
     action: Option<Action>,
 }
@@ -60,12 +63,13 @@ impl Args {
 /// Refuses what would be taken to mean something else.
 pub fn check(args: &Args) -> Result<()> {
     action_first("mdb", args.action.is_some(), args.switch.as_deref())?;
+    only_shown("mdb", args.action.is_some(), args.vlan.is_some())?;
     switch_name(args.switch())
 }
 
 pub fn run(control: &Control, args: &Args) -> Result<()> {
     let switch = args.switch();
-    let only = args.action.as_ref().and_then(|Action::Show { vlan, .. }| *vlan);
+    let only = args.action.as_ref().map_or(args.vlan, |Action::Show { vlan, .. }| *vlan);
     let mut groups = control.switch_groups(switch)?;
     drop_doubles(&mut groups);
     let switches = control.switches()?;

@@ -1,11 +1,12 @@
 //! `ringway switch mirror add`, `del` and `show`: mirrors that belong to a switch.
 
 use super::{choose::switch_name, declared::State};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::table::Table;
 use ringway::{
-    BridgeInfo, Control, Declared, Filter, MirrorDirection, SwitchMirror, SwitchMirrorInfo,
+    BridgeInfo, Control, Declared, Filter, MirrorDirection, OwnOptions, SwitchMirror,
+    SwitchMirrorInfo,
 };
 use serde::Serialize;
 use std::{collections::BTreeMap, fmt};
@@ -41,8 +42,8 @@ pub enum Action {
         /// The port of the switch that gets the copies
         #[arg(long, value_name = "PORT")]
         to: String,
-        /// The user whose that port is, by number; yours without it
-        #[arg(long, value_name = "UID")]
+        /// The user whose that port is, by name or number; yours without it
+        #[arg(long, value_name = "USER", value_parser = user)]
         user: Option<u32>,
         /// What the ports send into the switch, what they receive from it, or both
         #[arg(long, value_enum, default_value_t = Direction::Both)]
@@ -63,6 +64,14 @@ pub enum Action {
         /// The switch: vale<id>
         switch: Option<String>,
     },
+}
+
+/// A user as the option of a port has it, `@user=alice`.
+fn user(text: &str) -> Result<u32> {
+    let known = (!text.contains('@')).then(|| OwnOptions::parse(&format!("@user={text}")).ok());
+    known.flatten().and_then(|own| own.user).ok_or_else(|| {
+        Error::Value(format!("there is no user `{text}` here; write a name or a number"))
+    })
 }
 
 pub fn check(action: &Action) -> Result<()> {

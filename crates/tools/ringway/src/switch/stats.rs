@@ -3,7 +3,7 @@
 use super::choose;
 use crate::drops::{Drops, occurred};
 use crate::error::{Error, Result};
-use crate::output::note;
+use crate::port_notes;
 use crate::run_loop::{self, RunLoop};
 use crate::table::Table;
 use crate::units::human;
@@ -160,7 +160,7 @@ pub fn run(control: &Control, args: &Args) -> Result<()> {
     loop {
         let mut switches = match restarted.as_ref().unwrap_or(control).switches() {
             Err(error) if args.watch && before.is_some() => {
-                note(format_args!("waiting for a daemon: {error}"));
+                port_notes::waiting_for_daemon(&error);
                 let Some(next) = next_daemon(&run_loop)? else { return Ok(()) };
                 // It counts anew.
                 (restarted, before) = (Some(next), None);

@@ -187,6 +187,8 @@ fn failures_name_the_port_the_cause_and_the_remedy() {
         (&["bridge", "p{0", "p{0"], &["p{0", "only a network interface"]),
         (&["switch", "attach", "vale0", "nosuch0"], &["nosuch0"]),
         (&["switch", "new", "bridge0"], &["bridge0"]),
+        (&["gen", "vale2:"], &["vale2:", "has no name; write vale0:a, with 1 to 15 bytes"]),
+        (&["recv", "vale2:a@conf:slots=99999999"], &["for 99999999 tx slots", "port has 4096"]),
     ] {
         let said = home.failure(args);
         for part in parts {
@@ -295,17 +297,27 @@ fn switches_refuse_what_means_nothing() {
             &["mdb", "vale1", "show", "vale0"],
             &["vale1", "what to do comes first", "mdb show vale1"],
         ),
+        (&["fdb", "--port", "a", "flush", "vale0"], &["options go behind", "fdb show SWITCH"]),
+        (&["mdb", "--vlan", "5", "show", "vale0"], &["options go behind", "mdb show SWITCH"]),
     ] {
         let said = home.failure(&[&["switch"], args].concat());
         for part in parts {
             assert!(said.contains(part), "{args:?}: {said}");
         }
     }
+    let add = ["mirror", "add", "vale0", "m", "--all", "--to", "b", "--user", "no such user"];
     for (args, part) in [
-        (&["--trunk", "20-10"][..], "`20-10` ends before it begins: write 10-20"),
-        (&["--access", "10", "--native", "5"], "cannot be used with"),
+        (
+            &["port", "vale0:a", "--trunk", "20-10"][..],
+            "`20-10` ends before it begins: write 10-20",
+        ),
+        (&["port", "vale0:a", "--access", "10", "--native", "5"], "cannot be used with"),
+        (&["port", "vale0:a", "--max-addresses", "99999"], "99999 is not in 1..=1024"),
+        (&["port", "vale0:a", "--max-addresses", "1025"], "1025 is not in 1..=1024"),
+        (&["forward", "vale0", "learning", "--ageing", "99999999999"], "4294967295 is the most"),
+        (&add, "there is no user `no such user` here; write a name or a number"),
     ] {
-        let output = home.run(&[&["switch", "port", "vale0:a"], args].concat());
+        let output = home.run(&[&["switch"], args].concat());
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(said.contains(part), "{said}");
@@ -488,7 +500,7 @@ fn stats_are_watched_although_the_daemon_ends() {
     let watch = home.start(&["switch", "stats", "--watch"]);
     watch.wait_for(r#""port":"vale0:b""#, LIMIT);
     kill_process(daemon(&home), Signal::KILL).unwrap();
-    watch.wait_for("waiting for a daemon", LIMIT);
+    watch.wait_for("ringwayd has ended; waiting for a daemon", LIMIT);
     // It starts the next one.
     let other = home.open(&["recv", "vale0:c"]);
     watch.wait_for(r#""port":"vale0:c""#, LIMIT);

@@ -519,7 +519,7 @@ fn a_standard_error_that_nobody_reads_holds_up_nothing() {
     assert!(first.ends_with("(4 lines before this one are missing: nobody read them)"), "{rest}");
 }
 
-/// A request about several ports is logged with them, and with the one that it was refused for.
+/// A request about several ports is logged with all of them, and says which of them it was refused for.
 #[test]
 fn a_refused_detach_names_its_ports() {
     let home = Home::new();

@@ -162,6 +162,10 @@ fn a_switch_shows_what_it_has_learned() {
     };
     assert_eq!(told("vale0:a", "known"), known.len());
     assert_eq!(told("vale0:b", "known"), 0);
+    let some = |of: &[&str]| home.json(&[&["switch", "fdb", "vale0"], of].concat()).len();
+    let of_vlans = some(&["--vlan", "1"]) + some(&["--vlan", "7"]);
+    assert_eq!([some(&["--port", "a"]), of_vlans], [known.len(); 2]);
+    assert_eq!([some(&["--port", "b"]), some(&["--vlan", "9"])], [0; 2]);
     let text = String::from_utf8(home.run(&["switch", "stats"]).stdout).unwrap();
     assert!(text.contains(&format!("{} known", known.len())), "{text}");
     let text = String::from_utf8(home.run(&["switch", "fdb", "vale0"]).stdout).unwrap();
