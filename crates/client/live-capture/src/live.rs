@@ -503,8 +503,8 @@ impl Live {
         Some(Borrowed { reader: reader?, _borrowing: borrowing })
     }
 
-    /// The reader's, for a read that has not got it. Another thread that has borrowed it gives it back soon; a function of
-    /// the program's that has interrupted one does not.
+    /// The same for a read that has not got it: another thread that has borrowed it gives it back soon. A handler of a
+    /// signal that has interrupted that thread, and reads, would wait in vain.
     #[cold]
     #[inline(never)]
     fn reader_given_back(&self) -> Result<MutexGuard<'_, Reader>, End> {

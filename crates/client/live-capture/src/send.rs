@@ -1,7 +1,7 @@
 //! Sending: one packet a call, as libpcap has it.
 
 use std::{
-    sync::{PoisonError, atomic::Ordering::Relaxed},
+    sync::PoisonError,
     time::{Duration, Instant},
 };
 
@@ -130,9 +130,8 @@ impl Live {
             let text = format!("{name}: it was opened to receive only; leave /R out of its name");
             return Err(SendError::new(Errno::OPNOTSUPP, text).into());
         };
-        // Most are neither short nor, as far as it is known, long: 0 is not known.
-        let longest = ring.kring().owner().longest.load(Relaxed);
-        if packet.len() < SHORTEST || packet.len() > longest.wrapping_sub(1) as usize {
+        let longest = ring.kring().owner().longest_frame();
+        if packet.len() < SHORTEST || packet.len() > longest as usize {
             check_length(&port, longest, packet.len())?;
         }
         let size = port.max_frame();
@@ -185,7 +184,8 @@ impl Live {
     }
 }
 
-/// Fails if the packet is none that a switch takes, or the interface sends as it is set up by now: they would drop it.
+/// Fails if a switch would drop the packet because it is too short, or the interface because it is longer than its present
+/// MTU allows: `longest` bytes without a VLAN tag.
 #[cold]
 #[inline(never)]
 fn check_length(port: &Port, longest: u32, length: usize) -> Result<(), SendError> {
@@ -194,7 +194,7 @@ fn check_length(port: &Port, longest: u32, length: usize) -> Result<(), SendErro
         let text = format!("{name}: {length} bytes are no frame: it has {SHORTEST} at least");
         return Err(SendError::new(Errno::INVAL, text));
     }
-    if longest != 0 && length > longest.saturating_add(VLAN_TAG) as usize {
+    if length > longest.saturating_add(VLAN_TAG) as usize {
         let text = format!(
             "{name}: {length} bytes are too long; the interface's MTU allows {longest}, and a VLAN tag: raise it"
         );

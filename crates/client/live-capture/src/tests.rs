@@ -15,6 +15,12 @@ use ringway_filter::Insn;
 
 use crate::{Live, Reading, Settings, Signals};
 
+/// A handle of a port.
+fn opened(name: &str) -> Live {
+    let port = ringway_doc::open(name).unwrap();
+    Live::new(port, &Settings::default(), None).ok().unwrap()
+}
+
 /// Whatever a program asks for at once, and whether it keeps what it has read last, it gets its
 /// share of each ring.
 #[test]
@@ -24,10 +30,7 @@ fn a_slow_reader_gets_its_share_of_every_ring() {
             .into_iter()
             .enumerate()
     {
-        let (mut pipe, live) = BusyPipe::new(&format!("fair{n}"), 3, |name| {
-            let port = ringway_doc::open(name).unwrap();
-            Live::new(port, &Settings::default(), None).ok().unwrap()
-        });
+        let (mut pipe, live) = BusyPipe::new(&format!("fair{n}"), 3, opened);
         let signals = Signals::default();
         let reading = Reading { signals: &signals, most, nonblocking: true, keeps };
         while !pipe.is_over() {
@@ -47,8 +50,7 @@ fn a_slow_reader_of_a_monitor_gets_its_share_of_every_ring() {
         let name = format!("fairm{n}");
         let (mut pipe, mut watched) =
             BusyPipe::new(&name, 3, |name| ringway_doc::open(name).unwrap());
-        let monitor = ringway_doc::open(&format!("{name}}}1/r")).unwrap();
-        let live = Live::new(monitor, &Settings::default(), None).ok().unwrap();
+        let live = opened(&format!("{name}}}1/r"));
         let signals = Signals::default();
         let reading = Reading { signals: &signals, most, nonblocking: true, keeps: false };
         while !pipe.is_over() {
@@ -70,8 +72,7 @@ fn a_slow_reader_of_a_monitor_gets_its_share_of_every_ring() {
 /// What is sent by a port that has gone is refused, though there is room for it.
 #[test]
 fn a_port_that_has_gone_takes_nothing() {
-    let port = ringway_doc::open("netmap:gone{1").unwrap();
-    let live = Live::new(port, &Settings::default(), None).ok().unwrap();
+    let live = opened("netmap:gone{1");
     let send = || live.inject(&[0xff; 60], true);
     assert!((0..10).all(|_| send().is_ok()), "they wait for the other end");
     live.port().binding().rings(Dir::Tx)[0].kring().stop();
@@ -83,9 +84,8 @@ fn a_port_that_has_gone_takes_nothing() {
 /// the port.
 #[test]
 fn a_packet_of_several_slots_waits_no_longer_than_others() {
-    let port = ringway_doc::open("netmap:long{1").unwrap();
-    let packet = vec![0xff; port.max_frame() + 1];
-    let live = Live::new(port, &Settings::default(), None).ok().unwrap();
+    let live = opened("netmap:long{1");
+    let packet = vec![0xff; live.port().max_frame() + 1];
     let signals = Signals::default();
     let reading = Reading { signals: &signals, most: None, nonblocking: true, keeps: false };
     let (done, has_ended) = mpsc::channel();
@@ -111,8 +111,7 @@ fn a_packet_of_several_slots_waits_no_longer_than_others() {
 #[test]
 fn a_look_at_a_handle_stops_no_read() {
     let mut sender = ringway_doc::open("netmap:looked{1").unwrap();
-    let port = ringway_doc::open("netmap:looked}1").unwrap();
-    let live = Live::new(port, &Settings::default(), None).ok().unwrap();
+    let live = opened("netmap:looked}1");
     let signals = Signals::default();
     let reading = Reading { signals: &signals, most: Some(1), nonblocking: true, keeps: false };
     let is_over = AtomicBool::new(false);
@@ -149,8 +148,7 @@ impl Drop for OnDrop<'_> {
 #[test]
 fn packets_of_a_run_are_those_of_single_reads() {
     let mut sender = ringway_doc::open("netmap:run{1").unwrap();
-    let port = ringway_doc::open("netmap:run}1").unwrap();
-    let live = Live::new(port, &Settings::default(), None).ok().unwrap();
+    let live = opened("netmap:run}1");
     let signals = Signals::default();
     let reading = Reading { signals: &signals, most: Some(1), nonblocking: true, keeps: true };
     let mut runs = 0;

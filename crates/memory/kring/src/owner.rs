@@ -61,6 +61,17 @@ shared_struct!(Owner {
 shared_struct!(RingFeed { lock, id, ended });
 shared_struct!(Counters { packets, bytes, bad_index, bad_slot, too_long, ring_full, kicks });
 
+impl Owner {
+    /// Bytes of the [longest](Self::longest) frame without a VLAN tag; `u32::MAX` where that is not known.
+    #[inline]
+    pub fn longest_frame(&self) -> u32 {
+        match self.longest.load(Relaxed) {
+            0 => u32::MAX,
+            bytes => bytes,
+        }
+    }
+}
+
 /// The [feed](crate::feed) of a ring in shared memory.
 pub(crate) type RingFeed = Feed<Lock>;
 

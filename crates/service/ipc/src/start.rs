@@ -151,8 +151,11 @@ fn new_socket() -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
-/// A connection to whoever listens there.
-pub(crate) fn connect_to(path: &Path) -> Result<OwnedFd, Error> {
+/// A connection to the process that listens there.
+///
+/// # Errors
+/// Those of `connect(2)`.
+pub fn connect_to(path: &Path) -> Result<OwnedFd, Error> {
     let connect = || {
         let socket = new_socket()?;
         let address = SocketAddrUnix::new(path)?;

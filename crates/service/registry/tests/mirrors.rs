@@ -254,8 +254,8 @@ fn what_is_declared_is_set_and_the_rest_stays() {
     next.assert_empty();
 }
 
-/// On a switch that goes with the programs that have opened its ports, what root has chosen is there again for whoever
-/// opens the first with the next daemon; what a user has chosen is there for that user, and for root.
+/// A switch that no user has made with `switch new` ends with its last port. With the next daemon, mirrors that root had
+/// set are there again when any user opens the first port of it, and a user's when that user or root does.
 #[test]
 fn mirrors_of_switches_of_programs_go_on_with_the_next_daemon() {
     for (by, first, goes_on) in [

@@ -168,10 +168,7 @@ fn is_frame(desc: &Desc) -> bool {
 /// Bytes of the longest frame that the interface sends: with a VLAN tag, as a NIC takes it, which does not look.
 #[inline]
 fn longest(kring: &Kring) -> u32 {
-    match kring.owner().longest.load(Relaxed) {
-        0 => u32::MAX,
-        untagged => untagged.saturating_add(VLAN_TAG),
-    }
+    kring.owner().longest_frame().saturating_add(VLAN_TAG)
 }
 
 impl Driver for XdpTx {
@@ -453,8 +450,8 @@ impl XdpTx {
     #[cold]
     fn is_too_long(&self, kring: &Kring, tx: &Tx<'_>) -> bool {
         let lost = self.lengths.lost(tx);
-        let longest = kring.owner().longest.load(Relaxed);
-        longest != 0 && (lost.too_long || lost.bytes > longest.saturating_add(VLAN_TAG))
+        let longest = longest(kring);
+        longest != u32::MAX && (lost.too_long || lost.bytes > longest)
     }
 
     /// Takes the completions of slots `[oldest, end)`; returns the oldest that is not completed.

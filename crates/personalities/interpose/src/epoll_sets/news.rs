@@ -138,7 +138,7 @@ mod tests {
         assert_ne!(next, number);
         news.ring();
         news.end(next, true);
-        // SAFETY: nobody else has the number.
+        // SAFETY: this test has made the descriptor, and uses it no more.
         unsafe { libc::close(number) };
     }
 }

@@ -6,12 +6,8 @@ use std::{
     path::Path,
 };
 
-use ringway_ipc::call;
+use ringway_ipc::{call, connect_to};
 use ringway_proto::{DaemonInfo, Parameters, Request};
-use rustix::{
-    fd::OwnedFd,
-    net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with},
-};
 
 use crate::config::Config;
 
@@ -33,7 +29,7 @@ pub(super) fn otherwise(config: &Config, socket: &Path) -> Result<Vec<&'static s
 
 fn ask(socket: &Path) -> Result<Running, String> {
     let file = fs::metadata(socket).map_err(|error| error.to_string())?;
-    let connection = connected(socket).map_err(|error| error.to_string())?;
+    let connection = connect_to(socket).map_err(|error| error.to_string())?;
     let (parameters, _) =
         call::<Parameters>(&connection, &Request::Parameters).map_err(|e| e.to_string())?;
     let (daemon, _) =
@@ -44,12 +40,6 @@ fn ask(socket: &Path) -> Result<Running, String> {
         parameters,
         memory_per_user: daemon.memory_per_user,
     })
-}
-
-fn connected(socket: &Path) -> rustix::io::Result<OwnedFd> {
-    let fd = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-    connect(&fd, &SocketAddrUnix::new(socket)?)?;
-    Ok(fd)
 }
 
 fn differing(config: &Config, running: &Running) -> Vec<&'static str> {
