@@ -79,13 +79,29 @@ impl Kernel {
         Ok(Kernel { root: cache().join(&release), release, version })
     }
 
-    /// Packs what a guest starts from.
+    /// Packs what a guest starts from that has the host's files.
     ///
     /// # Errors
     /// What `lab/initramfs` says.
     pub fn pack(&self, out: &Path) -> Result<(), String> {
+        self.pack_with(out, |pack| pack)
+    }
+
+    /// Packs what a guest starts from that has nothing of the host's: busybox runs the script, with these modules.
+    ///
+    /// # Errors
+    /// What `lab/initramfs` says.
+    pub fn pack_alone(&self, out: &Path, script: &Path, modules: &[&str]) -> Result<(), String> {
+        self.pack_with(out, |pack| pack.arg(script).args(modules))
+    }
+
+    fn pack_with(
+        &self,
+        out: &Path,
+        more: impl FnOnce(&mut Command) -> &mut Command,
+    ) -> Result<(), String> {
         let mut pack = Command::new(repository().join("lab/initramfs"));
-        let output = pack.arg(&self.root).arg(out).output();
+        let output = more(pack.arg(&self.root).arg(out)).output();
         let output = output.map_err(|e| format!("lab/initramfs: {e}"))?;
         match output.status.success() {
             true => Ok(()),
