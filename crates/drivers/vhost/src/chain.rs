@@ -101,13 +101,23 @@ impl<'a, 'm> Walk<'a, 'm> {
     }
 
     /// Adds what a descriptor points to.
-    #[inline]
+    #[inline(always)]
     pub fn add(&mut self, descriptor: &Descriptor) -> Result<(), Fault> {
         let is_for_writing = descriptor.flags & WRITE != 0;
         if is_for_writing != (self.way == Way::In) {
             return Err(Fault::Direction);
         }
-        let (mut at, mut left) = (descriptor.address, descriptor.len);
+        let (at, len) = (descriptor.address, descriptor.len);
+        match self.memory.buf(at, len).filter(|_| len > 0) {
+            Some(buf) => self.pieces.push(Piece { buf, at }),
+            None => self.add_in_parts(at, len)?,
+        }
+        Ok(())
+    }
+
+    /// Adds memory that is in several regions, or of no length.
+    #[cold]
+    fn add_in_parts(&mut self, mut at: u64, mut left: u32) -> Result<(), Fault> {
         while left > 0 {
             let buf = self.memory.piece(at, left).ok_or(Fault::Address)?;
             self.pieces.push(Piece { buf, at });
@@ -170,4 +180,48 @@ pub(crate) struct Used {
     pub id: u16,
     pub descriptors: u16,
     pub written: u32,
+}
+
+/// Chains that are at hand, one after the other.
+#[derive(Debug)]
+pub(crate) struct Taken<'m> {
+    /// Those of all chains.
+    pub pieces: Vec<Piece<'m>>,
+    /// Each with the number of the piece behind its last.
+    pub chains: Vec<(Used, usize)>,
+}
+
+impl<'m> Taken<'m> {
+    pub fn with_capacity(chains: usize) -> Taken<'m> {
+        Taken { pieces: Vec::with_capacity(chains), chains: Vec::with_capacity(chains) }
+    }
+
+    pub fn clear(&mut self) {
+        self.pieces.clear();
+        self.chains.clear();
+    }
+
+    /// The pieces that were added last are those of a chain.
+    #[inline]
+    pub fn end_chain(&mut self, used: Used) {
+        self.chains.push((used, self.pieces.len()));
+    }
+
+    /// Forgets pieces that are of no whole chain.
+    pub fn end_at_chain(&mut self) {
+        let end = self.first_piece(self.chains.len());
+        self.pieces.truncate(end);
+    }
+
+    /// The number of the first piece of chain `i`, or of the one that would come there.
+    #[inline]
+    pub fn first_piece(&self, i: usize) -> usize {
+        i.checked_sub(1).map_or(0, |before| self.chains[before].1)
+    }
+
+    /// The pieces of chain `i`.
+    #[inline]
+    pub fn pieces_of(&self, i: usize) -> &[Piece<'m>] {
+        &self.pieces[self.first_piece(i)..self.chains[i].1]
+    }
 }

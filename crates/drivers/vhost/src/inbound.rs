@@ -5,7 +5,7 @@ use ringway_region::{Buf, RingView};
 use ringway_vnet::{Error, Header, MAX_FRAME, Output, consume_as_sent, is_expressible};
 
 use crate::{
-    chain::{Piece, Used},
+    chain::{Piece, Taken, Used},
     features::{Features, MRG_RXBUF},
     memory::GuestMemory,
     moved::Moved,
@@ -149,51 +149,41 @@ fn copy_out(parts: &[Buf<'_>], to: &mut [u8]) -> usize {
 struct Receiver<'m> {
     memory: &'m GuestMemory,
     features: Features,
-    /// Of the chains at hand.
-    pieces: Vec<Piece<'m>>,
-    /// Those at hand, each with the number of the first piece behind its last.
-    chains: Vec<(Used, usize)>,
+    /// What is at hand.
+    taken: Taken<'m>,
     /// How many of them are used.
     used: usize,
 }
 
 impl<'m> Receiver<'m> {
     fn new(memory: &'m GuestMemory, features: Features) -> Receiver<'m> {
-        Receiver { memory, features, pieces: Vec::new(), chains: Vec::new(), used: 0 }
-    }
-
-    /// The number of the first piece of chain `i` of those at hand.
-    fn first_piece(&self, i: usize) -> usize {
-        i.checked_sub(1).map_or(0, |before| self.chains[before].1)
+        Receiver { memory, features, taken: Taken::with_capacity(FETCHED), used: 0 }
     }
 
     /// Takes more chains, several at once, so that their first bytes are on their way while others are written. False
     /// if there is none.
     fn fetch(&mut self, queue: &mut Queue) -> bool {
-        let before = self.chains.len();
-        while self.chains.len() < before + FETCHED {
-            let first = self.pieces.len();
-            let Some(chain) = queue.take(self.memory, &mut self.pieces) else { break };
-            if let Some(piece) = self.pieces.get(first) {
+        let before = self.taken.chains.len();
+        queue.take(self.memory, &mut self.taken, before + FETCHED);
+        for i in before..self.taken.chains.len() {
+            if let Some(piece) = self.taken.pieces_of(i).first() {
                 piece.buf.prefetch_to_write();
             }
-            self.chains.push((chain, self.pieces.len()));
         }
-        self.chains.len() > before
+        self.taken.chains.len() > before
     }
 
     /// What is at hand and not used comes again.
     fn give_back(&mut self, queue: &mut Queue) {
-        for (chain, _) in self.chains.drain(self.used..).rev() {
+        for (chain, _) in self.taken.chains.drain(self.used..).rev() {
             queue.take_back(&[chain]);
         }
     }
 
     /// Forgets what is used, where nothing else is at hand.
     fn tidy(&mut self) {
-        if self.used == self.chains.len() {
-            self.pieces.clear();
-            self.chains.clear();
+        if self.used == self.taken.chains.len() {
+            self.taken.clear();
             self.used = 0;
         }
     }
@@ -247,6 +237,36 @@ impl<'m> Receiver<'m> {
         }
     }
 
+    /// The usual case of [`put`](Self::put): the frame has a part, and the next chain a piece that holds it. False, and
+    /// nothing is done, where it is another.
+    #[inline]
+    fn put_whole(
+        &mut self,
+        queue: &mut Queue,
+        header: &Header,
+        parts: &[Buf<'_>],
+        needed: usize,
+    ) -> bool {
+        let [part] = parts else { return false };
+        if self.used == self.taken.chains.len() && !self.fetch(queue) {
+            return false;
+        }
+        let [piece] = self.taken.pieces_of(self.used) else { return false };
+        let (chain, _) = self.taken.chains[self.used];
+        let own = self.features.header_len();
+        let Some(to) = piece.buf.skip(own as u32).filter(|to| to.size() >= part.size()) else {
+            return false;
+        };
+        let header = Header { num_buffers: 1, ..*header }.emit();
+        piece.buf.write(0, &header[..own]);
+        to.copy_from(part, part.size() as usize);
+        // Afterwards: see `Writer::note_written`.
+        self.memory.mark(piece.at, needed as u64);
+        queue.put(Used { written: needed as u32, ..chain });
+        self.used += 1;
+        true
+    }
+
     /// Copies a frame as it is.
     #[inline]
     fn put(
@@ -259,14 +279,19 @@ impl<'m> Receiver<'m> {
     ) -> Put {
         let own = self.features.header_len();
         let needed = own + len;
-        let is_mergeable = self.features.has(MRG_RXBUF);
         self.tidy();
+        if self.put_whole(queue, header, parts, needed) {
+            moved.frames += 1;
+            moved.bytes += len as u64;
+            return Put::Done;
+        }
+        let is_mergeable = self.features.has(MRG_RXBUF);
         let (mut room, mut end) = (0, self.used);
         while room < needed && (is_mergeable || end == self.used) {
-            if end == self.chains.len() && !self.fetch(queue) {
+            if end == self.taken.chains.len() && !self.fetch(queue) {
                 break;
             }
-            room += bytes_of(&self.pieces[self.first_piece(end)..self.chains[end].1]);
+            room += bytes_of(self.taken.pieces_of(end));
             end += 1;
         }
         let count = end - self.used;
@@ -280,8 +305,8 @@ impl<'m> Receiver<'m> {
             return Put::Done;
         }
         let header = Header { num_buffers: count as u16, ..*header }.emit();
-        let first = self.first_piece(self.used);
-        let pieces = &self.pieces[first..self.chains[end - 1].1];
+        let pieces =
+            &self.taken.pieces[self.taken.first_piece(self.used)..self.taken.first_piece(end)];
         let mut to = Writer { memory: self.memory, pieces, filled: 0 };
         to.write(&header[..own]);
         for part in parts {
@@ -289,8 +314,8 @@ impl<'m> Receiver<'m> {
         }
         let mut left = needed;
         for i in self.used..end {
-            let (chain, behind) = self.chains[i];
-            let written = bytes_of(&self.pieces[self.first_piece(i)..behind]).min(left);
+            let (chain, _) = self.taken.chains[i];
+            let written = bytes_of(self.taken.pieces_of(i)).min(left);
             queue.put(Used { written: written as u32, ..chain });
             left -= written;
         }

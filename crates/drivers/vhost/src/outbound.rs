@@ -2,11 +2,11 @@
 
 use ringway_abi::NS_MOREFRAG;
 use ringway_flow::HASHED_BYTES;
-use ringway_region::RingView;
+use ringway_region::{Buf, RingView};
 use ringway_vnet::{Header, MAX_FRAME};
 
 use crate::{
-    chain::Piece,
+    chain::{Piece, Taken},
     features::Features,
     memory::GuestMemory,
     moved::Moved,
@@ -40,37 +40,37 @@ pub(crate) fn send(
         moved.no_room = true;
         return moved;
     }
-    let mut pieces = Vec::new();
-    let mut chains = Vec::with_capacity(FETCHED);
+    let mut taken = Taken::with_capacity(FETCHED);
     let mut left = budget as usize;
     'turn: while left > 0 && !moved.no_room {
         // Several at once, so that the first bytes of all are on their way while one is copied.
-        pieces.clear();
-        chains.clear();
-        while chains.len() < FETCHED.min(left) {
-            let first = pieces.len();
-            let Some(chain) = queue.take(memory, &mut pieces) else { break };
-            pieces[first..].iter().for_each(|piece: &Piece<'_>| piece.buf.prefetch());
-            chains.push((chain, first..pieces.len()));
-        }
+        taken.clear();
+        queue.take(memory, &mut taken, FETCHED.min(left));
+        taken.pieces.iter().for_each(|piece| piece.buf.prefetch());
+        let Taken { pieces, chains } = &taken;
         if chains.is_empty() {
             break;
         }
         left -= chains.len();
-        for (i, (chain, range)) in chains.iter().enumerate() {
-            let pieces = &pieces[range.clone()];
-            let len = pieces.iter().map(|piece| piece.buf.size() as usize).sum::<usize>();
+        let mut first = 0;
+        for (i, &(chain, behind)) in chains.iter().enumerate() {
+            let pieces = &pieces[first..behind];
+            first = behind;
+            let len = match pieces {
+                // The usual case, without a loop.
+                [piece] => piece.buf.size() as usize,
+                pieces => pieces.iter().map(|piece| piece.buf.size() as usize).sum(),
+            };
             let frame = len.checked_sub(own_header);
             match frame.filter(|frame| (SHORTEST..=MAX_FRAME).contains(frame)) {
                 _ if discard => moved.disabled += 1,
                 None if len > MAX_FRAME => moved.too_long += 1,
                 None => moved.too_short += 1,
                 Some(frame) => {
-                    let size = ring.buf(ring.slot(at).buf_idx).map_or(0, |buf| buf.size());
-                    // A slot that others have spoiled names no buffer: the next sync puts it right.
-                    let needed = match size {
-                        0 => free.saturating_add(1).min(slots - 1),
-                        size => ((header_len + frame) as u32).div_ceil(size),
+                    let whole = Whole::find(ring, at, header_len, pieces, own_header);
+                    let needed = match whole {
+                        Some(_) => 1,
+                        None => slots_of(ring, at, header_len + frame, free),
                     };
                     if needed > free {
                         moved.no_room = needed < slots;
@@ -78,7 +78,7 @@ pub(crate) fn send(
                             chains[i..]
                                 .iter()
                                 .rev()
-                                .for_each(|(chain, _)| queue.take_back(&[*chain]));
+                                .for_each(|&(chain, _)| queue.take_back(&[chain]));
                             break 'turn;
                         }
                         moved.too_long += 1;
@@ -87,14 +87,17 @@ pub(crate) fn send(
                             let begin = first_bytes::<BEGIN>(pieces, own_header + HASHED_BYTES);
                             steering.learn(&begin[own_header..], *pair);
                         }
-                        at = fill(ring, at, header_len, pieces, own_header);
+                        at = match whole {
+                            Some(whole) => whole.copy(ring, at),
+                            None => fill(ring, at, header_len, pieces, own_header),
+                        };
                         free -= needed;
                         moved.frames += 1;
                         moved.bytes += frame as u64;
                     }
                 }
             }
-            queue.put(*chain);
+            queue.put(chain);
         }
     }
     if moved.frames > 0 {
@@ -105,8 +108,53 @@ pub(crate) fn send(
     moved
 }
 
+/// How many slots from `at` on `bytes` take; one more than `free` where that cannot be said.
+fn slots_of(ring: &RingView, at: u32, bytes: usize, free: u32) -> u32 {
+    match ring.buf(ring.slot(at).buf_idx).map_or(0, |buf| buf.size()) {
+        // A slot that others have spoiled names no buffer: the next sync puts it right.
+        0 => free.saturating_add(1).min(ring.num_slots() - 1),
+        size => (bytes as u32).div_ceil(size),
+    }
+}
+
+/// The usual frame: in one piece, with the header that the port's frames have, or to be without one; and a slot's
+/// buffer holds it.
+#[derive(Clone, Copy)]
+struct Whole<'a> {
+    from: Buf<'a>,
+    to: Buf<'a>,
+    buf_idx: u32,
+}
+
+impl<'a> Whole<'a> {
+    #[inline]
+    fn find(
+        ring: &'a RingView,
+        at: u32,
+        header_len: usize,
+        pieces: &[Piece<'a>],
+        own: usize,
+    ) -> Option<Whole<'a>> {
+        let [piece] = pieces else { return None };
+        if header_len != 0 && header_len != own {
+            return None;
+        }
+        let from = piece.buf.skip((own - header_len) as u32)?;
+        let buf_idx = ring.slot(at).buf_idx;
+        let to = ring.buf(buf_idx)?;
+        (from.size() <= to.size()).then_some(Whole { from, to, buf_idx })
+    }
+
+    /// Copies it into the slot `at`; returns the place behind that.
+    #[inline]
+    fn copy(&self, ring: &RingView, at: u32) -> u32 {
+        self.to.copy_from(&self.from, self.from.size() as usize);
+        ring.set_slot(at, self.buf_idx, self.from.size() as u16, 0);
+        ring.next(at)
+    }
+}
+
 /// Copies a frame into the slots from `at` on, which have room for it; returns the place behind them.
-#[inline]
 fn fill(ring: &RingView, mut at: u32, header_len: usize, pieces: &[Piece<'_>], own: usize) -> u32 {
     let mut filled = 0;
     let mut slot = ring.slot(at).buf_idx;

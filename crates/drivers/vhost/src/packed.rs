@@ -18,7 +18,7 @@ use std::sync::{
 };
 
 use crate::{
-    chain::{DESCRIPTOR, Descriptor, Fault, INDIRECT, NEXT, Piece, Used, WRITE, Walk, Way},
+    chain::{DESCRIPTOR, Descriptor, Fault, INDIRECT, NEXT, Taken, Used, WRITE, Walk, Way},
     memory::GuestMemory,
     queue::Places,
     sys::Part,
@@ -135,20 +135,27 @@ impl Packed {
         self.is_available(self.next_available)
     }
 
-    /// Takes the next chain: its pieces are added to `pieces`.
+    /// Takes chains until there are none, or [`Taken`] has `most`.
     pub fn take<'m>(
         &mut self,
         memory: &'m GuestMemory,
         way: Way,
-        pieces: &mut Vec<Piece<'m>>,
-    ) -> Result<Option<Used>, Fault> {
-        let mut at = self.next_available;
-        if !self.is_available(at) {
-            return Ok(None);
+        taken: &mut Taken<'m>,
+        most: usize,
+    ) -> Result<(), Fault> {
+        while taken.chains.len() < most && self.is_offered() {
+            let used = self.take_one(Walk::new(memory, way, &mut taken.pieces))?;
+            taken.end_chain(used);
         }
+        Ok(())
+    }
+
+    /// Takes a chain, which is there.
+    #[inline]
+    fn take_one(&mut self, mut walk: Walk<'_, '_>) -> Result<Used, Fault> {
+        let mut at = self.next_available;
         let ahead = u32::from(if at.index + AHEAD < self.size { at.index + AHEAD } else { 0 });
         self.descriptors.prefetch(ahead * DESCRIPTOR);
-        let mut walk = Walk::new(memory, way, pieces);
         for count in 1..=self.size {
             let descriptor =
                 Descriptor::packed(self.descriptors.read(u32::from(at.index) * DESCRIPTOR));
@@ -161,8 +168,7 @@ impl Packed {
             // The last one has the chain's number.
             if descriptor.flags & NEXT == 0 {
                 self.next_available = at;
-                let used = Used { id: descriptor.number, descriptors: count, written: 0 };
-                return Ok(Some(used));
+                return Ok(Used { id: descriptor.number, descriptors: count, written: 0 });
             }
         }
         Err(Fault::Endless)

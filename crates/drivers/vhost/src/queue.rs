@@ -5,7 +5,7 @@ use std::{os::fd::OwnedFd, sync::Arc};
 use rustix::io::Errno;
 
 use crate::{
-    chain::{Fault, Piece, Used, Way},
+    chain::{Fault, Taken, Used, Way},
     memory::GuestMemory,
     packed::Packed,
     split::Split,
@@ -184,16 +184,14 @@ impl Queue {
         self.found(offered).unwrap_or(false)
     }
 
-    /// Takes the next chain: its pieces are added to `pieces`. `None`: there is none, or the queue is faulty.
-    #[inline]
-    pub fn take<'m>(
-        &mut self,
-        memory: &'m GuestMemory,
-        pieces: &mut Vec<Piece<'m>>,
-    ) -> Option<Used> {
-        let (way, ring) = (self.way, self.ring.as_mut().filter(|_| self.fault.is_none())?);
-        let taken = each!(ring, ring => ring.take(memory, way, pieces));
-        self.found(taken)?
+    /// Takes chains until there are none, the queue is faulty, or `taken` has `most`.
+    pub fn take<'m>(&mut self, memory: &'m GuestMemory, taken: &mut Taken<'m>, most: usize) {
+        let way = self.way;
+        let Some(ring) = self.ring.as_mut().filter(|_| self.fault.is_none()) else { return };
+        let result = each!(ring, ring => ring.take(memory, way, taken, most));
+        if self.found(result).is_none() {
+            taken.end_at_chain();
+        }
     }
 
     /// The last chains that were taken come again.

@@ -15,7 +15,7 @@ use std::sync::{
 };
 
 use crate::{
-    chain::{DESCRIPTOR, Descriptor, Fault, INDIRECT, NEXT, Piece, Used, Walk, Way},
+    chain::{DESCRIPTOR, Descriptor, Fault, INDIRECT, NEXT, Taken, Used, Walk, Way},
     memory::GuestMemory,
     queue::{Places, needs_event},
     sys::Part,
@@ -84,22 +84,35 @@ impl Split {
         if there > self.size { Err(Fault::Index) } else { Ok(there) }
     }
 
-    /// Takes the next chain: its pieces are added to `pieces`.
+    /// Takes chains until there are none, or [`Taken`] has `most`.
     pub fn take<'m>(
         &mut self,
         memory: &'m GuestMemory,
         way: Way,
-        pieces: &mut Vec<Piece<'m>>,
-    ) -> Result<Option<Used>, Fault> {
-        if self.available()? == 0 {
-            return Ok(None);
+        taken: &mut Taken<'m>,
+        most: usize,
+    ) -> Result<(), Fault> {
+        while taken.chains.len() < most {
+            let there = usize::from(self.available()?).min(most - taken.chains.len());
+            if there == 0 {
+                break;
+            }
+            for _ in 0..there {
+                let used = self.take_one(Walk::new(memory, way, &mut taken.pieces))?;
+                taken.end_chain(used);
+            }
         }
-        let entry = u32::from(self.next_available & (self.size - 1));
-        let head = self.available.load(ENTRIES + 2 * entry, Relaxed);
-        let ahead = u32::from(self.next_available.wrapping_add(AHEAD) & (self.size - 1));
-        let head_ahead = self.available.load(ENTRIES + 2 * ahead, Relaxed);
+        Ok(())
+    }
+
+    /// Takes a chain, which is there.
+    #[inline]
+    fn take_one(&mut self, mut walk: Walk<'_, '_>) -> Result<Used, Fault> {
+        let entry = |number: u16| ENTRIES + 2 * u32::from(number & (self.size - 1));
+        let head = self.available.load(entry(self.next_available), Relaxed);
+        let head_ahead =
+            self.available.load(entry(self.next_available.wrapping_add(AHEAD)), Relaxed);
         self.descriptors.prefetch(u32::from(head_ahead) * DESCRIPTOR);
-        let mut walk = Walk::new(memory, way, pieces);
         let mut number = head;
         for _ in 0..self.size {
             if number >= self.size {
@@ -114,7 +127,7 @@ impl Split {
             }
             if descriptor.flags & NEXT == 0 {
                 self.next_available = self.next_available.wrapping_add(1);
-                return Ok(Some(Used { id: head, descriptors: 1, written: 0 }));
+                return Ok(Used { id: head, descriptors: 1, written: 0 });
             }
             number = descriptor.number;
         }
