@@ -17,6 +17,9 @@ pub(crate) const DESCRIPTOR: u32 = 16;
 /// Descriptors in a chain, at most: the longest queue there is.
 pub(crate) const MAX_CHAIN: u32 = 32_768;
 
+/// Pieces of a chain, at most. A descriptor has several where its memory is in several regions.
+pub(crate) const MAX_PIECES: usize = 32_768;
+
 /// A queue that its guest uses as no guest may. It is not looked at until it is set up anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
@@ -26,6 +29,8 @@ pub enum Fault {
     Descriptor,
     #[error("a chain of descriptors has no end")]
     Endless,
+    #[error("the memory of a chain of descriptors is in too many pieces")]
+    Pieces,
     #[error("a descriptor points to memory that the machine does not have")]
     Address,
     #[error("a frame to be sent is in memory for receiving, or the other way round")]
@@ -92,12 +97,15 @@ pub(crate) struct Walk<'a, 'm> {
     memory: &'m GuestMemory,
     way: Way,
     pieces: &'a mut Vec<Piece<'m>>,
+    /// Pieces of chains before.
+    first: usize,
 }
 
 impl<'a, 'm> Walk<'a, 'm> {
     /// Adds to `pieces`.
     pub fn new(memory: &'m GuestMemory, way: Way, pieces: &'a mut Vec<Piece<'m>>) -> Self {
-        Walk { memory, way, pieces }
+        let first = pieces.len();
+        Walk { memory, way, pieces, first }
     }
 
     /// Adds what a descriptor points to.
@@ -119,6 +127,9 @@ impl<'a, 'm> Walk<'a, 'm> {
     #[cold]
     fn add_in_parts(&mut self, mut at: u64, mut left: u32) -> Result<(), Fault> {
         while left > 0 {
+            if self.pieces.len() - self.first == MAX_PIECES {
+                return Err(Fault::Pieces);
+            }
             let buf = self.memory.piece(at, left).ok_or(Fault::Address)?;
             self.pieces.push(Piece { buf, at });
             left -= buf.size();
@@ -223,5 +234,33 @@ impl<'m> Taken<'m> {
     #[inline]
     pub fn pieces_of(&self, i: usize) -> &[Piece<'m>] {
         &self.pieces[self.first_piece(i)..self.chains[i].1]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use rustix::fs::{MemfdFlags, memfd_create};
+
+    use super::*;
+    use crate::memory::RegionAt;
+
+    /// Memory in many regions makes many pieces of each descriptor: there is an end to those of a chain.
+    #[test]
+    fn a_chain_has_so_many_pieces() {
+        let file = File::from(memfd_create("test", MemfdFlags::CLOEXEC).unwrap());
+        file.set_len(64).unwrap();
+        let at = |guest| RegionAt { guest, user: guest, size: 1, offset: guest };
+        let memory = (0..64)
+            .fold(GuestMemory::default(), |memory, guest| memory.with(at(guest), &file).unwrap());
+        let mut pieces = Vec::new();
+        let descriptor = Descriptor { address: 0, len: 64, flags: 0, number: 0 };
+        for chain in 1..3 {
+            let mut walk = Walk::new(&memory, Way::Out, &mut pieces);
+            (0..MAX_PIECES / 64).for_each(|_| walk.add(&descriptor).unwrap());
+            assert_eq!(walk.add(&descriptor), Err(Fault::Pieces));
+            assert_eq!(pieces.len(), chain * MAX_PIECES);
+        }
     }
 }

@@ -20,10 +20,8 @@ use crate::{
     message,
     moved::Moved,
     outbound,
+    queue::Queue,
 };
-
-/// For how long a message may be incomplete.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why a connection has ended.
 #[derive(Debug, thiserror::Error)]
@@ -59,8 +57,8 @@ impl Connection {
     /// Those of `fcntl(2)` and `setsockopt(2)`.
     pub fn new(socket: UnixStream) -> io::Result<Connection> {
         socket.set_nonblocking(false)?;
-        socket.set_read_timeout(Some(PATIENCE))?;
-        socket.set_write_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(message::PATIENCE))?;
+        socket.set_write_timeout(Some(message::PATIENCE))?;
         let device = Device::new();
         Ok(Connection { device, socket, finisher: None, turn: 0, listening: [true; 2] })
     }
@@ -117,6 +115,18 @@ impl Connection {
         self.device.is_up()
     }
 
+    /// Whether a queue takes frames for the machine.
+    pub fn can_receive(&self) -> bool {
+        self.device.queues.iter().step_by(2).any(|queue| queue.is_ready())
+    }
+
+    /// After what time another [`receive`](Self::receive) is of use although no queue offers more: where there are several,
+    /// frames of one that has nothing are dropped then.
+    pub fn patience(&self) -> Option<Duration> {
+        let ready = self.device.queues.iter().step_by(2).filter(|queue| queue.is_ready());
+        (ready.count() > 1).then_some(inbound::PATIENCE)
+    }
+
     /// Fails where the machine's memory is not there any more.
     pub fn check_memory(&self) -> Result<(), End> {
         if self.device.memory.is_lost() { Err(End::MemoryLost) } else { Ok(()) }
@@ -171,10 +181,12 @@ impl Connection {
     pub fn offers(&mut self, to_send: bool) -> bool {
         let first = usize::from(to_send);
         let device = &mut self.device;
+        // What has kept others from going on is alone of interest.
+        let starved = device.queues.iter().skip(first).step_by(2).any(Queue::is_starved);
         let mut queues = device.queues.iter_mut().skip(first).step_by(2);
         queues.any(|queue| match to_send {
             true => queue.is_running() && queue.is_offered(),
-            false => queue.is_ready() && queue.is_offered(),
+            false => queue.is_ready() && queue.is_starved() == starved && queue.is_offered(),
         })
     }
 
@@ -183,8 +195,7 @@ impl Connection {
     pub fn arm(&mut self, to_send: bool) -> bool {
         let first = usize::from(to_send);
         let drained = {
-            let device = &self.device;
-            let queues = device.queues.iter().skip(first).step_by(2);
+            let queues = self.device.queues.iter_mut().skip(first).step_by(2);
             queues.fold(false, |drained, queue| drained | queue.drain_kick())
         };
         // Each time: the place that the guest is to tell of has moved.

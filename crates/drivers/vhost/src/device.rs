@@ -283,6 +283,9 @@ impl Device {
         if size > MAX_LOG {
             return Err(format!("its log of dirty pages has {size} bytes"));
         }
+        if !offset.is_multiple_of(4) {
+            return Err(format!("its log of dirty pages begins at {offset}, amid a word"));
+        }
         let file = one(files)?.ok_or("its log of dirty pages came without its descriptor")?;
         let log = DirtyLog::new(&File::from(file), offset, size);
         let log = log.map_err(|error| format!("its log of dirty pages: {error}"))?;

@@ -1,5 +1,7 @@
 //! Frames to the machine: slots of a receive ring, into chains that it offers.
 
+use std::time::Duration;
+
 use ringway_abi::NS_MOREFRAG;
 use ringway_region::{Buf, RingView};
 use ringway_vnet::{Error, Header, MAX_FRAME, Output, consume_as_sent, is_expressible};
@@ -14,6 +16,10 @@ use crate::{
 
 /// Bytes of a frame's beginning that its header is checked against: all headers that there may be.
 const BEGIN: usize = 256;
+
+/// For how long frames of the other queues wait for one that offers no buffers. After that, its frames are dropped until it
+/// offers some.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(10);
 
 /// Private memory for what the guest does not take as it is.
 #[derive(Debug)]
@@ -74,7 +80,12 @@ pub(crate) fn receive(
         if frame.len > MAX_FRAME {
             // No guest has to take what no stack sends.
             moved.too_long += 1;
-        } else if let Put::NoRoom = to.put_frame(queue, &frame, finisher, &mut moved) {
+        } else if let Put::Done = to.put_frame(queue, &frame, finisher, &mut moved) {
+            queue.is_served();
+        } else if several && queue.has_starved_for() >= PATIENCE {
+            // The other queues' frames are behind this one.
+            moved.no_buffers += 1;
+        } else {
             moved.no_room = true;
             break;
         }
@@ -299,6 +310,7 @@ impl<'m> Receiver<'m> {
             // More than all that can ever be offered at once, or than the one buffer that it has to fit.
             let most = if is_mergeable { queue.size() as usize } else { 1 };
             if count < most {
+                queue.await_more();
                 return Put::NoRoom;
             }
             moved.too_long += 1;

@@ -11,6 +11,7 @@ use std::{
         fd::{AsFd, OwnedFd},
         unix::net::UnixStream,
     },
+    time::{Duration, Instant},
 };
 
 use rustix::{
@@ -121,12 +122,16 @@ impl Payload {
     }
 }
 
-/// Reads a message: waits for its beginning, and as long as the socket's timeout for each part that follows.
+/// For how long a message may be incomplete.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Reads a message: waits for its beginning, then until [`PATIENCE`] is over for the whole, where the socket's timeout is no
+/// longer than that.
 /// `None`: the front end has closed the connection.
 pub(crate) fn read(socket: &UnixStream) -> io::Result<Option<Message>> {
     let mut header = [0; HEADER];
-    let mut files = Vec::new();
-    if !fill(socket, &mut header, &mut files)? {
+    let (mut files, mut begun) = (Vec::new(), None);
+    if !fill(socket, &mut header, &mut files, &mut begun)? {
         return Ok(None);
     }
     let word =
@@ -140,7 +145,7 @@ pub(crate) fn read(socket: &UnixStream) -> io::Result<Option<Message>> {
         return Err(invalid("it is longer than any message is"));
     }
     let mut payload = vec![0; len];
-    if len > 0 && !fill(socket, &mut payload, &mut files)? {
+    if len > 0 && !fill(socket, &mut payload, &mut files, &mut begun)? {
         return Err(invalid("it has no end"));
     }
     let needs_reply = flags & NEED_REPLY != 0;
@@ -148,8 +153,13 @@ pub(crate) fn read(socket: &UnixStream) -> io::Result<Option<Message>> {
     Ok(Some(Message { request, number, needs_reply, payload: Payload(payload), files }))
 }
 
-/// Reads as much as there is room for; false if there is nothing at all any more.
-fn fill(socket: &UnixStream, to: &mut [u8], files: &mut Vec<OwnedFd>) -> io::Result<bool> {
+/// Reads as much as there is room for; false if there is nothing at all any more. The message has `begun` with its first byte.
+fn fill(
+    socket: &UnixStream,
+    to: &mut [u8],
+    files: &mut Vec<OwnedFd>,
+    begun: &mut Option<Instant>,
+) -> io::Result<bool> {
     let mut filled = 0;
     while filled < to.len() {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
@@ -173,6 +183,10 @@ fn fill(socket: &UnixStream, to: &mut [u8], files: &mut Vec<OwnedFd>) -> io::Res
                 return if filled == 0 { Ok(false) } else { Err(invalid("it has no end")) };
             }
             Ok(received) => filled += received.bytes,
+        }
+        let is_late = begun.get_or_insert_with(Instant::now).elapsed() > PATIENCE;
+        if is_late && filled < to.len() {
+            return Err(invalid("it has no end"));
         }
         if files.len() > MAX_FILES {
             return Err(invalid("it has more descriptors than any message has"));
@@ -254,6 +268,27 @@ mod tests {
         assert!(!message.needs_reply && message.files.is_empty());
         drop(front);
         assert!(read(&back).unwrap().is_none());
+    }
+
+    /// A message that comes byte by byte has an end in time, however soon its bytes follow each other.
+    #[test]
+    fn a_message_that_drips() {
+        let [mut front, back] = sockets();
+        back.set_read_timeout(Some(PATIENCE)).unwrap();
+        let writer = std::thread::spawn(move || {
+            for byte in [1u32, 1, 4096].map(u32::to_ne_bytes).concat().into_iter().chain([0; 4096])
+            {
+                if front.write_all(&[byte]).is_err() {
+                    return true;
+                }
+                std::thread::park_timeout(Duration::from_millis(100));
+            }
+            false
+        });
+        let error = read(&back).unwrap_err().to_string();
+        assert!(error.contains("has no end"), "{error}");
+        drop(back);
+        assert!(writer.join().unwrap(), "it was still being written");
     }
 
     /// Each is the end of the connection, and none of them of the process.

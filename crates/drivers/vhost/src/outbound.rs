@@ -104,6 +104,10 @@ pub(crate) fn send(
         ring.set_cur(at);
         ring.set_head(at);
     }
+    if moved.no_room {
+        // What is free now is too little: more than that is waited for.
+        ring.set_cur(ring.tail());
+    }
     queue.publish();
     moved
 }

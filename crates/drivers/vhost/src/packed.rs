@@ -18,7 +18,9 @@ use std::sync::{
 };
 
 use crate::{
-    chain::{DESCRIPTOR, Descriptor, Fault, INDIRECT, NEXT, Taken, Used, WRITE, Walk, Way},
+    chain::{
+        DESCRIPTOR, Descriptor, Fault, INDIRECT, MAX_PIECES, NEXT, Taken, Used, WRITE, Walk, Way,
+    },
     memory::GuestMemory,
     queue::Places,
     sys::Part,
@@ -95,6 +97,8 @@ pub(crate) struct Packed {
     /// Up to where the guest has been told.
     told: Cursor,
     with_events: bool,
+    /// What is offered from this place on is awaited, and not what was offered before and is too little.
+    awaited: Option<Cursor>,
 }
 
 impl Packed {
@@ -121,6 +125,7 @@ impl Packed {
             next_used,
             told: next_used,
             with_events,
+            awaited: None,
         })
     }
 
@@ -130,12 +135,17 @@ impl Packed {
         available == at.wrap && used != at.wrap
     }
 
-    /// Whether a chain can be taken.
+    /// Whether a chain is offered; where more is [awaited](Self::await_more), a further one.
     pub fn is_offered(&self) -> bool {
-        self.is_available(self.next_available)
+        self.is_available(self.awaited.unwrap_or(self.next_available))
     }
 
-    /// Takes chains until there are none, or [`Taken`] has `most`.
+    /// All that is offered has been taken, and was too little.
+    pub fn await_more(&mut self) {
+        self.awaited = Some(self.next_available);
+    }
+
+    /// Takes chains until there are none, or [`Taken`] has `most`, or many pieces.
     pub fn take<'m>(
         &mut self,
         memory: &'m GuestMemory,
@@ -143,7 +153,9 @@ impl Packed {
         taken: &mut Taken<'m>,
         most: usize,
     ) -> Result<(), Fault> {
-        while taken.chains.len() < most && self.is_offered() {
+        self.awaited = None;
+        let enough = taken.pieces.len() + MAX_PIECES;
+        while taken.chains.len() < most && taken.pieces.len() < enough && self.is_offered() {
             let used = self.take_one(Walk::new(memory, way, &mut taken.pieces))?;
             taken.end_chain(used);
         }
@@ -236,7 +248,8 @@ impl Packed {
     /// Whether the guest is to tell what it offers. The caller looks once more then.
     pub fn listen(&mut self, on: bool) {
         if on && self.with_events {
-            self.device.store(0, self.next_available.base(), Relaxed);
+            let from = self.awaited.unwrap_or(self.next_available);
+            self.device.store(0, from.base(), Relaxed);
             // The guest reads the place behind the flags.
             fence(Release);
             self.device.store(2, EVENT_AT, Relaxed);

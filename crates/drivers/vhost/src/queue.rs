@@ -1,6 +1,10 @@
 //! A virtqueue: what the front end says of it, and its ring once it runs.
 
-use std::{os::fd::OwnedFd, sync::Arc};
+use std::{
+    os::fd::OwnedFd,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use rustix::io::Errno;
 
@@ -66,6 +70,8 @@ pub(crate) struct Queue {
     fault: Option<Fault>,
     /// Chains that go back with the next [`publish`](Self::publish).
     done: Vec<Used>,
+    /// Since when it has offered too little.
+    starved: Option<Instant>,
 }
 
 impl Queue {
@@ -83,6 +89,7 @@ impl Queue {
             ring: None,
             fault: None,
             done: Vec::new(),
+            starved: None,
         }
     }
 
@@ -116,6 +123,7 @@ impl Queue {
     pub fn start(&mut self) {
         self.started = true;
         self.fault = None;
+        self.starved = None;
     }
 
     /// It is not touched any more. Where to go on.
@@ -171,14 +179,14 @@ impl Queue {
         self.is_running() && self.enabled
     }
 
-    /// Whether the guest offers a chain.
+    /// Whether the guest offers a chain; where more is [awaited](Self::await_more), a further one.
     pub fn is_offered(&mut self) -> bool {
         if self.fault.is_some() {
             return false;
         }
         let offered = match &mut self.ring {
             None => Ok(false),
-            Some(Ring::Split(ring)) => ring.available().map(|chains| chains > 0),
+            Some(Ring::Split(ring)) => ring.is_offered(),
             Some(Ring::Packed(ring)) => Ok(ring.is_offered()),
         };
         self.found(offered).unwrap_or(false)
@@ -192,6 +200,29 @@ impl Queue {
         if self.found(result).is_none() {
             taken.end_at_chain();
         }
+    }
+
+    /// All that is offered was taken, and was too little: from now on more is waited for. The caller takes back what it took.
+    pub fn await_more(&mut self) {
+        if let Some(ring) = &mut self.ring {
+            each!(ring, ring => ring.await_more());
+        }
+        self.starved.get_or_insert_with(Instant::now);
+    }
+
+    /// For how long it has offered too little.
+    pub fn has_starved_for(&self) -> Duration {
+        self.starved.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Whether it has offered too little, and more is waited for.
+    pub fn is_starved(&self) -> bool {
+        self.starved.is_some()
+    }
+
+    /// What it offers was enough.
+    pub fn is_served(&mut self) {
+        self.starved = None;
     }
 
     /// The last chains that were taken come again.
@@ -236,10 +267,17 @@ impl Queue {
         }
     }
 
-    /// Forgets what the guest has told.
-    pub fn drain_kick(&self) -> bool {
+    /// Forgets what the guest has told. What cannot be read has told nothing, and would do so again: it is let go.
+    pub fn drain_kick(&mut self) -> bool {
         let mut count = [0; 8];
-        self.kick.as_ref().is_some_and(|kick| rustix::io::read(kick, &mut count).is_ok())
+        match self.kick.as_ref().map(|kick| rustix::io::read(kick, &mut count)) {
+            None | Some(Err(Errno::AGAIN | Errno::INTR)) => false,
+            Some(Ok(1..)) => true,
+            Some(Ok(0) | Err(_)) => {
+                self.kick = None;
+                false
+            }
+        }
     }
 
     /// What is wrong with it, once.
@@ -273,7 +311,21 @@ fn notify(event: &OwnedFd) {
 
 #[cfg(test)]
 mod tests {
-    use super::needs_event;
+    use super::{Queue, needs_event};
+    use crate::chain::Way;
+
+    /// What is readable for ever and tells nothing would be looked at for ever.
+    #[test]
+    fn a_kick_that_has_ended_is_let_go() {
+        let mut queue = Queue::new(Way::Out);
+        let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::NONBLOCK).unwrap();
+        queue.kick = Some(read.into());
+        assert!(!queue.drain_kick() && queue.kick.is_some());
+        rustix::io::write(&write, &[0; 8]).unwrap();
+        assert!(queue.drain_kick() && queue.kick.is_some());
+        drop(write);
+        assert!(!queue.drain_kick() && queue.kick.is_none());
+    }
 
     /// Against a plain model: the event is one of those between the two.
     #[test]

@@ -15,7 +15,7 @@ use std::sync::{
 };
 
 use crate::{
-    chain::{DESCRIPTOR, Descriptor, Fault, INDIRECT, NEXT, Taken, Used, Walk, Way},
+    chain::{DESCRIPTOR, Descriptor, Fault, INDIRECT, MAX_PIECES, NEXT, Taken, Used, Walk, Way},
     memory::GuestMemory,
     queue::{Places, needs_event},
     sys::Part,
@@ -45,6 +45,8 @@ pub(crate) struct Split {
     /// What the guest has offered, when that was last looked at.
     offered: u16,
     with_events: bool,
+    /// What is offered from this place on is awaited, and not what was offered before and is too little.
+    awaited: Option<u16>,
 }
 
 impl Split {
@@ -70,6 +72,7 @@ impl Split {
             told: next,
             offered: next,
             with_events,
+            awaited: None,
         })
     }
 
@@ -84,7 +87,20 @@ impl Split {
         if there > self.size { Err(Fault::Index) } else { Ok(there) }
     }
 
-    /// Takes chains until there are none, or [`Taken`] has `most`.
+    /// Whether a chain is offered; where more is [awaited](Self::await_more), a further one.
+    pub fn is_offered(&mut self) -> Result<bool, Fault> {
+        match self.awaited {
+            None => self.available().map(|chains| chains > 0),
+            Some(at) => Ok(self.available.load(INDEX, Acquire) != at),
+        }
+    }
+
+    /// All that is offered has been taken, and was too little.
+    pub fn await_more(&mut self) {
+        self.awaited = Some(self.next_available);
+    }
+
+    /// Takes chains until there are none, or [`Taken`] has `most`, or many pieces.
     pub fn take<'m>(
         &mut self,
         memory: &'m GuestMemory,
@@ -92,12 +108,17 @@ impl Split {
         taken: &mut Taken<'m>,
         most: usize,
     ) -> Result<(), Fault> {
-        while taken.chains.len() < most {
+        self.awaited = None;
+        let enough = taken.pieces.len() + MAX_PIECES;
+        while taken.chains.len() < most && taken.pieces.len() < enough {
             let there = usize::from(self.available()?).min(most - taken.chains.len());
             if there == 0 {
                 break;
             }
             for _ in 0..there {
+                if taken.pieces.len() >= enough {
+                    break;
+                }
                 let used = self.take_one(Walk::new(memory, way, &mut taken.pieces))?;
                 taken.end_chain(used);
             }
@@ -172,7 +193,8 @@ impl Split {
             // That of a chain behind those that were taken: told once.
             if on {
                 let event = ENTRIES + 8 * u32::from(self.size);
-                self.used.store(event, self.next_available, Relaxed);
+                let from = self.awaited.unwrap_or(self.next_available);
+                self.used.store(event, from, Relaxed);
             }
         } else {
             self.used.store(0, if on { 0 } else { SILENT }, Relaxed);

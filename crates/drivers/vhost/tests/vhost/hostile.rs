@@ -307,6 +307,7 @@ fn messages_that_are_refused() {
         (38, vec![0, 0, 4096, 0, 0], "no such region"),
         (6, vec![1 << 40, 0], "log of dirty pages has"),
         (6, vec![4096, 0], "without its descriptor"),
+        (6, vec![4096, 2], "amid a word"),
         (20, vec![7], "MTU"),
         (77, vec![], "message 77 is unknown"),
     ] {

@@ -4,3 +4,4 @@ mod common;
 mod frames;
 mod hostile;
 mod offloads;
+mod waits;

@@ -408,18 +408,20 @@ impl Card {
     ) -> Result<()> {
         let Some(link) = &mut self.link else { return Ok(()) };
         port.check(Interest::Rx)?;
-        let interest = match (turn.out.no_room, link.is_up() && !turn.into.no_room) {
+        let interest = match (turn.out.no_room, link.can_receive() && !turn.into.no_room) {
             (true, true) => Some(Interest::Both),
             (true, false) => Some(Interest::Tx),
             (false, true) => Some(Interest::Rx),
             (false, false) => None,
         };
+        let patience = link.patience().filter(|_| turn.into.no_room);
+        let patience = patience.unwrap_or(Duration::from_secs(3600));
         let awaited = Awaited { frames: !turn.out.no_room, room: turn.into.no_room };
         let port = match interest {
             Some(interest) => Ok(port.waiter(interest)),
             None => Err(&*port),
         };
         let mut idle = Idle { link: &mut **link, socket, port, awaited, lost_pages };
-        self.run_loop.wait_for(&mut idle, Instant::now() + Duration::from_secs(3600))
+        self.run_loop.wait_for(&mut idle, Instant::now() + patience)
     }
 }

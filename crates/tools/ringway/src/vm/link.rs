@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Messages that are obeyed before frames have their turn.
 const MESSAGES: usize = 64;
@@ -66,6 +67,16 @@ pub trait Link {
 
     /// Whether the machine takes frames.
     fn is_up(&self) -> bool;
+
+    /// Whether frames for it are of use now.
+    fn can_receive(&self) -> bool {
+        self.is_up()
+    }
+
+    /// After what time another [`receive`](Self::receive) is of use although there is no more room.
+    fn patience(&self) -> Option<Duration> {
+        None
+    }
 
     /// What it makes use of, in words.
     fn features(&self) -> Option<String>;
@@ -139,6 +150,14 @@ impl Link for Vhost {
 
     fn is_up(&self) -> bool {
         self.connection.is_up()
+    }
+
+    fn can_receive(&self) -> bool {
+        self.connection.can_receive()
+    }
+
+    fn patience(&self) -> Option<Duration> {
+        self.connection.patience()
     }
 
     fn features(&self) -> Option<String> {
