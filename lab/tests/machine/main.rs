@@ -96,6 +96,9 @@ fn a_connection_outlives_all_but_the_machine() {
     vm.until_ready();
     let echo = Echo::start(&far, MACHINE[0]);
     echo.until_passed("its monitor was killed, and started with packed rings");
+    other_port.kill();
+    let other_port = second.attach_machine();
+    echo.until_passed("the port of packed rings was killed");
     echo.end();
     vm.kill();
     other_port.signal(Signal::INT);

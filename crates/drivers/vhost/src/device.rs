@@ -216,10 +216,9 @@ impl Device {
     }
 
     fn find_queue(&mut self, index: usize) -> Result<(), Problem> {
-        let [packed, events] = [PACKED, EVENTS].map(|feature| self.features.has(feature));
         let queue = &mut self.queues[index];
         // Memory may come in several messages; a queue runs once it is there.
-        if queue.find(&self.memory, packed, events) || self.memory.is_empty() {
+        if queue.find(&self.memory, self.features) || self.memory.is_empty() {
             return Ok(());
         }
         Err(format!(

@@ -26,7 +26,7 @@ pub(crate) const MQ: u64 = 1 << 22;
 const CTRL_MAC: u64 = 1 << 23;
 /// Pages that are written are noted: the machine is migrating.
 pub(crate) const LOG_ALL: u64 = 1 << 26;
-const INDIRECT: u64 = 1 << 28;
+pub(crate) const INDIRECT: u64 = 1 << 28;
 pub(crate) const EVENTS: u64 = 1 << 29;
 /// There are protocol features.
 pub(crate) const PROTOCOL: u64 = 1 << 30;

@@ -57,6 +57,7 @@ mod moved;
 mod outbound;
 mod packed;
 mod queue;
+mod resume;
 mod split;
 mod steering;
 mod sys;

@@ -23,6 +23,7 @@ use crate::{
     },
     memory::GuestMemory,
     queue::Places,
+    resume,
     sys::Part,
 };
 
@@ -76,6 +77,23 @@ impl Cursor {
     }
 }
 
+/// Where a queue begins.
+const START: Cursor = Cursor { index: 0, wrap: true };
+
+/// Where a queue goes on by its descriptors, if that is another place than its beginning, and sure.
+fn place_in(descriptors: &Part, size: u16) -> Option<Cursor> {
+    let flags: Vec<_> = (0..u32::from(size))
+        .map(|number| descriptors.load(number * DESCRIPTOR + FLAGS, Acquire))
+        .collect();
+    let rounds: Vec<_> =
+        flags.iter().map(|flags| [AVAILABLE, USED].map(|bit| flags & bit != 0)).collect();
+    let is_chained = flags.iter().any(|flags| flags & NEXT != 0);
+    if is_chained || resume::is_place(&rounds, START.index.into(), START.wrap) {
+        return None;
+    }
+    resume::find(&rounds).map(|(index, wrap)| Cursor { index: index as u16, wrap })
+}
+
 /// Where to give back, by the upper half of a base. A front end that knows no such number leaves zeros there, and means that all
 /// that was taken was given back. The place 0 on a round that is not the first looks the same: it is meant where chains can be
 /// out from there on, which is on one round with the place where to take.
@@ -103,22 +121,31 @@ pub(crate) struct Packed {
 
 impl Packed {
     /// A queue of `size`, whose parts are at these places. `base`: where to take, and above it where to give back.
+    /// `whole_chains`: each is one descriptor, so that the queue itself tells where it goes on if it is not at its beginning.
     pub fn new(
         memory: &Arc<GuestMemory>,
         size: u16,
         places: &Places,
         base: u32,
         with_events: bool,
+        whole_chains: bool,
     ) -> Option<Packed> {
-        let next_available = Cursor::from_base(base as u16);
-        let next_used = used_of(base, next_available);
+        let part = |at, len, align| Part::new(memory, at, len, align);
+        let descriptors = part(places.descriptors, u32::from(size) * DESCRIPTOR, 16)?;
+        let mut next_available = Cursor::from_base(base as u16);
+        let mut next_used = used_of(base, next_available);
+        if whole_chains
+            && next_available == START
+            && let Some(place) = place_in(&descriptors, size)
+        {
+            (next_available, next_used) = (place, place);
+        }
         if next_available.index >= size || next_used.index >= size {
             return None;
         }
-        let part = |at, len, align| Part::new(memory, at, len, align);
         Some(Packed {
             size,
-            descriptors: part(places.descriptors, u32::from(size) * DESCRIPTOR, 16)?,
+            descriptors,
             driver: part(places.available, EVENT, 4)?,
             device: part(places.used, EVENT, 4)?,
             next_available,

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use crate::{
     chain::{Fault, Taken, Used, Way},
+    features::{EVENTS, Features, INDIRECT, PACKED},
     memory::GuestMemory,
     packed::Packed,
     split::Split,
@@ -143,7 +144,9 @@ impl Queue {
     }
 
     /// Finds the parts in this memory, which is new or has changed. False where they are not in it.
-    pub fn find(&mut self, memory: &Arc<GuestMemory>, packed: bool, events: bool) -> bool {
+    pub fn find(&mut self, memory: &Arc<GuestMemory>, features: Features) -> bool {
+        let [packed, events, indirect] =
+            [PACKED, EVENTS, INDIRECT].map(|feature| features.has(feature));
         self.keep_base();
         self.ring = None;
         let Some(user) = self.user.filter(|_| self.started) else { return true };
@@ -158,7 +161,11 @@ impl Queue {
         let Some(places) = places() else { return false };
         let size = self.size as u16;
         self.ring = match packed {
-            true => Packed::new(memory, size, &places, self.base, events).map(Ring::Packed),
+            true => {
+                // A guest that has tables uses them for all that is more than one descriptor.
+                let ring = Packed::new(memory, size, &places, self.base, events, indirect);
+                ring.map(Ring::Packed)
+            }
             // Its places are counted beyond its size, which a power of two alone divides.
             false if !size.is_power_of_two() => None,
             false => {
