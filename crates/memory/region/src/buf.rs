@@ -161,11 +161,17 @@ impl<'a> Buf<'a> {
     /// Moves the first `len` bytes to `offset`; false, with nothing moved, if they do not fit there.
     #[inline]
     pub fn shift(&self, offset: u32, len: u32) -> bool {
-        let fits = offset.checked_add(len).is_some_and(|end| end <= self.size);
+        self.move_within(0, offset, len)
+    }
+
+    /// Moves `len` bytes at `from` to `to`; false, with nothing moved, if either is not inside the buffer.
+    #[inline]
+    pub(crate) fn move_within(&self, from: u32, to: u32, len: u32) -> bool {
+        let fits = from.max(to).checked_add(len).is_some_and(|end| end <= self.size);
         if fits {
             let base = self.ptr.as_ptr();
             // SAFETY: both ranges are inside the buffer; `copy` lets them overlap.
-            unsafe { ptr::copy(base, base.add(offset as usize), len as usize) };
+            unsafe { ptr::copy(base.add(from as usize), base.add(to as usize), len as usize) };
         }
         fits
     }

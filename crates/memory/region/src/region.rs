@@ -189,16 +189,17 @@ impl Region {
         self.buf(index).filter(|_| room).map(|buf| unsafe { buf.in_front(N as u32) })
     }
 
-    /// Moves a frame of `len` bytes that begins `by` bytes in front of the buffer's data to where the
-    /// data begins, and with it the timestamp in front of it. False, with nothing moved, if it does
-    /// not fit there.
-    pub fn settle(&self, index: u32, by: u32, len: u32) -> bool {
+    /// Moves a frame of `len` bytes that begins `begin` bytes into the buffer, headroom included, to where the
+    /// data begins, and with it the timestamp in front of it. False, with nothing moved, if it does not fit
+    /// there, does not end in the buffer, or has no room for a timestamp in front.
+    pub fn settle(&self, index: u32, begin: u32, len: u32) -> bool {
         const TIMESTAMP: u32 = 8;
-        let front = by.saturating_add(TIMESTAMP);
-        let buf = self.buf(index).filter(|_| self.layout.headroom >= front);
+        let headroom = self.layout.headroom;
         // SAFETY: as above.
-        let whole = buf.map(|buf| unsafe { buf.with_front(front) });
-        whole.is_some_and(|whole| whole.shift(by, len.saturating_add(TIMESTAMP)))
+        let whole = self.buf(index).map(|buf| unsafe { buf.with_front(headroom) });
+        let places = begin.checked_sub(TIMESTAMP).zip(headroom.checked_sub(TIMESTAMP));
+        let (Some(whole), Some((from, to))) = (whole, places) else { return false };
+        whole.move_within(from, to, len.saturating_add(TIMESTAMP))
     }
 
     /// The umem: all bytes of the buffer pool, headrooms included.

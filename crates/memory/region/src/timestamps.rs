@@ -99,7 +99,7 @@ impl RingView {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::sync::{Arc, atomic::Ordering::Relaxed};
 
     use ringway_abi::Dir;
 
@@ -134,28 +134,39 @@ mod tests {
         assert_eq!(ring.timestamp(3), None);
     }
 
-    /// A frame that begins in front of where it belongs brings its timestamp along.
+    /// A frame that begins in front of where it belongs, or behind, brings its timestamp along.
     #[test]
     fn a_frame_settles_with_its_timestamp() {
         let ring = ring(256);
-        let (front, size) = (ring.region().in_front::<12>(3).unwrap(), ring.buf(3).unwrap().size());
-        let put = || {
-            front.write(0, &7u64.to_ne_bytes());
-            front.write(8, b"abcd");
-            ring.buf(3).unwrap().write(0, b"efgh");
+        let (buf, region) = (ring.buf(3).unwrap(), ring.region());
+        let size = buf.size();
+        let chunk = 3 * region.layout().bufs.size as usize;
+        let bytes_at = |at: u32| &region.buffer_area()[chunk + at as usize..];
+        let write = |at: u32, bytes: &[u8]| {
+            bytes_at(at).iter().zip(bytes).for_each(|(to, byte)| to.store(*byte, Relaxed));
         };
-        for length in [0, 4, 8, size] {
+        for begin in [8, 252, 256, 260, 272, 300] {
+            let put = || {
+                write(begin - 8, &7u64.to_ne_bytes());
+                write(begin, b"abcdefgh");
+            };
+            let most = size - begin.saturating_sub(256);
+            for length in [0, 4, 8, most] {
+                put();
+                assert!(region.settle(3, begin, length), "{length} at {begin}");
+                let mut bytes = vec![0; length as usize];
+                buf.copy_to(bytes.len(), &mut bytes);
+                let expected = &b"abcdefgh"[..bytes.len().min(8)];
+                assert_eq!((ring.timestamp(3), &bytes[..expected.len()]), (Some(7), expected));
+            }
             put();
-            assert!(ring.region().settle(3, 4, length));
-            let mut bytes = vec![0; length as usize];
-            ring.buf(3).unwrap().copy_to(bytes.len(), &mut bytes);
-            let expected = &b"abcdefgh"[..bytes.len().min(8)];
-            assert_eq!((ring.timestamp(3), &bytes[..expected.len()]), (Some(7), expected));
+            assert!(!region.settle(3, begin, most + 1) && !region.settle(3, begin, u32::MAX));
+            let stays = bytes_at(begin).iter().map(|byte| byte.load(Relaxed));
+            assert!(stays.take(8).eq(*b"abcdefgh"));
         }
-        put();
-        assert!(!ring.region().settle(3, 4, size + 1));
-        assert!(!ring.region().settle(3, 4, u32::MAX) && !ring.region().settle(3, 300, 4));
-        assert_eq!(front.read(8), Some(*b"abcd"));
+        // There is no timestamp in front, or it is in no buffer.
+        assert!(!region.settle(3, 7, 4) && !region.settle(3, u32::MAX, 4));
+        assert!(!region.settle(1, 256, 4) && !region.settle(u32::MAX, 256, 4));
     }
 
     #[test]

@@ -19,8 +19,9 @@ pub const ZERO_COPY_CHUNK: u32 = 4096;
 const KEPT_BEHIND: u32 = 320;
 /// The largest unit that a card counts a buffer's size in.
 const UNIT: u32 = 1024;
-/// What comes on top of a frame as the MTU allows it: two VLAN tags, and the check sequence.
-const ON_TOP: u32 = 2 * VLAN_TAG + 4;
+/// What comes on top of a frame as the MTU allows it: two VLAN tags, the check sequence, and in front the timestamp
+/// that a card may write there (igb, igc and tsnep have up to 16 bytes).
+const ON_TOP: u32 = 2 * VLAN_TAG + 4 + 16;
 
 /// Bytes of the longest frame, without VLAN tags, that a chunk of `size` bytes holds under every driver.
 pub fn zero_copy_room(size: u32) -> u32 {
@@ -123,12 +124,12 @@ mod tests {
     }
 
     proptest! {
-        /// With tags, check sequence and what the kernel keeps it is within the chunk.
+        /// With tags, check sequence, timestamp and what the kernel keeps it is within the chunk.
         #[test]
         fn what_fits_fits(size in 0u32..1 << 20) {
             let room = zero_copy_room(size);
-            prop_assert!(room == 0 || room + 12 + 320 + 256 <= size);
-            prop_assert!(room == 0 || (room + 12).is_multiple_of(1024));
+            prop_assert!(room == 0 || room + 28 + 320 + 256 <= size);
+            prop_assert!(room == 0 || (room + 28).is_multiple_of(1024));
         }
     }
 }

@@ -27,7 +27,7 @@ use super::{Chunks, find};
 use crate::partial_csum::finish;
 use crate::rings::{Consumer, Desc, Producer, map_rx};
 use crate::sys::Ring;
-use crate::{Lost, RX_HEADROOM, RingSizes, VLAN_TAG, kick_rx};
+use crate::{Lost, RX_HEADROOM, RingSizes, kick_rx};
 
 /// The shadow word of a released slot that named no buffer. Index 0 is reserved, so no buffer's.
 const NOTHING: u32 = 0;
@@ -37,8 +37,9 @@ const NOTHING: u32 = 0;
 /// A released slot that names no buffer (`bad_slot`) comes back in its turn with length 0 and
 /// whatever it names, for the program to mend.
 ///
-/// On a ring with offsets a sync moves what has arrived to where its slot says. A slot that has too
-/// little room behind its offset comes with length 0 (`too_long`).
+/// On a ring with offsets a sync moves what has arrived to where its slot says. It also moves what a driver in
+/// zero-copy mode has put elsewhere in the chunk. A packet that has too little room there is lost (`too_long`), as is one
+/// that lies in no chunk (`bad_slot`): its slots come with length 0.
 ///
 /// A sync makes no system call, but with a zero-copy NIC that ran out of buffers.
 pub struct XdpRx {
@@ -56,10 +57,10 @@ pub struct XdpRx {
     timestamps: bool,
 }
 
-/// Where in a chunk a frame begins; and one that the XDP program has put a VLAN tag into, unless the
-/// kernel has copied it: in zero-copy mode.
+/// Where in a chunk a frame begins that the kernel has copied, and mostly in zero-copy mode. There it begins earlier if
+/// the XDP program has put a VLAN tag into it, and later if the card writes its timestamp in front of it (igb, igc,
+/// tsnep).
 const PLACE: u64 = RX_HEADROOM as u64;
-const TAGGED_PLACE: u64 = PLACE - VLAN_TAG as u64;
 
 /// Frames whose beginnings are on their way to the cache while one is looked at.
 const AHEAD: u32 = 4;
@@ -217,6 +218,9 @@ impl XdpRx {
         let found = rx.available(ring.distance(from, posted));
         let (mut at, mut read, mut bytes) = (from, 0, 0);
         let mut copied = false;
+        // What mostly is not to be done with a whole packet, and whether this one is lost.
+        let moves = self.partial_csum || offsets.mask != 0;
+        let (mut extra, mut lost) = (moves, false);
         // As of the end of the last packet that is whole, and what joins the next slot to it.
         let (mut whole, mut taken, mut joined) = (from, Taken::default(), 0);
         while at != posted {
@@ -244,12 +248,15 @@ impl XdpRx {
                 };
                 is_spare = mark & SPARE != 0;
             }
-            let mut length = match self.chunks.offset(desc.address) {
-                PLACE => desc.length.min(self.chunks.data_size),
-                TAGGED_PLACE => self.settle(kring, buffer as u32, &desc),
-                // Elsewhere in the chunk lies no frame that a slot could describe.
-                _ => 0,
-            };
+            let mut length = desc.length.min(self.chunks.data_size);
+            if self.chunks.offset(desc.address) != PLACE {
+                if !is_whole(&rx, read - 1, found) {
+                    break;
+                }
+                if !self.settle(kring, buffer as u32, &desc, lost) {
+                    (length, lost, extra) = (0, true, true);
+                }
+            }
             joined = if desc.goes_on() { NS_MOREFRAG } else { 0 };
             let mut own = buffer as u32;
             if is_spare {
@@ -260,14 +267,14 @@ impl XdpRx {
             bytes += u64::from(length);
             at = ring.next(at);
             if joined == 0 {
-                if self.partial_csum {
-                    self.finish(kring, whole, at);
-                }
-                if offsets.mask != 0 {
-                    self.shift(kring, &offsets, whole, at);
+                taken.descriptors = read;
+                if extra && !self.complete(kring, &offsets, whole, at, lost) {
+                    (bytes, lost, extra) = (taken.bytes, false, moves);
+                } else {
+                    taken.packets += 1;
+                    taken.bytes = bytes;
                 }
                 whole = at;
-                taken = Taken { descriptors: read, packets: taken.packets + 1, bytes };
             }
         }
         if taken.descriptors > 0 {
@@ -281,16 +288,37 @@ impl XdpRx {
         whole
     }
 
-    /// Moves a frame that was given a tag where it lay to where its slot has it; returns its length, 0
-    /// if there is too little room. The first of several buffers is full, and is seen again if the
-    /// others are not there yet: it stays.
+    /// Moves a part of a packet from where it lies to where its slot has it. False: that cannot be done, which is counted
+    /// but where the packet `is_counted`. Once only, for it does not lie there any more: so not before the packet is whole.
     #[cold]
-    fn settle(&self, kring: &Kring, buffer: u32, desc: &Desc) -> u32 {
-        if !desc.goes_on() && kring.ring().region().settle(buffer, VLAN_TAG, desc.length) {
-            return desc.length;
+    #[inline(never)]
+    fn settle(&self, kring: &Kring, buffer: u32, desc: &Desc, is_counted: bool) -> bool {
+        let begin = self.chunks.offset(desc.address) as u32;
+        if kring.ring().region().settle(buffer, begin, desc.length) {
+            return true;
         }
-        kring.note(|c| &c.too_long, 1);
-        0
+        let in_chunk = u64::from(begin) + u64::from(desc.length) <= 1 << self.chunks.shift;
+        if !is_counted {
+            kring.note(|c| if in_chunk { &c.too_long } else { &c.bad_slot }, 1);
+        }
+        false
+    }
+
+    /// Does with the whole packet in slots `[from, to)` what is asked for on this ring; one that is `lost` has no length.
+    /// False: it is lost.
+    #[inline]
+    fn complete(&self, kring: &Kring, offsets: &Offsets, from: u32, to: u32, lost: bool) -> bool {
+        if lost {
+            lose(kring, from, to);
+        } else if self.partial_csum {
+            self.finish(kring, from, to);
+        }
+        let fits = offsets.mask == 0 || self.shift(kring, offsets, from, to);
+        if !fits {
+            lose(kring, from, to);
+            kring.note(|c| &c.too_long, 1);
+        }
+        !lost && fits
     }
 
     /// A spare buffer for the kernel, in place of a buffer that it does not reach.
@@ -344,10 +372,10 @@ impl XdpRx {
         }));
     }
 
-    /// Moves the data of slots `[from, to)` to where they say that it is to begin (S-OFF-5).
-    fn shift(&self, kring: &Kring, offsets: &Offsets, from: u32, to: u32) {
+    /// Moves the data of slots `[from, to)` to where they say that it is to begin (S-OFF-5). Whether there is room for all.
+    fn shift(&self, kring: &Kring, offsets: &Offsets, from: u32, to: u32) -> bool {
         let ring = kring.ring();
-        let mut at = from;
+        let (mut at, mut all_fit) = (from, true);
         while at != to {
             let slot = ring.slot(at);
             let offset = offsets.read(slot.ptr);
@@ -356,12 +384,29 @@ impl XdpRx {
                 ring.set_slot_ptr(at, ptr);
             }
             let fits = ring.buf(slot.buf_idx).is_some_and(|b| b.shift(offset, slot.len.into()));
-            if !fits && slot.len > 0 {
-                ring.set_slot(at, slot.buf_idx, 0, slot.flags);
-                kring.note(|c| &c.too_long, 1);
-            }
+            all_fit &= fits || slot.len == 0;
             at = ring.next(at);
         }
+        all_fit
+    }
+}
+
+/// Whether the packet that the descriptor `at` belongs to ends before `found`.
+#[cold]
+#[inline(never)]
+fn is_whole(rx: &Consumer<Desc, &Ring<Desc>>, at: u32, found: u32) -> bool {
+    (at..found).any(|at| !rx.read(at).goes_on())
+}
+
+/// The packet in slots `[from, to)` is lost, all of it: what there is would lack its beginning, or another part.
+#[cold]
+#[inline(never)]
+fn lose(kring: &Kring, from: u32, to: u32) {
+    let (ring, mut at) = (kring.ring(), from);
+    while at != to {
+        let slot = ring.slot(at);
+        ring.set_slot(at, slot.buf_idx, 0, slot.flags);
+        at = ring.next(at);
     }
 }
 

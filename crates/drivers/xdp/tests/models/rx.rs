@@ -9,7 +9,7 @@ use proptest::{collection::vec, prelude::*, sample::Index};
 use ringway_abi::{Dir, NS_BUF_CHANGED, NS_MOREFRAG};
 use ringway_kring::{Kring, Offsets};
 use ringway_testkit::{datagram, dropped, take_frames};
-use ringway_xdp::{Desc, RX_HEADROOM, RingSizes, VLAN_TAG, XdpRx};
+use ringway_xdp::{Desc, RX_HEADROOM, RingSizes, XdpRx};
 
 use crate::kernel::{BUFFER, CHUNK, FILL, Kernel, bytes_at, kring, sync, write_at};
 
@@ -30,15 +30,18 @@ const SPARE: u32 = 1 << 30;
 enum Op {
     /// A packet of these parts, each in one of the buffers that the kernel has.
     /// If the flag says so, the last comes later than the others.
-    Receive(Vec<(u32, Index)>, bool),
+    Receive(Vec<Part>, bool),
     /// Something that is in none of the buffers that it has, and a frame behind it.
     Odd(u64, Index),
-    /// One with a tag that the XDP program has put there: it begins 4 bytes before.
-    Tagged(u32, Index),
     /// The program takes so many, and changes their buffers for others, or for nothing.
     Release(u32, Vec<Change>),
     Sync,
 }
+
+/// A part's length, which of the kernel's buffers has it, and where in that it begins.
+type Part = (u32, Index, u64);
+
+const PLACE: u64 = RX_HEADROOM as u64;
 
 #[derive(Clone, Copy, Debug)]
 enum Change {
@@ -61,12 +64,17 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Change::Nothing),
         2 => prop_oneof![0..MOST, Just(MOST + 5)].prop_map(Change::Offset),
     ];
-    let one = (length.clone(), any::<Index>());
+    // With a tag, behind a card's timestamp, with both; and where no driver has any.
+    let odd =
+        prop_oneof![Just(252u64), Just(272), Just(268), Just(8), Just(7), Just(0), 240u64..700];
+    let place = prop_oneof![9 => Just(PLACE), 1 => odd.clone()];
+    let one = (length.clone(), any::<Index>(), place);
+    let elsewhere = (length, any::<Index>(), odd);
     prop_oneof![
         6 => (vec(one, 1..4), any::<bool>()).prop_map(|(parts, later)| Op::Receive(parts, later)),
         1 => (prop_oneof![Just(u64::MAX), Just(0), Just(1 << 40)], any::<Index>())
             .prop_map(|(address, which)| Op::Odd(address, which)),
-        1 => (14u32..1500, any::<Index>()).prop_map(|(length, which)| Op::Tagged(length, which)),
+        1 => elsewhere.prop_map(|part| Op::Receive(vec![part], false)),
         4 => (0u32..6, vec(change, 6)).prop_map(|(count, changes)| Op::Release(count, changes)),
         5 => Just(Op::Sync),
     ]
@@ -126,46 +134,54 @@ impl World {
         }
     }
 
-    /// The kernel puts a part of a packet into one of its buffers, so many bytes before the usual place.
-    fn part(&mut self, length: u32, which: &Index, more: bool, before: u64) -> Desc {
+    /// The kernel puts a part of a packet into one of its buffers: what the program is to see of it; and if it is lost,
+    /// the counter of that.
+    fn part(&mut self, (length, which, place): &Part) -> (Desc, Result<Vec<u8>, usize>) {
         let chunk = self.posted.swap_remove(which.index(self.posted.len()));
         self.stamp = self.stamp.wrapping_add(1);
-        let bytes: Vec<u8> =
-            (0..length.min(BUFFER)).map(|i| self.stamp.wrapping_add(i as u8)).collect();
-        let address = chunk + u64::from(RX_HEADROOM) - before;
-        write_at(&self.kring, address, &bytes);
-        self.bytes += bytes.len() as u64;
-        self.packets += u64::from(!more);
-        self.arrived.push_back((bytes, more));
-        let desc = Desc { address, length, options: 0 };
-        if more { desc.going_on() } else { desc }
+        let most = if *place == PLACE { BUFFER } else { CHUNK as u32 };
+        let mut bytes: Vec<u8> =
+            (0..*length.min(&most)).map(|i| self.stamp.wrapping_add(i as u8)).collect();
+        let end = place + bytes.len() as u64;
+        let fate = match (bytes.len() as u32 <= BUFFER && *place >= 8, end <= CHUNK) {
+            (_, false) => Err(0),
+            (false, true) => Err(1),
+            (true, true) => Ok(bytes.clone()),
+        };
+        // The kernel itself never leaves the chunk.
+        bytes.truncate((CHUNK - place) as usize);
+        write_at(&self.kring, chunk + place, &bytes);
+        (Desc { address: chunk + place, length: *length, options: 0 }, fate)
     }
 
-    fn receive(&mut self, parts: &[(u32, Index)], later: bool) -> Result<(), TestCaseError> {
+    fn receive(&mut self, parts: &[Part], later: bool) -> Result<(), TestCaseError> {
         let count = parts.len().min(self.posted.len());
-        let parts = (1..).zip(&parts[..count]);
-        let descs: Vec<_> =
-            parts.map(|(i, (length, which))| self.part(*length, which, i < count, 0)).collect();
-        let Some((last, others)) = descs.split_last() else { return Ok(()) };
-        self.kernel.receive(others);
+        let (mut descs, fates): (Vec<_>, Vec<_>) =
+            parts[..count].iter().map(|part| self.part(part)).unzip();
+        let Some(last) = descs.pop() else { return Ok(()) };
+        let others: Vec<_> = descs.into_iter().map(Desc::going_on).collect();
+        self.kernel.receive(&others);
         if later && !others.is_empty() {
-            // It is not whole yet: nothing of it is there.
-            let (before, packets, bytes) = (self.kring.ring().tail(), self.packets, self.bytes);
-            let arrived = std::mem::take(&mut self.arrived);
-            let whole = arrived.len() - count;
-            let mut arrived = Vec::from(arrived);
-            let behind = arrived.split_off(whole);
-            self.arrived = arrived.into();
-            self.packets -= 1;
-            self.bytes -= behind.iter().map(|(bytes, _)| bytes.len() as u64).sum::<u64>();
+            // It is not whole yet: nothing of it is there, or counted.
+            let (before, whole) = (self.kring.ring().tail(), self.arrived.len());
+            self.sync()?;
             self.sync()?;
             if whole == 0 && self.lost[0] == 0 {
                 prop_assert_eq!(self.kring.ring().tail(), before);
             }
-            (self.packets, self.bytes) = (packets, bytes);
-            self.arrived.extend(behind);
         }
-        self.kernel.receive(&[*last]);
+        self.kernel.receive(&[last]);
+        let whole: Result<Vec<_>, _> = fates.into_iter().collect();
+        match &whole {
+            Ok(parts) => {
+                self.packets += 1;
+                self.bytes += parts.iter().map(|part| part.len() as u64).sum::<u64>();
+            }
+            Err(counter) => self.lost[*counter] += 1,
+        }
+        // One that is lost has its slots, and nothing in them.
+        let parts = whole.unwrap_or(vec![Vec::new(); count]);
+        self.arrived.extend((1..).zip(parts).map(|(i, bytes)| (bytes, i < count)));
         Ok(())
     }
 
@@ -243,6 +259,7 @@ impl World {
     /// What is in the slots that the program has by now.
     fn look(&mut self) -> Result<(), TestCaseError> {
         let ring = self.kring.ring();
+        let (mut packet, mut fits) = (Vec::new(), true);
         while self.next != ring.tail() {
             let (at, slot) = (self.next, ring.slot(self.next));
             self.next = ring.next(at);
@@ -251,40 +268,51 @@ impl World {
                 prop_assert_eq!((slot.len, slot.flags), (0, flags(self.goes_on)));
                 continue;
             }
-            let (mut bytes, more) = self.arrived.pop_front().expect("a frame that has not come");
+            let (bytes, more) = self.arrived.pop_front().expect("a frame that has not come");
             prop_assert_eq!(slot.flags, flags(more));
             self.goes_on = more;
             let offset = if self.offsets { (slot.ptr & MASK) as u32 } else { 0 };
             prop_assert!(offset <= MOST, "what the slot says is what it was agreed to be");
             prop_assert!(!self.offsets || [0, UPPER].contains(&(slot.ptr & !MASK)));
-            if offset + bytes.len() as u32 > BUFFER {
-                bytes.clear();
-                self.lost[1] += 1;
+            fits &= bytes.is_empty() || offset + bytes.len() as u32 <= BUFFER;
+            packet.push((at, offset, bytes));
+            if more {
+                continue;
             }
-            prop_assert_eq!(usize::from(slot.len), bytes.len(), "slot {} at {}", at, offset);
-            let address = u64::from(slot.buf_idx) * CHUNK + u64::from(RX_HEADROOM + offset);
-            prop_assert!(bytes_at(&self.kring, address, slot.len.into()) == bytes, "slot {}", at);
+            if !fits {
+                self.lost[1] += 1;
+                self.packets -= 1;
+                self.bytes -= packet.iter().map(|(.., bytes)| bytes.len() as u64).sum::<u64>();
+            }
+            for (at, offset, mut bytes) in packet.drain(..) {
+                if !fits {
+                    bytes.clear();
+                }
+                let slot = ring.slot(at);
+                prop_assert_eq!(usize::from(slot.len), bytes.len(), "slot {} at {}", at, offset);
+                let address = u64::from(slot.buf_idx) * CHUNK + u64::from(RX_HEADROOM + offset);
+                let found = bytes_at(&self.kring, address, slot.len.into());
+                prop_assert!(found == bytes, "slot {}", at);
+            }
+            fits = true;
         }
+        prop_assert!(packet.is_empty(), "the last packet is whole");
         Ok(())
     }
 
     fn step(&mut self, op: &Op) -> Result<(), TestCaseError> {
         match op {
             Op::Receive(parts, later) => return self.receive(parts, *later),
-            Op::Tagged(length, which) if !self.posted.is_empty() => {
-                let desc = self.part(*length, which, false, VLAN_TAG.into());
-                self.kernel.receive(&[desc]);
-            }
             Op::Odd(address, which) if self.posted.len() > 1 => {
-                let behind = self.part(60, which, false, 0);
                 let odd = Desc { address: *address, length: 60, options: 0 };
-                self.kernel.receive(&[odd, behind]);
+                self.kernel.receive(&[odd]);
                 self.lost[0] += 1;
+                self.receive(&[(60, *which, PLACE)], false)?;
                 return self.sync();
             }
             Op::Release(count, changes) => self.release(&changes[..*count as usize]),
             Op::Sync => return self.sync(),
-            Op::Tagged(..) | Op::Odd(..) => {}
+            Op::Odd(..) => {}
         }
         Ok(())
     }
@@ -309,7 +337,7 @@ proptest! {
             world.sync()?;
             world.release(&[Change::None; SLOTS as usize]);
             world.sync()?;
-            world.receive(&[(60, first_of)], false)?;
+            world.receive(&[(60, first_of, PLACE)], false)?;
         }
         world.sync()?;
         prop_assert_eq!(dropped(&world.kring)[0], world.lost[0]);
@@ -320,23 +348,69 @@ fn plain(kernel: &Kernel, kring: &Kring) -> XdpRx {
     kernel.fake.rx(kring.ring().region().layout()).unwrap()
 }
 
-/// A part of a packet of several that does not begin where it should has no length; nor has a part that lies elsewhere.
+/// A frame is received wherever a driver has put it: with a tag in front, or behind a card's timestamp (igb, igc, tsnep).
 #[test]
-fn what_begins_elsewhere_has_no_length() {
+fn a_frame_is_received_wherever_it_begins() {
+    for (begin, length) in
+        [(252, 60), (252, BUFFER), (256, BUFFER), (272, 60), (272, BUFFER - 16), (268, 1514)]
+    {
+        let kernel = Kernel::new(SIZES, 0);
+        let kring = kring(Dir::Rx, SLOTS, 0);
+        let driver = plain(&kernel, &kring).with_timestamps();
+        driver.lend(&kring);
+        let chunk = kernel.take_posted(1)[0];
+        let bytes: Vec<u8> = (0..length).map(|i| i as u8).collect();
+        write_at(&kring, chunk + begin - 8, &1234u64.to_ne_bytes());
+        write_at(&kring, chunk + begin, &bytes);
+        kernel.receive(&[Desc { address: chunk + begin, length, options: 0 }]);
+        sync(&kring, 0, &driver);
+        let slot = kring.ring().slot(0);
+        assert_eq!((u32::from(slot.len), kring.ring().tail()), (length, 1), "at {begin}");
+        assert!(bytes_at(&kring, chunk + PLACE, length) == bytes, "at {begin}");
+        assert_eq!(kring.ring().timestamp(slot.buf_idx), Some(1234), "at {begin}");
+        assert_eq!(dropped(&kring), [0; 3]);
+    }
+}
+
+/// A packet with a part that cannot be where its slot has it is lost: all of it, and once, however often it is looked at
+/// before it is whole.
+#[test]
+fn a_packet_with_a_part_that_has_no_room_is_lost_whole() {
     let kernel = Kernel::new(SIZES, 0);
     let kring = kring(Dir::Rx, SLOTS, 0);
+    let ring = kring.ring();
     let driver = plain(&kernel, &kring).with_frags();
     driver.lend(&kring);
     let chunks = kernel.take_posted(u32::MAX);
-    let at = |i: usize, before: u64, more: bool| {
-        let address = chunks[i] + u64::from(RX_HEADROOM) - before;
-        Desc { address, length: 100, options: more.into() }
+    let at = |i: usize, begin: u64, length: u32, more: bool| Desc {
+        address: chunks[i] + begin,
+        length,
+        options: more.into(),
     };
-    kernel.receive(&[at(0, 4, true), at(1, 0, false), at(2, 3, false), at(3, 256, false)]);
-    sync(&kring, kring.ring().head(), &driver);
-    let lengths: Vec<_> = (0..4).map(|i| kring.ring().slot(i).len).collect();
-    assert_eq!((lengths, kring.ring().tail()), (vec![0, 100, 0, 0], 4));
-    assert_eq!(dropped(&kring), [0, 1, 0]);
+    let look = || {
+        sync(&kring, ring.head(), &driver);
+        let lengths: Vec<_> = (0..ring.tail()).map(|i| ring.slot(i).len).collect();
+        let flags: Vec<_> = (0..ring.tail()).map(|i| ring.slot(i).flags).collect();
+        (lengths, flags, dropped(&kring))
+    };
+    // A tag in front of a full buffer.
+    kernel.receive(&[at(0, 252, BUFFER + 4, true)]);
+    for _ in 0..3 {
+        assert_eq!(look(), (vec![], vec![], [0; 3]));
+    }
+    kernel.receive(&[at(1, 256, 100, true)]);
+    assert_eq!(look(), (vec![], vec![], [0; 3]));
+    kernel.receive(&[at(2, 252, BUFFER + 4, false)]);
+    let more = NS_MOREFRAG;
+    assert_eq!(look(), (vec![0; 3], vec![more, more, 0], [0, 1, 0]));
+    // The next ones are packets by themselves, and none lies where there is no room for a timestamp, or for all of it.
+    kernel.receive(&[at(3, 252, 100, true), at(4, 256, 200, false)]);
+    kernel.receive(&[at(5, 7, 100, false), at(6, 1948, 101, false), at(7, 1948, 100, false)]);
+    let lengths = vec![0, 0, 0, 100, 200, 0, 0, 100];
+    assert_eq!(look(), (lengths, vec![more, more, 0, more, 0, 0, 0, 0], [1, 2, 0]));
+    let counters = kring.counters();
+    let counted = [&counters.packets, &counters.bytes].map(|c| c.load(Relaxed));
+    assert_eq!(counted, [2, 400]);
 }
 
 /// What was in front of a buffer is of another frame: the kernel gets it without.
