@@ -16,7 +16,7 @@ use libfuzzer_sys::fuzz_target;
 use ringway_abi::{Dir, NS_MOREFRAG};
 use ringway_kring::Kring;
 use ringway_region::{Layout, Region, RingInit, Sizes};
-use ringway_xdp::{RX_HEADROOM, RingSizes, XdpRx, XdpTx, fake::FakeKernel};
+use ringway_xdp::{MAX_FRAGS, RX_HEADROOM, RingSizes, XdpRx, XdpTx, fake::FakeKernel};
 use rustix::net::xdp::{
     XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING, XDP_UMEM_PGOFF_COMPLETION_RING, XDP_UMEM_PGOFF_FILL_RING,
 };
@@ -87,7 +87,7 @@ impl Nic {
         let rings = [ring(0, Dir::Tx), ring(1, Dir::Rx)];
         let kernel = FakeKernel::new(SIZES).unwrap();
         let (tx, rx) = (kernel.tx(&layout).unwrap(), kernel.rx(&layout).unwrap());
-        let (tx, rx) = if frags { (tx.with_frags(), rx.with_frags()) } else { (tx, rx) };
+        let (tx, rx) = if frags { (tx.with_frags(MAX_FRAGS), rx.with_frags()) } else { (tx, rx) };
         Nic { _guard: Guard::new(&region, 0, 2), region, rings, tx, rx, kernel }
     }
 

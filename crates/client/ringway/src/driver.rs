@@ -8,7 +8,7 @@ use ringway_packet::{Geometry, PacketRx, PacketTx};
 use ringway_proto::{FdIndex, RingBackend, RingGrant};
 use ringway_region::Region;
 use ringway_ring::{Monitor, Null, PipeRx, PipeTx, Sink, WorkerServed};
-use ringway_xdp::{KickOutcome, Lost, RingSizes, XdpRx, XdpTx, kick_rx};
+use ringway_xdp::{KickOutcome, Lost, MAX_FRAGS, RingSizes, XdpRx, XdpTx, kick_rx};
 use rustix::{
     fd::{BorrowedFd, OwnedFd},
     net::sockopt::socket_error,
@@ -127,6 +127,7 @@ impl RingDriver {
                 sizes: [fill, completion, rx, tx],
                 host,
                 frags,
+                max_segs,
                 partial_csum,
                 timestamps,
                 ..
@@ -137,7 +138,8 @@ impl RingDriver {
                 match grant.dir {
                     Dir::Tx => {
                         let driver = XdpTx::new(socket, sizes, layout).ok()?;
-                        let driver = if frags { driver.with_frags() } else { driver };
+                        let max_segs = if frags { max_segs.unwrap_or(MAX_FRAGS) } else { 1 };
+                        let driver = driver.with_frags(max_segs);
                         RingDriver::XdpTx(if host { driver.to_host() } else { driver })
                     }
                     Dir::Rx => {

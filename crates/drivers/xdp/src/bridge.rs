@@ -11,7 +11,7 @@ use ringway_switch_port::{
 use rustix::time::{DynamicClockId, clock_gettime_dynamic};
 
 use crate::partial_csum::finish;
-use crate::{FrameQueue, KickOutcome, Lost, RX_HEADROOM, RxFrame, TimeFlag, VLAN_TAG};
+use crate::{FrameQueue, KickOutcome, Lost, RxFrame, TimeFlag, VLAN_TAG};
 
 /// Frames looked at before other ports have their turn: their first lines fit the L1 cache.
 const BURST: u32 = 128;
@@ -100,9 +100,6 @@ impl<H> NicPort<H> {
     pub fn new(held: H, queues: Vec<FrameQueue>, config: NicPortConfig) -> io::Result<NicPort<H>> {
         let wake_source = WakeSource::new()?;
         queues.iter().try_for_each(|frames| wake_source.listen(frames))?;
-        let max_frame = config.max_frame.saturating_add(VLAN_TAG);
-        let fits = |frames: &FrameQueue| max_frame <= frames.max_tx_frame() - RX_HEADROOM;
-        let assembly = if queues.iter().all(fits) { 0 } else { max_frame };
         let queue = |frames| Queue {
             frames,
             staged: false,
@@ -113,17 +110,19 @@ impl<H> NicPort<H> {
             discarded: Delivered::default(),
             void: 0,
         };
-        Ok(NicPort {
+        let mut port = NicPort {
             held,
             queues: queues.into_iter().map(queue).collect(),
             wake_source,
-            max_frame,
+            max_frame: 0,
             in_parts: config.in_parts,
-            assembly: vec![0; assembly as usize],
+            assembly: Vec::new(),
             partial_csum: config.partial_csum,
             mirrors: CopyMirrors::default(),
             arrivals: config.time_flag.map(|flag| Arrivals { flag, since: 0 }),
-        })
+        };
+        port.set_max_frame(config.max_frame);
+        Ok(port)
     }
 
     /// What keeps its traffic coming.
@@ -340,8 +339,11 @@ impl<H> Backpressure for NicPort<H> {}
 
 impl<H> Configure for NicPort<H> {
     fn set_max_frame(&mut self, bytes: u32) {
-        let chunk = self.queues.iter().map(|queue| queue.frames.max_tx_frame()).min().unwrap_or(0);
-        let most = if self.in_parts { u32::MAX } else { chunk };
+        let least = |of: fn(&FrameQueue) -> u32| {
+            self.queues.iter().map(|queue| of(&queue.frames)).min().unwrap_or(0)
+        };
+        let chunk = least(FrameQueue::max_tx_frame);
+        let most = if self.in_parts { least(FrameQueue::max_tx_packet) } else { chunk };
         self.max_frame = bytes.saturating_add(VLAN_TAG).min(most);
         if self.max_frame > chunk && self.max_frame as usize > self.assembly.len() {
             self.assembly.resize(self.max_frame as usize, 0);

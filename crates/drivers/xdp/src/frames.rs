@@ -7,8 +7,7 @@ use ringway_region::Buf;
 use crate::loss::{Lengths, PASSED_OVER};
 use crate::rings::Desc;
 use crate::{
-    KickOutcome, MAX_FRAGS, RX_HEADROOM, RingSizes, Rings, Umem, XskSocket, is_zero_copy, kick_rx,
-    kick_tx,
+    KickOutcome, RX_HEADROOM, RingSizes, Rings, Umem, XskSocket, is_zero_copy, kick_rx, kick_tx,
 };
 
 /// A received frame: until the callback of [`FrameQueue::recv`] returns, or until
@@ -234,7 +233,7 @@ impl FrameQueue {
     pub fn send_parts(&mut self, length: u32, mut fill: impl FnMut(Buf<'_>)) -> bool {
         let size = self.umem.chunk_size();
         let parts = length.div_ceil(size);
-        if !self.socket.frags || parts > MAX_FRAGS {
+        if parts > self.max_parts() {
             self.counters.tx_too_long += 1;
             return false;
         }
@@ -395,6 +394,16 @@ impl FrameQueue {
     /// The longest frame that [`FrameQueue::send`] takes, in bytes: a chunk.
     pub fn max_tx_frame(&self) -> u32 {
         self.umem.chunk_size()
+    }
+
+    /// The longest frame that [`FrameQueue::send_parts`] takes, in bytes.
+    pub fn max_tx_packet(&self) -> u32 {
+        self.max_parts().saturating_mul(self.umem.chunk_size())
+    }
+
+    /// Chunks of a packet at most.
+    fn max_parts(&self) -> u32 {
+        if self.socket.frags { self.socket.max_segs } else { 1 }
     }
 
     /// The longest frame that can be received in one chunk, in bytes; without [`XskSocket::frags`] the

@@ -61,7 +61,8 @@ impl Desc {
     }
 }
 
-/// Descriptors that a packet to be sent may have at most: those of one with more are all invalid.
+/// Descriptors that a packet to be sent may have at most where the kernel copies: those of one with more are all invalid.
+/// In zero-copy mode a driver may take fewer, and a packet with more stays on the ring for good, with all behind it.
 pub const MAX_FRAGS: u32 = 18;
 
 /// Entries of each ring, powers of two.

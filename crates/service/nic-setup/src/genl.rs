@@ -27,6 +27,7 @@ const GROUP_ID: u16 = 2;
 const DEV_GET: u8 = 1;
 const DEV_IFINDEX: u16 = 1;
 const DEV_XDP_FEATURES: u16 = 3;
+const DEV_XDP_ZC_MAX_SEGS: u16 = 4;
 const DEV_XDP_RX_METADATA: u16 = 5;
 /// What a driver has that takes the memory of AF_XDP sockets: programs, redirection, the sockets.
 const FEATURES_ZERO_COPY: u64 = 1 | 2 | 8;
@@ -52,6 +53,13 @@ pub fn takes_zero_copy(ifindex: u32) -> Option<bool> {
     Some(features & FEATURES_ZERO_COPY == FEATURES_ZERO_COPY)
 }
 
+/// Descriptors that a packet to be sent in zero copy may have. `None`: the driver has no zero copy, or the kernel does not
+/// say: before 6.6 it takes one.
+pub fn zero_copy_segments(ifindex: u32) -> Option<u32> {
+    let segments = number(ifindex, DEV_XDP_ZC_MAX_SEGS)?;
+    u32::try_from(segments).ok().filter(|segments| *segments > 0)
+}
+
 fn metadata(ifindex: u32) -> Option<u64> {
     number(ifindex, DEV_XDP_RX_METADATA)
 }
@@ -60,7 +68,13 @@ fn metadata(ifindex: u32) -> Option<u64> {
 fn number(ifindex: u32, attribute: u16) -> Option<u64> {
     let family = id_of(&family("netdev").ok()?)?;
     let device = ask(family, DEV_GET, DEV_IFINDEX, &ifindex.to_ne_bytes()).ok()?;
-    find(&device, attribute)?.try_into().ok().map(u64::from_ne_bytes)
+    value(find(&device, attribute)?)
+}
+
+/// A number as the kernel writes it, of 4 bytes or 8.
+fn value(payload: &[u8]) -> Option<u64> {
+    let long = || payload.try_into().ok().map(u64::from_ne_bytes);
+    payload.try_into().ok().map(|short| u64::from(u32::from_ne_bytes(short))).or_else(long)
 }
 
 /// What the kernel tells of a family: attributes.
@@ -151,6 +165,13 @@ mod tests {
     use crate::Interface;
 
     #[test]
+    fn numbers_have_four_bytes_or_eight() {
+        assert_eq!(value(&8u32.to_ne_bytes()), Some(8));
+        assert_eq!(value(&(7u64 << 33).to_ne_bytes()), Some(7 << 33));
+        assert_eq!([&[][..], &[1; 3], &[1; 9]].map(value), [None; 3]);
+    }
+
+    #[test]
     fn a_driver_says_whether_it_takes_memory() {
         if skip_without_root("a_driver_says_whether_it_takes_memory") {
             return;
@@ -163,5 +184,11 @@ mod tests {
         assert!(features.is_none_or(|features| features & 3 == 3), "{features:?}");
         assert_eq!(takes_zero_copy(index), features.map(|_| false));
         assert_eq!(takes_zero_copy(u32::MAX >> 1), None);
+        // Only drivers with zero-copy say how many descriptors they take there.
+        assert_eq!(zero_copy_segments(index), None);
+        // The interface itself is told by a number of 4 bytes.
+        let itself = number(index, DEV_IFINDEX);
+        assert!(itself.is_none_or(|itself| itself == index.into()), "{itself:?}");
+        assert_eq!(itself.is_some(), features.is_some());
     }
 }

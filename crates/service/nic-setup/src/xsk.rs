@@ -13,7 +13,7 @@ use rustix::net::sockopt::{
 use rustix::net::xdp::{SocketAddrXdp, SocketAddrXdpFlags, XdpUmemReg, XdpUmemRegFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 
-use ringway_xdp::{FrameMemory, RX_HEADROOM, RingSizes, XskSocket};
+use ringway_xdp::{FrameMemory, MAX_FRAGS, RX_HEADROOM, RingSizes, XskSocket};
 
 use serde::{Deserialize, Serialize};
 
@@ -109,6 +109,7 @@ struct XskSocketDef {
     #[serde(with = "RingSizesDef")]
     sizes: RingSizes,
     frags: bool,
+    max_segs: u32,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -258,7 +259,8 @@ impl Xsk {
             match bound {
                 Ok(()) => {
                     let partial_csum = config.interface.leaves_partial_csum(mode);
-                    let socket = XskSocket { fd, sizes: config.sizes, frags };
+                    let max_segs = max_segs(config.interface, mode, frags);
+                    let socket = XskSocket { fd, sizes: config.sizes, frags, max_segs };
                     return Ok(Xsk { socket, mode, partial_csum, refused });
                 }
                 Err(Refusal::Busy) => {
@@ -274,6 +276,16 @@ impl Xsk {
             "no AF_XDP socket can be bound",
             "is the interface up, and not a bridge or bond member?",
         )(io::Error::other(why.join(", "))))
+    }
+}
+
+/// Descriptors that a packet to be sent may have. Where the kernel does not tell what the driver takes in zero-copy mode,
+/// as many as where the kernel copies.
+fn max_segs(interface: &Interface, mode: Mode, frags: bool) -> u32 {
+    match mode {
+        _ if !frags => 1,
+        Mode::ZeroCopy => genl::zero_copy_segments(interface.index).unwrap_or(MAX_FRAGS),
+        Mode::Copy | Mode::Generic => MAX_FRAGS,
     }
 }
 

@@ -7,7 +7,7 @@ use ringway_mirror::MirrorMode;
 use ringway_region::{Layout, Span, Timestamps};
 use serde::{Deserialize, Serialize};
 
-use crate::{options::Options, registration::Registration};
+use crate::{options::Options, registration::Registration, version::Shown};
 
 /// Place of a descriptor among those that travel with a reply.
 pub type FdIndex = u16;
@@ -122,6 +122,9 @@ pub enum RingBackend {
         host: bool,
         /// A packet may have several buffers.
         frags: bool,
+        /// One that is sent may have so many at most. `None`: 18, as where the kernel copies.
+        #[serde(with = "Shown::<7>", default)]
+        max_segs: Option<u32>,
         /// A packet's checksum may be partial.
         partial_csum: bool,
         /// What is received has timestamps.

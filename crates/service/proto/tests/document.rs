@@ -335,6 +335,7 @@ fn backends() -> Vec<RingBackend> {
             sizes: [0; 4],
             host: false,
             frags: false,
+            max_segs: None,
             partial_csum: false,
             timestamps: false,
         },

@@ -208,6 +208,14 @@ impl Socket {
         }
     }
 
+    /// Buffers that a packet to be sent may have.
+    pub fn max_frags(&self) -> u32 {
+        match self {
+            Socket::Xdp(xsk) => xsk.socket.max_segs,
+            Socket::Packet { .. } => ringway_packet::MAX_FRAGS,
+        }
+    }
+
     /// The better modes that it was refused.
     pub fn refused(&self) -> Refusals {
         match self {
@@ -242,6 +250,7 @@ impl Socket {
                     sizes: [s.fill, s.completion, s.rx, s.tx],
                     host,
                     frags: xsk.socket.frags,
+                    max_segs: Some(xsk.socket.max_segs),
                     // The stack's own frames come by a pair that finishes them.
                     partial_csum: xsk.partial_csum && !host,
                     timestamps: timestamps.is_some(),

@@ -21,7 +21,7 @@ use super::{Chunks, find};
 use crate::loss::Lengths;
 use crate::rings::{Consumer, Desc, Producer, map_tx};
 use crate::sys::Ring;
-use crate::{KickOutcome, Lost, MAX_FRAGS, RX_HEADROOM, RingSizes, VLAN_TAG, kick_tx};
+use crate::{KickOutcome, Lost, RX_HEADROOM, RingSizes, VLAN_TAG, kick_tx};
 
 /// In a shadow word: the slot is completed, or was never sent. Buffer indices are below.
 const DONE: u32 = 1 << 31;
@@ -36,15 +36,15 @@ const LOSSES: u32 = 16;
 /// Driver of a tx ring of a NIC: any process that holds the socket and the region.
 ///
 /// Packets are sent whole, or dropped whole, completed at once and counted: as `too_long` with a
-/// slot that is longer than what is left of its buffer (S-SYNC-9), or when they are longer than the
-/// interface sends: the kernel gets none of these, which it would drop, or not, by its driver and the other end; as
-/// `bad_slot` when they name no buffer, begin with a slot of less than 14 bytes, or have more than 18 slots. What the kernel
+/// slot that is longer than what is left of its buffer (S-SYNC-9), with more slots than the kernel takes, or when they are
+/// longer than the interface sends: the kernel gets none of these, which it would drop, or not, by its driver and the other
+/// end; as `bad_slot` when they name no buffer, or begin with a slot of less than 14 bytes. What the kernel
 /// drops counts as `too_long` where it is longer than the interface's MTU allows by then, or than all that the kernel has
 /// taken while the link was there: the other end may have a smaller MTU. Else it counts as `ring_full`.
 ///
 /// A packet that is not whole yet waits, with those behind it, for its last slot. By default the
 /// kernel takes one slot a packet, and a packet of several is dropped as `too_long`;
-/// [with fragments](XdpTx::with_frags) it takes 18.
+/// [with fragments](XdpTx::with_frags) it takes some.
 ///
 /// A sync makes one system call for every 256 frames, one for each frame that the kernel drops (16
 /// at most), and none when there is nothing to send. Frames that the kernel did not take (no room
@@ -90,9 +90,9 @@ impl XdpTx {
         Ok(XdpTx { completion, tx, socket, chunks, consumed, most_slots, lengths })
     }
 
-    /// For a socket that takes packets of several buffers ([`crate::XskSocket::frags`]).
-    pub fn with_frags(self) -> XdpTx {
-        XdpTx { most_slots: MAX_FRAGS, ..self }
+    /// For a socket that takes packets of up to so many buffers ([`crate::XskSocket::max_segs`]).
+    pub fn with_frags(self, max_segs: u32) -> XdpTx {
+        XdpTx { most_slots: max_segs.max(1), ..self }
     }
 
     /// For a host ring: the flags of slots stay (S-HOST-4).
@@ -352,13 +352,15 @@ impl XdpTx {
         let (mut length, mut good) = (0u32, true);
         while at != to {
             let slot = ring.slot(at);
-            let takes_more = self.most_slots == 1 && slot.flags & NS_MOREFRAG != 0;
-            if takes_more || u32::from(slot.len) > self.room(offsets.read(slot.ptr)) {
+            let next = ring.next(at);
+            // A packet that goes on behind the last slot has more than the kernel takes.
+            let goes_on = next == to && slot.flags & NS_MOREFRAG != 0;
+            if goes_on || u32::from(slot.len) > self.room(offsets.read(slot.ptr)) {
                 return kring.note(|c| &c.too_long, 1);
             }
             good &= ring.buf(slot.buf_idx).is_some();
             length = length.saturating_add(slot.len.into());
-            at = ring.next(at);
+            at = next;
         }
         let too_long = good && length > longest(kring);
         kring.note(|c| if too_long { &c.too_long } else { &c.bad_slot }, 1);

@@ -9,7 +9,7 @@ use ringway_kring::{Kring, Outcome};
 use ringway_nic_setup::{Interface, Mode, XdpProgram, Xsk, XskConfig, in_netns};
 use ringway_region::{Layout, Region, RingInit, Sizes};
 use ringway_testkit::{Netns, frame, take_frames};
-use ringway_xdp::{FrameMemory, RX_HEADROOM, RingSizes, XdpRx, XdpTx};
+use ringway_xdp::{FrameMemory, MAX_FRAGS, RX_HEADROOM, RingSizes, XdpRx, XdpTx};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -199,7 +199,7 @@ impl Rings {
         Rings {
             tx: open(2 * number, Dir::Tx),
             rx: open(2 * number + 1, Dir::Rx),
-            tx_driver: if frags { tx_driver.with_frags() } else { tx_driver },
+            tx_driver: tx_driver.with_frags(if frags { MAX_FRAGS } else { 1 }),
             rx_driver: if frags { rx_driver.with_frags() } else { rx_driver },
         }
     }

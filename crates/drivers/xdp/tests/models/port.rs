@@ -6,7 +6,7 @@ use ringway_switch_port::{
 };
 use ringway_testkit::frame;
 use ringway_xdp::{
-    Desc, FrameQueue, NicPort, NicPortConfig, RX_HEADROOM, RingSizes, Umem, XskSocket,
+    Desc, FrameQueue, MAX_FRAGS, NicPort, NicPortConfig, RX_HEADROOM, RingSizes, Umem, XskSocket,
 };
 
 use crate::kernel::{BUFFER, CHUNK, Kernel, TX};
@@ -17,6 +17,12 @@ const MTU: u32 = 1514;
 
 /// A port with so many queues; all frames that the kernel receives are the same, for the memory is the port's.
 fn world(queues: usize, in_parts: bool) -> (NicPort<()>, Vec<Kernel>) {
+    world_of(queues, if in_parts { MAX_FRAGS } else { 1 })
+}
+
+/// The same; the kernel takes so many parts of a packet that is sent.
+fn world_of(queues: usize, max_segs: u32) -> (NicPort<()>, Vec<Kernel>) {
+    let in_parts = max_segs > 1;
     let kernels: Vec<_> = (0..queues).map(|_| Kernel::new(SIZES, u32::MAX - 50)).collect();
     let queue = |kernel: &Kernel| {
         let umem = Umem::anonymous(2 * FOR_RX, CHUNK as u32).unwrap();
@@ -29,7 +35,7 @@ fn world(queues: usize, in_parts: bool) -> (NicPort<()>, Vec<Kernel>) {
         }
         rings.fill.submit(FOR_RX);
         FrameQueue::over(
-            XskSocket { fd: kernel.socket(), sizes: SIZES, frags: in_parts },
+            XskSocket { fd: kernel.socket(), sizes: SIZES, frags: in_parts, max_segs },
             rings,
             umem,
         )
@@ -161,6 +167,24 @@ fn what_is_delivered_is_sent_or_counted() {
             let sent: u32 = kernels[0].take_sent(9).iter().map(|desc| desc.length).sum();
             assert_eq!(sent as usize, fits);
         }
+    }
+}
+
+/// A frame of more parts than the driver takes would stand in the way of all behind it: it is too long, whatever the MTU.
+#[test]
+fn a_frame_has_no_more_parts_than_the_driver_takes() {
+    for (max_segs, most) in [(2, 4096), (3, 6144), (5, 9018), (MAX_FRAGS, 9018)] {
+        let (mut port, kernels) = world_of(1, max_segs);
+        let mut drops = Drops::default();
+        let frames = [frame(1, most), frame(2, most + 1), frame(3, 60)];
+        assert_eq!(deliver(&mut port, 0, &frames, &mut drops), (2, most as u64 + 60));
+        assert_eq!(drops, Drops { too_long: 1, ..Drops::default() }, "{max_segs}");
+        port.flush(false);
+        let parts = kernels[0].take_sent(99);
+        assert_eq!(parts.len() as u32, most.div_ceil(2048) as u32 + 1);
+        port.set_max_frame(65535);
+        assert_eq!(deliver(&mut port, 0, &[frame(4, 40_000)], &mut drops), (0, 0));
+        assert_eq!(drops, Drops { too_long: 2, ..Drops::default() }, "{max_segs}");
     }
 }
 

@@ -88,7 +88,8 @@ fn queue(kernel: &Kernel, frags: bool) -> FrameQueue {
         rings.fill.write(chunk, u64::from(chunk) * CHUNK);
     }
     rings.fill.submit(FOR_RX);
-    FrameQueue::over(XskSocket { fd: kernel.socket(), sizes: SIZES, frags }, rings, umem)
+    let socket = XskSocket { fd: kernel.socket(), sizes: SIZES, frags, max_segs: MAX_FRAGS };
+    FrameQueue::over(socket, rings, umem)
 }
 
 fn bytes_of(data: &Buf<'_>) -> Vec<u8> {
@@ -334,6 +335,20 @@ proptest! {
             world.step(op)?;
         }
     }
+}
+
+/// A packet has no more chunks than the driver takes.
+#[test]
+fn a_packet_has_no_more_chunks_than_are_taken() {
+    let kernel = Kernel::new(SIZES, 0);
+    let chunk = CHUNK as u32;
+    let umem = Umem::anonymous(CHUNKS, chunk).unwrap();
+    let socket = XskSocket { fd: kernel.socket(), sizes: SIZES, frags: true, max_segs: 3 };
+    let mut queue = FrameQueue::over(socket, kernel.fake.rings().unwrap(), umem);
+    assert_eq!(queue.max_tx_packet(), 3 * chunk);
+    assert!(!queue.send_parts(3 * chunk + 1, |_| panic!("there is no room")));
+    assert!(queue.send_parts(3 * chunk, |_| ()));
+    assert_eq!(queue.counters().tx_too_long, 1);
 }
 
 /// A socket whose packets have one chunk sends no longer ones, and a chunk is the longest frame.

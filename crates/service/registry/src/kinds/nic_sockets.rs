@@ -5,7 +5,6 @@ use std::sync::Arc;
 use ringway_nic_setup::Interface;
 use ringway_proto::{Error, NicMode, Refusals, Result};
 use ringway_region::Region;
-use ringway_xdp::MAX_FRAGS;
 
 use crate::{
     nic_mode::{ModeRequest, describe},
@@ -56,12 +55,7 @@ impl Sockets {
 
     /// Slots of a packet at most, by what the sockets of all queues take.
     pub(super) fn max_frags(&self) -> u32 {
-        let of = |socket: &Socket| match socket.mode() {
-            NicMode::Packet => ringway_packet::MAX_FRAGS,
-            _ if socket.frags() => MAX_FRAGS,
-            _ => 1,
-        };
-        self.by_queue.iter().flatten().map(of).min().unwrap_or(1)
+        self.by_queue.iter().flatten().map(Socket::max_frags).min().unwrap_or(1)
     }
 
     /// Whether the kernel copies what all of them receive into buffers of the port.
