@@ -17,7 +17,8 @@ pub struct Statistics {
     pub tx_invalid_descs: u64,
     /// Dropped because the RX ring was full.
     pub rx_ring_full: u64,
-    /// Dropped because the FILL ring was empty.
+    /// Times that the kernel found the FILL ring empty: where it copies, each costs a frame. A driver in zero-copy mode
+    /// looks ahead, with frames' buffers left.
     pub rx_fill_ring_empty: u64,
     /// Times that the kernel found the TX ring empty.
     pub tx_ring_empty: u64,
@@ -49,10 +50,17 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// On the way in; `frags`: the socket takes packets of several buffers.
+    /// On the way in; `frags`: the socket takes packets of several buffers. What a card in zero-copy mode loses for want
+    /// of buffers is among its own counters alone.
     pub fn receiving(fd: impl AsFd, frags: bool) -> Lost {
-        let counted = Lost::counted(fd);
-        let (dropped, empty) = (counted.rx_dropped, counted.rx_fill_ring_empty);
+        // A broken descriptor loses nothing that anything could count.
+        let zero_copy = is_zero_copy(&fd).unwrap_or(false);
+        Lost::received(Lost::counted(fd), frags, zero_copy)
+    }
+
+    fn received(counted: Statistics, frags: bool, zero_copy: bool) -> Lost {
+        let dropped = counted.rx_dropped;
+        let empty = if zero_copy { 0 } else { counted.rx_fill_ring_empty };
         // What found no buffer counts as dropped, too; what found too few of them, as nothing else.
         let too_long = if frags { 0 } else { dropped.saturating_sub(empty) };
         let no_buffer = if frags { dropped.max(empty) } else { empty };
@@ -91,6 +99,26 @@ pub fn is_zero_copy(fd: impl AsFd) -> rustix::io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Where the kernel copies, each frame without a buffer is also dropped; a driver that looks for buffers in vain has
+    /// lost none yet.
+    #[test]
+    fn a_refill_in_vain_is_no_loss() {
+        let counted = Statistics {
+            rx_dropped: 7,
+            rx_ring_full: 100,
+            rx_fill_ring_empty: 5,
+            ..Statistics::default()
+        };
+        let lost = |frags, zero_copy| {
+            let lost = Lost::received(counted, frags, zero_copy);
+            (lost.too_long, lost.ring_full)
+        };
+        assert_eq!((lost(false, false), lost(true, false)), ((2, 105), (0, 107)));
+        assert_eq!((lost(false, true), lost(true, true)), ((7, 100), (0, 107)));
+        let only_refills = Statistics { rx_fill_ring_empty: 1 << 40, ..Statistics::default() };
+        assert_eq!(Lost::received(only_refills, true, true), Lost::default());
+    }
 
     #[test]
     fn losses_both_ways_add_up() {

@@ -253,7 +253,8 @@ pub struct KernelCounters {
     pub tx_invalid_descs: u64,
     /// Frames dropped because the rx ring was full.
     pub rx_ring_full: u64,
-    /// Times that no buffer was left to receive into.
+    /// Times that no buffer was left to receive into: where the kernel copies, each cost a frame. In zero copy the driver
+    /// looks ahead, and none need be lost.
     pub rx_fill_ring_empty_descs: u64,
     /// Times that there was nothing to send.
     pub tx_ring_empty_descs: u64,

@@ -50,12 +50,15 @@ fn unit(name: &str, kind: PortKind) -> &'static str {
     }
 }
 
-/// Those of the kernel's counters that tell of something wrong, under its names.
-fn troubles(kernel: &KernelCounters) -> String {
+/// Those of the kernel's counters that are among the ring's drops, under its names.
+fn troubles(ring: &RingInfo, kernel: &KernelCounters) -> String {
+    // In zero-copy mode these are no drops.
+    let refills = kernel.rx_fill_ring_empty_descs;
+    let refills = if refills > ring.ring_full { 0 } else { refills };
     occurred(&[
         ("rx_dropped", kernel.rx_dropped),
         ("rx_ring_full", kernel.rx_ring_full),
-        ("rx_fill_ring_empty_descs", kernel.rx_fill_ring_empty_descs),
+        ("rx_fill_ring_empty_descs", refills),
         ("rx_invalid_descs", kernel.rx_invalid_descs),
         ("tx_invalid_descs", kernel.tx_invalid_descs),
     ])
@@ -78,7 +81,7 @@ pub fn table(lines: &[Line]) -> String {
             format!("{packets} {}", line.unit),
             bytes.to_string(),
             line.drops().to_string(),
-            kernel.as_ref().map(troubles).unwrap_or_default(),
+            kernel.as_ref().map(|kernel| troubles(&line.ring, kernel)).unwrap_or_default(),
         ]);
     }
     table.to_string()
@@ -110,6 +113,14 @@ mod tests {
             cells,
             ["eth0", "host rx 1", "0", "12/1024", "70 packets", "0", "3 ring full", "3 rx_dropped"]
         );
+    }
+
+    #[test]
+    fn refills_in_vain_are_named_where_they_are_drops() {
+        let kernel = KernelCounters { rx_fill_ring_empty_descs: 7, ..Default::default() };
+        let ring = |ring_full| RingInfo { ring_full, ..RingInfo::default() };
+        assert_eq!(troubles(&ring(9), &kernel), "7 rx_fill_ring_empty_descs");
+        assert_eq!(troubles(&ring(0), &kernel), "");
     }
 
     #[test]
