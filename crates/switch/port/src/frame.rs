@@ -163,6 +163,19 @@ impl Frame {
         Some(there)
     }
 
+    /// The first piece as two, where the tag that the receiver gets makes it longer than the `room` of its slot:
+    /// what fills that, and the few bytes that the tag has pushed out, for a slot of their own. `None` if it would not fit
+    /// without the tag, either.
+    pub fn cut<'a>(&self, (from, len): Piece<'a>, room: u32) -> Option<[Piece<'a>; 2]> {
+        // The tag is within the first bytes, which are not cut.
+        if len > room || room < HEADER as u32 {
+            return None;
+        }
+        let behind = self.moved_len(len).checked_sub(room).filter(|bytes| *bytes > 0)?;
+        let at = len.checked_sub(behind)?;
+        Some([(from, at), (from.skip(at)?, behind)])
+    }
+
     /// Bytes that the receiver gets of the first piece.
     #[inline]
     pub fn moved_len(&self, len: u32) -> u32 {

@@ -121,7 +121,7 @@ pub trait Backpressure {
     /// What receive ring `ring`, one of those that the port has, has room for. By default there is no
     /// telling, and nothing waits for it.
     fn room(&mut self, _ring: usize) -> Room {
-        Room { free: u32::MAX, slots: u32::MAX }
+        Room { free: u32::MAX, slots: u32::MAX, bytes: u32::MAX }
     }
 
     /// Asks to hear the doorbell when slots of that ring are freed.
@@ -216,4 +216,6 @@ pub struct Room {
     pub free: u32,
     /// Those that would be, if all were.
     pub slots: u32,
+    /// Bytes that each holds, at least.
+    pub bytes: u32,
 }

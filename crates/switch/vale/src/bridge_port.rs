@@ -396,7 +396,7 @@ impl BridgePort {
         }
         let lossless = self.lossless_queue_of(ring);
         let room = self.room(lossless);
-        let most = most_slots(&self.config, burst, room);
+        let most = most_slots(&self.config, &self.vlans, burst, room);
         let (vlans, filter) = (&self.vlans, &self.filter_out);
         if let Some(filter) = filter {
             filter.charge(frames.len(), budget);
@@ -413,7 +413,7 @@ impl BridgePort {
     /// How many slots of receive ring `ring` a frame has to wait for.
     pub fn needs(&mut self, ring: usize, frame: &Frame, burst: &Burst<'_>) -> u32 {
         let room = self.room(ring);
-        most_slots(&self.config, burst, room)(frame)
+        most_slots(&self.config, &self.vlans, burst, room)(frame)
     }
 
     /// Whether `sender` still has to wait, as `stall` says.

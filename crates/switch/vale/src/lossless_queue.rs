@@ -237,7 +237,7 @@ mod tests {
     }
 
     fn room(free: u32) -> Room {
-        Room { free, slots: 15 }
+        Room { free, slots: 15, bytes: 2048 }
     }
 
     #[test]

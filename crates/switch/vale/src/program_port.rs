@@ -12,7 +12,7 @@ use std::{io, sync::Arc};
 use ringway_abi::{NETMAP_MAX_FRAGS, NS_MOREFRAG};
 use ringway_kring::{Doorbell, Driver, Kring};
 use ringway_switch_port::{
-    Backpressure, Burst, Configure, Delivered, Drops, Frame, Mirrored, PacketIo, Wake,
+    Backpressure, Burst, Configure, Delivered, Drops, Frame, Mirrored, PacketIo, Piece, Wake,
 };
 use rustix::{
     event::{Timespec, epoll},
@@ -38,6 +38,21 @@ struct Tx {
     kring: Kring,
     head: u32,
     staged: bool,
+}
+
+/// What has become of a packet for a sending ring.
+enum Outcome {
+    Sent,
+    /// A slot names no buffer.
+    NoBuffer,
+    /// A piece is longer than its slot's buffer; if it is the first, that has so much room.
+    TooLong {
+        room: Option<u32>,
+    },
+    /// Fewer than so many slots are free.
+    NoRoom {
+        slots: u32,
+    },
 }
 
 /// See the module.
@@ -97,28 +112,64 @@ impl Tx {
     }
 
     #[inline]
-    fn send(&mut self, frame: &Frame, burst: &Burst<'_>, drops: &mut Drops) -> bool {
-        let ring = self.kring.ring();
+    fn send(&mut self, frame: &Frame, burst: &Burst<'_>, driver: &impl Driver) -> Outcome {
         let pieces = burst.pieces(frame);
+        let slots = pieces.len() as u32;
+        if !self.has_room(slots, driver) {
+            return Outcome::NoRoom { slots };
+        }
+        match self.fill(frame, pieces.iter().copied(), slots, burst) {
+            Outcome::TooLong { room: Some(room) } => self.send_cut(frame, room, burst, driver),
+            outcome => outcome,
+        }
+    }
+
+    /// The first piece is longer than the `room` of its slot. If only its tag makes it so, what that pushes out goes into a
+    /// slot of its own.
+    #[cold]
+    fn send_cut(
+        &mut self,
+        frame: &Frame,
+        room: u32,
+        burst: &Burst<'_>,
+        driver: &impl Driver,
+    ) -> Outcome {
+        let pieces = burst.pieces(frame);
+        let slots = pieces.len() as u32 + 1;
+        let cut = pieces.split_first().filter(|_| slots <= NETMAP_MAX_FRAGS);
+        let cut = cut.and_then(|(first, others)| Some((frame.cut(*first, room)?, others)));
+        let Some((cut, others)) = cut else { return Outcome::TooLong { room: None } };
+        if !self.has_room(slots, driver) {
+            return Outcome::NoRoom { slots };
+        }
+        self.fill(frame, cut.into_iter().chain(others.iter().copied()), slots, burst)
+    }
+
+    /// Fills slots that are free with the `count` pieces of a packet.
+    #[inline]
+    fn fill<'b>(
+        &mut self,
+        frame: &Frame,
+        pieces: impl Iterator<Item = Piece<'b>>,
+        count: u32,
+        burst: &Burst<'_>,
+    ) -> Outcome {
+        let ring = self.kring.ring();
         let mut at = self.head;
-        for (i, &(from, len)) in (1..).zip(pieces) {
+        for (i, (from, len)) in (1..).zip(pieces) {
             let index = ring.slot(at).buf_idx;
-            let Some(to) = ring.buf(index) else {
-                drops.bad_slot += 1;
-                return false;
-            };
+            let Some(to) = ring.buf(index) else { return Outcome::NoBuffer };
             let begin = (i == 1).then_some(burst.source().header_len.into());
             let Some(len) = frame.copy_piece(begin, &from, len, &to) else {
-                drops.too_long += 1;
-                return false;
+                return Outcome::TooLong { room: begin.map(|_| to.size()) };
             };
-            let more = if i == pieces.len() { 0 } else { NS_MOREFRAG };
+            let more = if i == count { 0 } else { NS_MOREFRAG };
             ring.set_slot(at, index, len as u16, more);
             at = ring.next(at);
         }
         self.head = at;
         self.staged = true;
-        true
+        Outcome::Sent
     }
 }
 
@@ -179,12 +230,18 @@ impl<D: Driver + Send> PacketIo for ProgramPort<D> {
         // Each look at a full ring is a sync: one is enough for a burst.
         let mut full = false;
         for frame in frames {
-            let pieces = burst.pieces(frame).len() as u32;
-            if full || !tx.has_room(pieces, &self.driver) {
+            if full {
                 drops.ring_full += 1;
-                full |= pieces < tx.kring.ring().num_slots();
-            } else if tx.send(frame, burst, drops) {
-                delivered.add(frame.len);
+                continue;
+            }
+            match tx.send(frame, burst, &self.driver) {
+                Outcome::Sent => delivered.add(frame.len),
+                Outcome::NoBuffer => drops.bad_slot += 1,
+                Outcome::TooLong { .. } => drops.too_long += 1,
+                Outcome::NoRoom { slots } => {
+                    drops.ring_full += 1;
+                    full = slots < tx.kring.ring().num_slots();
+                }
             }
         }
         delivered

@@ -2,19 +2,27 @@
 
 use std::{ops::Range, slice, sync::Arc};
 
-use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG, NS_PORT_SHIFT};
+use ringway_abi::{NETMAP_MAX_FRAGS, NS_BUF_CHANGED, NS_MOREFRAG, NS_PORT_SHIFT};
 use ringway_kring::{Doorbell, Kring, Offsets};
 use ringway_mirror::Mirrors;
 use ringway_region::{Buf, RingView, Slot};
 
 use crate::offsets::place;
-use ringway_switch_port::{Burst, Delivered, Drops, Frame, Room, TxSlots};
+use ringway_switch_port::{Burst, Delivered, Drops, Frame, Piece, Room, TxSlots};
 
 /// Released slots that go to monitors in one look.
 const SWAPS: u32 = 128;
 
 /// Bytes of a packet from which on two slots are sooner written than the packet is copied.
 const SWAP_FROM: u32 = 384;
+
+/// Why a packet cannot be copied to the slots that there are for it.
+enum Misfit {
+    /// A slot names no buffer.
+    NoBuffer,
+    /// A piece is longer than its slot's buffer; if it is the first, that has so much room.
+    TooLong { room: Option<u32> },
+}
 
 /// One rx ring of the port: the bridge fills it.
 #[derive(Debug)]
@@ -126,7 +134,9 @@ impl RxSide {
         self.take_back();
         let ring = self.kring.ring();
         let free = ring.distance(self.hwtail, ring.prev(self.head));
-        Room { free, slots: ring.num_slots() - 1 }
+        let size = ring.region().layout().data_size();
+        let bytes = self.offsets.map_or(size, |it| it.end(it.max, size).saturating_sub(it.max));
+        Room { free, slots: ring.num_slots() - 1, bytes }
     }
 
     /// Whether there are `slots` free slots for a packet of this burst.
@@ -201,8 +211,11 @@ impl RxSide {
             if self.space(frame.count.into()) {
                 if let Some(bytes) = self.deliver_pieces::<OFFSETS>(frame, burst, drops) {
                     delivered.add(bytes);
+                } else if self.full == burst.serial {
+                    drops.ring_full += rest.len() as u64;
+                    break;
                 }
-            } else if self.refuse(frame, burst, drops) {
+            } else if self.refuse(frame.count.into(), burst, drops) {
                 drops.ring_full += rest.len() as u64;
                 break;
             }
@@ -210,11 +223,11 @@ impl RxSide {
         delivered
     }
 
-    /// Counts a packet for which there is no room. True if there is none for those behind, either.
+    /// Counts a packet of `slots` slots for which there is no room. True if there is none for those behind, either.
     #[cold]
-    fn refuse(&mut self, frame: &Frame, burst: &Burst<'_>, drops: &mut Drops) -> bool {
+    fn refuse(&mut self, slots: u32, burst: &Burst<'_>, drops: &mut Drops) -> bool {
         drops.ring_full += 1;
-        self.ends(frame.count.into(), burst)
+        self.ends(slots, burst)
     }
 
     /// Notes that there is no room for `slots` slots; true if there is none for what is behind,
@@ -274,7 +287,7 @@ impl RxSide {
     }
 
     /// Copies a packet for which there are slots; returns its bytes. One with a piece that does not
-    /// fit its slot's buffer is dropped (S-VALE-11).
+    /// fit its slot's buffer is dropped (S-VALE-11), unless it is only a tag that takes the room.
     #[inline(never)]
     fn deliver_pieces<const OFFSETS: bool>(
         &mut self,
@@ -282,14 +295,62 @@ impl RxSide {
         burst: &Burst<'_>,
         drops: &mut Drops,
     ) -> Option<u32> {
+        let pieces = burst.pieces(frame);
+        match self.copy_pieces::<OFFSETS>(frame, pieces.iter().copied(), frame.count, burst) {
+            Ok(bytes) => Some(bytes),
+            Err(Misfit::NoBuffer) => {
+                drops.bad_slot += 1;
+                None
+            }
+            Err(Misfit::TooLong { room }) => self.deliver_cut::<OFFSETS>(frame, room, burst, drops),
+        }
+    }
+
+    /// The same for a packet that does not fit so: where the tag takes `room` that the first piece had without, what is
+    /// pushed out goes into a slot of its own.
+    #[cold]
+    #[inline(never)]
+    fn deliver_cut<const OFFSETS: bool>(
+        &mut self,
+        frame: &Frame,
+        room: Option<u32>,
+        burst: &Burst<'_>,
+        drops: &mut Drops,
+    ) -> Option<u32> {
+        let slots = u32::from(frame.count) + 1;
+        let cut = burst.pieces(frame).split_first().zip(room).filter(|_| slots <= NETMAP_MAX_FRAGS);
+        let cut = cut.and_then(|((first, others), room)| Some((frame.cut(*first, room)?, others)));
+        let Some((cut, others)) = cut else {
+            drops.too_long += 1;
+            return None;
+        };
+        if !self.space(slots) {
+            self.refuse(slots, burst, drops);
+            return None;
+        }
+        let pieces = cut.into_iter().chain(others.iter().copied());
+        match self.copy_pieces::<OFFSETS>(frame, pieces, slots as u8, burst) {
+            Ok(bytes) => return Some(bytes),
+            Err(Misfit::NoBuffer) => drops.bad_slot += 1,
+            Err(Misfit::TooLong { .. }) => drops.too_long += 1,
+        }
+        None
+    }
+
+    /// Copies the `count` pieces of a packet, which becomes a received one if all of them fit; returns their bytes.
+    #[inline]
+    fn copy_pieces<'b, const OFFSETS: bool>(
+        &mut self,
+        frame: &Frame,
+        pieces: impl Iterator<Item = Piece<'b>>,
+        count: u8,
+        burst: &Burst<'_>,
+    ) -> Result<u32, Misfit> {
         let ring = self.kring.ring();
         let (mut at, mut bytes) = (self.hwtail, 0);
-        for (i, &(from, len)) in (1..).zip(burst.pieces(frame)) {
+        for (i, (from, len)) in (1..).zip(pieces) {
             let index = ring.slot(at).buf_idx;
-            let Some(to) = ring.buf(index) else {
-                drops.bad_slot += 1;
-                return None;
-            };
+            let Some(to) = ring.buf(index) else { return Err(Misfit::NoBuffer) };
             let begin = (i == 1).then_some(burst.source.header_len.into());
             let (to, ptr) = if OFFSETS {
                 let len = if begin.is_some() { frame.moved_len(len) } else { len };
@@ -298,20 +359,19 @@ impl RxSide {
                 (to, 0)
             };
             let Some(len) = frame.copy_piece(begin, &from, len, &to) else {
-                drops.too_long += 1;
-                return None;
+                return Err(Misfit::TooLong { room: begin.map(|_| to.size()) });
             };
             bytes += len;
             if OFFSETS {
                 ring.set_slot_ptr(at, ptr);
             }
             // S-FLAGS-NS_MOREFRAG, S-FLAGS-NS_RFRAGS: the number of slots is in each.
-            let more = if i == frame.count { 0 } else { NS_MOREFRAG };
-            ring.set_slot(at, index, len as u16, u16::from(frame.count) << NS_PORT_SHIFT | more);
+            let more = if i == count { 0 } else { NS_MOREFRAG };
+            ring.set_slot(at, index, len as u16, u16::from(count) << NS_PORT_SHIFT | more);
             at = ring.next(at);
         }
         self.hwtail = at;
-        Some(bytes)
+        Ok(bytes)
     }
 
     /// The part of slot `at`'s buffer that the piece is to fill, and the `ptr` that tells the

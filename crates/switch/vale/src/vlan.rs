@@ -145,6 +145,19 @@ impl PortVlans {
         drops.vlan += (run.len() - to.len()) as u64;
     }
 
+    /// Whether a tag that the port is to receive may push the end of the frame's first piece out of a slot with `room` bytes.
+    pub fn may_push_out(&self, frame: &Frame, burst: &Burst<'_>, room: u32) -> bool {
+        let longest = burst
+            .pieces(frame)
+            .iter()
+            .take(1 + usize::from(burst.apart))
+            .map(|(_, len)| *len)
+            .max()
+            .unwrap_or(0);
+        longest.saturating_add(4) > room
+            && self.retagged(frame, burst).is_some_and(|frame| frame.skip < 0)
+    }
+
     /// The frame as the port is to receive it, if it may.
     pub fn retagged(&self, frame: &Frame, burst: &Burst<'_>) -> Option<Frame> {
         self.form(frame.vid)?.of(frame, burst)

@@ -6,6 +6,7 @@
 
 use std::{iter, mem};
 
+use ringway_abi::NETMAP_MAX_FRAGS;
 use ringway_fastpath::SEGMENT_HEADERS;
 use ringway_region::Buf;
 use ringway_vnet::{
@@ -13,7 +14,7 @@ use ringway_vnet::{
     most_frames,
 };
 
-use crate::{bridge_port::BridgePort, budget::Budget, config::PortConfig};
+use crate::{bridge_port::BridgePort, budget::Budget, config::PortConfig, vlan::PortVlans};
 use ringway_switch_port::{Burst, Delivered, Drops, Frame, Room, Source};
 
 /// Bytes of a buffer, as most regions have them.
@@ -148,34 +149,42 @@ fn exchange<'a>(
     header.fill(0);
     let (start, _) = burst.pieces(frame).first().ok_or(Error::BadFrame)?;
     start.copy_to(common, header);
-    if let Some(moved) = Header::parse(header).filter(|_| begins && frame.skip != 0) {
+    if let Some(moved) = Header::parse(header).filter(|_| frame.skip != 0) {
         let moved = moved.shifted(-frame.skip).emit();
         header.iter_mut().zip(moved).take(common).for_each(|(to, byte)| *to = byte);
     }
     if begins {
         copy_begin(frame, &first, len, begin)?;
     }
-    // A buffer that the beginning just fits has no room for a longer header: it goes on in a piece of its own.
-    let there = there as usize;
-    if to > from && to + there > BUFFER.max(start.size() as usize) {
-        let (slot, rest) = slot.split_at_mut(there);
-        converted.push_private(slot);
-        converted.push_private(rest);
-    } else {
-        converted.push_private(slot);
-    }
+    let room = BUFFER.max(start.size() as usize);
+    push_begin(converted, slot, len, room);
     let mut others = others.iter();
     if !begins && let Some((buf, len)) = others.next() {
         let there = frame.moved_len(*len) as usize;
         let begin = memory.split_off_mut(..there).ok_or(Error::NoRoom)?;
         copy_begin(frame, buf, *len, begin)?;
-        converted.push_private(begin);
+        push_begin(converted, begin, *len, room);
     }
     for &(buf, len) in others {
         converted.push(buf, len);
     }
+    if converted.pieces.len() > NETMAP_MAX_FRAGS as usize {
+        return Err(Error::NoRoom);
+    }
     converted.end_converted(frame, 0);
     Ok(())
+}
+
+/// Adds the piece that a packet begins with, `len` bytes of which are the sender's, from a buffer with this `room`. What a
+/// longer header or a tag makes longer than that goes on in a piece of its own.
+fn push_begin<'a>(converted: &mut Burst<'a>, piece: &'a mut [u8], len: u32, room: usize) {
+    if piece.len() <= room || piece.len() <= len as usize {
+        converted.push_private(piece);
+        return;
+    }
+    let (piece, rest) = piece.split_at_mut(len as usize);
+    converted.push_private(piece);
+    converted.push_private(rest);
 }
 
 /// Adds a packet to `whole` as the kernel sends it, if it can; returns how much of it was looked at.
@@ -238,14 +247,16 @@ fn least_slots(to: &PortConfig, frame: &Frame, burst: &Burst<'_>) -> Result<u32,
 /// header, where there is none, may become many.
 pub(crate) fn most_slots<'a>(
     to: &PortConfig,
+    vlans: &'a PortVlans,
     burst: &'a Burst<'_>,
     room: Room,
 ) -> impl Fn(&Frame) -> u32 + use<'a> {
     let max_frame = (to.header_len == 0 && burst.source.header_len != 0).then_some(to.max_frame);
-    // A header may take a slot more.
-    let more = u32::from(to.header_len > burst.source.header_len);
+    let is_longer = to.header_len > burst.source.header_len;
     move |frame| {
-        let pieces = u32::from(frame.count) + more;
+        // A header may take a slot more, and so may a tag.
+        let more = is_longer || vlans.may_push_out(frame, burst, room.bytes);
+        let pieces = u32::from(frame.count) + u32::from(more);
         let Some(max_frame) = max_frame else { return pieces };
         let Some(header) = header_of(frame, burst) else { return pieces };
         let segments = most_frames(&header, frame.len as usize, max_frame as usize) as u32;
@@ -297,10 +308,15 @@ fn strip<'a>(
     };
     match output? {
         Output::InPlace => {
+            let (start, _) = burst.pieces(frame).first().ok_or(Error::BadFrame)?;
+            let room = BUFFER.max(start.size() as usize);
             let mut rest = packet;
-            for piece in pieces.enumerate() {
-                let piece = rest.split_off_mut(..length(piece)).ok_or(Error::NoRoom)?;
-                converted.push_private(piece);
+            for (i, piece) in pieces.enumerate() {
+                let to = rest.split_off_mut(..length((i, piece))).ok_or(Error::NoRoom)?;
+                match piece {
+                    (_, len) if i == 0 => push_begin(converted, to, len, room),
+                    _ => converted.push_private(to),
+                }
             }
             converted.end_converted(frame, 0);
         }

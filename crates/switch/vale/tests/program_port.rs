@@ -123,6 +123,8 @@ proptest! {
     }
 }
 
+const TAG: [u8; 4] = [0x81, 0, 0, 10];
+
 /// A packet by the lengths of its pieces.
 type Packet = Vec<usize>;
 
@@ -141,9 +143,31 @@ struct Ring {
 
 impl Ring {
     /// Packets whose buffers are there, but for the slot `bad`.
-    fn deliver(&mut self, packets: &[Vec<Vec<u8>>], bad: u32, drops: &mut Drops) -> Delivered {
+    fn deliver(
+        &mut self,
+        packets: &[Vec<Vec<u8>>],
+        is_tagged: bool,
+        bad: u32,
+        drops: &mut Drops,
+    ) -> Delivered {
         let (mut delivered, mut is_full) = (Delivered::default(), false);
         for packet in packets {
+            let mut packet = packet.clone();
+            if is_tagged {
+                // Where there are buffers for the packet as it was sent, what is too much has one of its own.
+                let has_buffer = packet.len() > self.free || self.head % TX_SLOTS != bad;
+                let fits = packet[0].len() <= BUF_SIZE as usize;
+                packet[0].splice(12..12, TAG);
+                if fits
+                    && has_buffer
+                    && packet[0].len() > BUF_SIZE as usize
+                    && !is_full
+                    && packet.len() <= self.free
+                {
+                    let rest = packet[0].split_off(BUF_SIZE as usize);
+                    packet.insert(1, rest);
+                }
+            }
             if is_full || packet.len() > self.free {
                 drops.ring_full += 1;
                 is_full |= packet.len() < TX_SLOTS as usize;
@@ -179,7 +203,7 @@ proptest! {
     fn packets_are_sent_as_far_as_there_is_room(
         bursts in vec((packets(), 0..TX_SLOTS), 1..6),
         bad in prop_oneof![2 => Just(u32::MAX), 1 => 0..TX_SLOTS],
-        number in 0usize..6,
+        number in 0usize..6, is_tagged: bool,
     ) {
         let client = Client::new([2, 1], [TX_SLOTS, RX_SLOTS], 0);
         let kring = &client.tx[number % 2];
@@ -199,14 +223,22 @@ proptest! {
                     packet.iter().enumerate().map(piece).collect()
                 })
                 .collect();
-            let model = ring.deliver(&packets, bad, &mut expected);
+            let model = ring.deliver(&packets, is_tagged, bad, &mut expected);
             let mut burst = Burst::default().recycle(Source::default());
             for packet in &mut packets {
                 packet.iter_mut().for_each(|piece| burst.push_private(piece));
                 burst.end_frame();
             }
             burst.read_headers();
-            let got = port.deliver(number, &burst.frames, &burst, &mut drops);
+            let mut frames = burst.frames.clone();
+            if is_tagged {
+                for frame in &mut frames {
+                    let mut header = frame.header();
+                    header[12..].copy_from_slice(&TAG);
+                    *frame = frame.edited(header, -4);
+                }
+            }
+            let got = port.deliver(number, &frames, &burst, &mut drops);
             prop_assert_eq!((got.packets, got.bytes), (model.packets, model.bytes));
             prop_assert_eq!(drops, expected);
             port.flush(false);

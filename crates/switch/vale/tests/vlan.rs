@@ -8,10 +8,13 @@ use std::{
     sync::Arc,
 };
 
-use common::{BROADCAST, Client, barrier, bytes, header, mac};
+use common::{BROADCAST, Client, Piece, barrier, bytes, header, mac};
 use proptest::{collection::vec, prelude::*, sample::select};
-use ringway_abi::NS_MOREFRAG;
-use ringway_vale::{Bridge, PortConfig, PortCounters, Vlan};
+use ringway_abi::{Dir, NS_MOREFRAG};
+use ringway_kring::Offsets;
+use ringway_switch_port::Drops;
+use ringway_vale::{Bridge, Lossless, PortConfig, PortCounters, Vlan};
+use ringway_vnet::{Header, Output, consume};
 
 const PORTS: usize = 5;
 const VIDS: [u16; 4] = [1, 2, 300, 4094];
@@ -218,14 +221,239 @@ fn a_tag_comes_on_and_goes_off() {
     assert_eq!(world.counters[0].totals().drops.vlan, 1);
 }
 
-/// The longest frame has no room for a tag (S-SYNC-9).
-#[test]
-fn a_frame_that_does_not_fit_with_its_tag_is_lost() {
-    let world = World::new(vec![Vlan::Access(10), trunk(&[10], None)]);
+/// Two ports in VLAN 10, with virtio-net headers of these lengths: an access port, and a trunk with so many free slots.
+struct Tagging {
+    bridge: Bridge,
+    access: Client,
+    trunk: Client,
+    counters: Arc<PortCounters>,
+}
+
+/// The name of the switch whose trunk is lossless.
+const LOSSLESS: &str = "vale-tag-ll";
+
+impl Tagging {
+    fn new(headers: [u8; 2], free: u32, lossless: bool) -> Tagging {
+        let bridge = Bridge::start(if lossless { LOSSLESS } else { "vale-tagging" }).unwrap();
+        let [access, trunk] = [256, free + 1].map(|rx| Client::new([1, 1], [256, rx], 0));
+        let vlans = [Vlan::Access(10), self::trunk(&[10], None)];
+        let mut configs = Vec::new();
+        for (vlan, header_len) in vlans.into_iter().zip(headers) {
+            configs.push(PortConfig { vlan, header_len, ..PortConfig::default() });
+        }
+        configs[1].lossless = lossless.then(Lossless::default);
+        let [_, counters] = [&access, &trunk].map(|client| {
+            let config = configs.remove(0);
+            client.attach_as(&bridge, config).1
+        });
+        Tagging { bridge, access, trunk, counters }
+    }
+
+    /// Sends a packet in slots of these bytes.
+    fn send(&self, slots: &[&[u8]]) {
+        for (i, bytes) in (1..).zip(slots) {
+            let more = if i < slots.len() { NS_MOREFRAG } else { 0 };
+            self.access.fill(0, bytes, bytes.len() as u16, more, None);
+        }
+        self.access.tx_sync(0);
+    }
+
+    /// The slots of each packet at the trunk, once all that was sent has gone.
+    fn received(&self) -> Vec<Vec<Piece>> {
+        self.access.drained(0);
+        barrier(&self.bridge);
+        self.trunk.receive(0, usize::MAX)
+    }
+
+    fn drops(&self) -> Drops {
+        self.counters.totals().drops
+    }
+}
+
+/// A frame of so many bytes for all, as the access port sends it and as the trunk gets it.
+fn tagged(len: usize) -> [Vec<u8>; 2] {
     let mut frame = header(BROADCAST, mac(0)).to_vec();
-    frame.resize(2044, 7);
-    assert_eq!(world.send(0, &frame, 9999)[1][0].len(), 2048);
-    frame.push(7);
-    assert!(world.send(0, &frame, 9999)[1].is_empty());
-    assert_eq!(world.counters[1].totals().drops.too_long, 1);
+    frame.extend((0..len - 14).map(|i| (i % 251) as u8));
+    let tagged = [&frame[..12], &[0x81, 0, 0, 10], &frame[12..]].concat();
+    [frame, tagged]
+}
+
+/// The flags that slots of one packet have.
+fn flags_are_right(packet: &[Piece]) -> bool {
+    let count = packet.len() as u16;
+    (1..)
+        .zip(packet)
+        .all(|(i, (_, flags))| *flags == count << 8 | if i < count { NS_MOREFRAG } else { 0 })
+}
+
+/// A tag takes room in the first slot. What it pushes out has a slot of its own, whatever headers the ports have: the packet
+/// arrives whole.
+#[test]
+fn a_tag_pushes_the_end_of_a_full_slot_into_one_more() {
+    for headers in [[0, 0], [12, 12], [10, 10], [0, 12], [12, 0], [10, 12]] {
+        let world = Tagging::new(headers, 255, false);
+        let [from, to] = headers.map(usize::from);
+        let sent_header = vec![0; from];
+        let check = |slots: &[&[u8]], expected: &[u8], at_least: usize| {
+            world.send(slots);
+            let received = world.received();
+            let lens: Vec<_> = slots.iter().map(|slot| slot.len()).collect();
+            let [packet] = &received[..] else {
+                panic!("{headers:?} {lens:?} {:?}", world.drops())
+            };
+            let bytes = packet.iter().flat_map(|(bytes, _)| bytes).copied().collect::<Vec<u8>>();
+            assert!(bytes[..to].iter().all(|byte| *byte == 0));
+            assert!(bytes[to..] == *expected, "{headers:?} {lens:?}");
+            assert!(flags_are_right(packet) && packet.len() >= at_least, "{headers:?} {lens:?}");
+        };
+        for len in [1500, 2032, 2036, 2044, 2045, 2048 - from, 9000, 65_549] {
+            let [frame, expected] = tagged(len);
+            let whole = [&sent_header[..], &frame].concat();
+            let slots: Vec<_> = whole.chunks(2048).collect();
+            check(&slots, &expected, slots.len());
+            if from > 0 {
+                let slots: Vec<_> =
+                    std::iter::once(&sent_header[..]).chain(frame.chunks(2048)).collect();
+                check(&slots, &expected, slots.len() - 1);
+            }
+        }
+        assert_eq!(world.drops(), Drops::default());
+    }
+    // The usual frame, and one that just fits with its tag, have one slot as before.
+    let world = Tagging::new([0, 0], 255, false);
+    for (len, lens) in [(60, &[64][..]), (2044, &[2048]), (2045, &[2048, 1]), (2048, &[2048, 4])] {
+        world.send(&[&tagged(len)[0]]);
+        let received = world.received();
+        assert_eq!(received[0].iter().map(|(bytes, _)| bytes.len()).collect::<Vec<_>>(), lens);
+    }
+}
+
+/// A machine leaves sums to others by an offset from the frame's beginning, which a tag moves; also where the header has
+/// a slot of its own.
+#[test]
+fn a_tag_moves_what_the_header_points_at() {
+    for apart in [false, true] {
+        let world = Tagging::new([12, 12], 255, false);
+        let header = [1, 0, 0, 0, 0, 0, 34, 0, 16, 0, 0, 0];
+        let [frame, expected] = tagged(300);
+        match apart {
+            true => world.send(&[&header, &frame]),
+            false => world.send(&[&[&header[..], &frame].concat()]),
+        }
+        let received = bytes(world.received()).concat();
+        assert_eq!(received[..12], [1, 0, 0, 0, 0, 0, 38, 0, 16, 0, 0, 0], "apart: {apart}");
+        assert!(received[12..] == expected);
+    }
+}
+
+/// Also where the switch does what the header asks for.
+#[test]
+fn a_sum_is_completed_in_what_a_tag_pushes_out() {
+    let header = [1, 0, 0, 0, 0, 0, 34, 0, 16, 0, 0, 0];
+    for len in [300, 2036, 2048, 9000] {
+        let [frame, _] = tagged(len);
+        let mut summed = frame.clone();
+        let parsed = Header::parse(&header).unwrap();
+        assert_eq!(consume(&parsed, &mut summed, 1514, &mut []), Ok(Output::InPlace));
+        summed.splice(12..12, [0x81, 0, 0, 10]);
+        let world = Tagging::new([12, 0], 255, false);
+        let slots: Vec<_> = std::iter::once(&header[..]).chain(frame.chunks(2048)).collect();
+        world.send(&slots);
+        let whole = [&header, &frame[..]].concat();
+        world.send(&whole.chunks(2048).collect::<Vec<_>>());
+        assert!(bytes(world.received()) == [&summed[..]; 2], "{len}");
+        assert_eq!(world.drops(), Drops::default());
+    }
+}
+
+/// Where the ring has no room for the slot more, the packet is lost as others are (S-VALE-10), and those behind it.
+#[test]
+fn a_full_ring_has_no_room_for_what_a_tag_pushes_out() {
+    let [frame, expected] = tagged(2 * 2048);
+    let (first, second) = frame.split_at(2048);
+    let world = Tagging::new([0, 0], 3, false);
+    world.send(&[first, second]);
+    assert!(bytes(world.received()) == [expected]);
+    // In one burst.
+    for slots in [&[&frame[..60]][..], &[first, second], &[&frame[..60]]] {
+        for (i, bytes) in (1..).zip(slots) {
+            let more = if i < slots.len() { NS_MOREFRAG } else { 0 };
+            world.access.fill(0, bytes, bytes.len() as u16, more, None);
+        }
+    }
+    world.access.tx_sync(0);
+    assert_eq!(world.received().len(), 1);
+    assert_eq!(world.drops(), Drops { ring_full: 2, ..Drops::default() });
+    // One that no such ring holds says nothing of those behind it.
+    let world = Tagging::new([0, 0], 2, false);
+    world.send(&[first, second]);
+    world.send(&[&frame[..60]]);
+    assert_eq!(world.received().len(), 1);
+    assert_eq!(world.drops(), Drops { ring_full: 1, ..Drops::default() });
+}
+
+/// No packet has more than 64 slots.
+#[test]
+fn a_packet_of_64_slots_has_none_for_what_a_tag_pushes_out() {
+    for headers in [[0, 0], [12, 12]] {
+        let world = Tagging::new(headers, 255, false);
+        let [frame, _] = tagged(2048);
+        let mut first = vec![0; headers[0].into()];
+        first.extend(&frame[..2048 - first.len()]);
+        let mut slots = vec![&[1; 20][..]; 64];
+        slots[0] = &first;
+        world.send(&slots);
+        assert_eq!(world.received().len(), 0);
+        assert_eq!(world.drops(), Drops { too_long: 1, ..Drops::default() });
+        world.send(&slots[..63]);
+        assert_eq!(world.received()[0].len(), 64);
+    }
+}
+
+/// The sender to a lossless trunk waits for the slot more.
+#[test]
+fn a_lossless_port_has_the_slot_for_what_a_tag_pushes_out() {
+    for headers in [[0, 0], [12, 12]] {
+        let world = Tagging::new(headers, 5, true);
+        let [frame, expected] = tagged(3000);
+        let whole = [&vec![0; headers[0].into()][..], &frame].concat();
+        let (first, second) = whole.split_at(2048);
+        world.send(&[first, second]);
+        world.access.drained(0);
+        world.send(&[first, second]);
+        barrier(&world.bridge);
+        common::until_asleep(LOSSLESS);
+        assert_eq!(world.trunk.receive(0, usize::MAX).len(), 1, "two slots are free");
+        let mut received = bytes(world.received());
+        assert!(received.pop().unwrap()[headers[1].into()..] == expected);
+        assert_eq!(world.drops(), Drops::default());
+    }
+}
+
+/// Where the receiver's data begins at an offset, its slots have less room.
+#[test]
+fn a_tag_pushes_out_of_a_slot_with_an_offset() {
+    let world = Tagging::new([0, 0], 255, false);
+    let offsets = Offsets { mask: 0xfff, max: 128, gap: 1000 };
+    world.bridge.set_offsets(1, Dir::Rx, 0, Some(offsets));
+    for (len, lens) in [(996, &[1000][..]), (997, &[1000, 1]), (1000, &[1000, 4]), (1001, &[])] {
+        world.send(&[&tagged(len)[0]]);
+        world.access.drained(0);
+        barrier(&world.bridge);
+        let view = world.trunk.rx[0].ring();
+        let before = view.head();
+        let received = world.trunk.receive(0, usize::MAX);
+        let got = received.iter().flatten().map(|(bytes, _)| bytes.len()).collect::<Vec<_>>();
+        assert_eq!(got, lens);
+        let mut bytes = Vec::new();
+        for (i, len) in (0..).zip(lens) {
+            let slot = view.slot(view.advance(before, i));
+            let mut part = vec![0; *len];
+            let begin = view.buf(slot.buf_idx).unwrap().skip(offsets.read(slot.ptr)).unwrap();
+            begin.copy_to(*len, &mut part);
+            bytes.extend(part);
+        }
+        assert!(lens.is_empty() || bytes == tagged(len)[1], "{len}");
+    }
+    assert_eq!(world.drops(), Drops { too_long: 1, ..Drops::default() });
 }
