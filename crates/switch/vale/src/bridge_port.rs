@@ -25,7 +25,7 @@ use crate::{
 use ringway_fastpath::{FastCounts, FastPath, FastPort, Filters, Limit};
 use ringway_mirror::Mirrors;
 use ringway_switch_port::{
-    Burst, Delivered, Frame, KernelWay, Port, PortIndex, PortMirrors, Room, Unsent,
+    Burst, Delivered, Drops, Frame, KernelWay, Port, PortIndex, PortMirrors, Room, Unsent,
 };
 
 /// A port with what the bridge knows of it.
@@ -316,7 +316,8 @@ impl BridgePort {
 
     /// Counts what was lost where the port does not look with every packet.
     pub fn count_lost(&mut self) {
-        self.port.count_lost(&mut self.totals.drops);
+        let lost = count_lost(&mut *self.port, &mut self.totals.drops);
+        self.in_order.note_lost(lost);
     }
 
     /// Whether a program's port had no room since the program was [told](Self::tell_lost).
@@ -429,6 +430,13 @@ impl BridgePort {
     pub fn lossless_queue_of(&self, ring: usize) -> usize {
         ring % self.lossless_queues.len()
     }
+}
+
+/// Counts what the kernel has lost on the way to the worker; how many.
+pub(crate) fn count_lost(port: &mut dyn Port, drops: &mut Drops) -> u64 {
+    let before = drops.ring_full;
+    port.count_lost(drops);
+    drops.ring_full - before
 }
 
 /// The members by index; the one whose packets are on their way is out of its place.

@@ -3,8 +3,9 @@
 //!
 //! The program numbers what it hands over, and a frame may be between its number and the socket when the
 //! worker finds nothing more there. So the worker counts: it is through when it has had as many frames as
-//! there are numbers. A frame that was lost on the way would be missing for ever; where no number was
-//! given for a while, none is on its way.
+//! there are numbers. A frame that was lost on the way would be missing for ever. So the worker keeps what the
+//! number was when it found nothing: where it finds nothing again a while later, frames with numbers up to that have come,
+//! or were lost, however many more there are by now. And it counts what the kernel says to have lost.
 //!
 //! What the worker has delivered may wait for the kernel yet, where an interface takes no more: until that has left, the flow
 //! stays. No longer than such a frame is kept there: an interface for which more comes all the time keeps no flow of others
@@ -26,20 +27,25 @@ const KEPT: Millis = 100;
 /// What the worker knows of one port.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct InOrder {
-    /// Frames that it has had, by their number.
+    /// Frames that it has had, or knows to be lost.
     received: u64,
+    /// Of these, frames that were lost; and how many the kernel has counted.
+    lost: u64,
+    counted: u64,
+    /// No frame with a number up to this is to come.
+    seen: u64,
     /// What it has told the program.
     told: u64,
-    /// The last number, and since when there was no other.
-    last: (u64, Millis),
-    /// Since when the worker is through, and what it has delivered may wait for the kernel.
-    through: Option<Millis>,
+    /// The last number as it was when nothing was found, and when that was.
+    earlier: Option<(u64, Millis)>,
+    /// A number that the worker was through with, since when: what it has delivered may wait for the kernel.
+    through: Option<(u64, Millis)>,
 }
 
 impl InOrder {
     /// From the frames on that come after so many.
     pub fn new(begun: u64) -> InOrder {
-        InOrder { received: begun, told: begun, last: (begun, 0), through: None }
+        InOrder { received: begun, seen: begun, told: begun, ..InOrder::default() }
     }
 
     /// How many frames there were so far.
@@ -70,10 +76,15 @@ impl InOrder {
     /// So many frames were found.
     pub fn note_found(&mut self, frames: u32) {
         self.received += u64::from(frames);
-        self.through = None;
     }
 
-    /// None was found, after `begun` had been read. `have_left`: whether what was delivered has.
+    /// The kernel has counted so many more of the port's frames as lost.
+    pub fn note_lost(&mut self, frames: u64) {
+        self.counted += frames;
+    }
+
+    /// None was found, after `begun` had been read. `have_left`: whether what was delivered has. Returns whether frames were
+    /// lost: the port is to [count](Self::note_lost) them.
     #[inline(never)]
     pub fn note_none(
         &mut self,
@@ -82,19 +93,52 @@ impl InOrder {
         port: PortIndex,
         fast: &FastPath,
         have_left: impl FnOnce() -> bool,
-    ) {
-        if begun != self.last.0 {
-            self.last = (begun, now);
+    ) -> bool {
+        // Not before: those that the socket had yet may have come before these.
+        if self.counted > self.lost {
+            self.received += self.counted - self.lost;
+            self.lost = self.counted;
         }
-        let are_through = self.received >= begun || now >= self.last.1 + ON_ITS_WAY;
-        if !are_through {
+        let mut is_short = false;
+        if self.received >= begun {
+            // More than there are numbers: frames of no program.
+            (self.received, self.seen, self.earlier) = (begun, begun, None);
+        } else {
+            let &mut (number, since) = self.earlier.get_or_insert((begun, now));
+            if now >= since + ON_ITS_WAY {
+                is_short = number > self.received;
+                self.lost += number.saturating_sub(self.received);
+                (self.received, self.seen) = (self.received.max(number), number);
+                self.earlier = (self.received < begun).then_some((begun, now));
+            }
+        }
+        self.tell(now, port, fast, have_left);
+        is_short
+    }
+
+    /// Tells the program how far the worker is.
+    fn tell(
+        &mut self,
+        now: Millis,
+        port: PortIndex,
+        fast: &FastPath,
+        have_left: impl FnOnce() -> bool,
+    ) {
+        if self.seen == self.told {
             return;
         }
-        let through = *self.through.get_or_insert(now);
-        if !self.is_missing(begun) || now >= through + KEPT || have_left() {
-            (self.received, self.told) = (begun, begun);
-            fast.set_drained(port, begun);
-        }
+        let (number, since) = *self.through.get_or_insert((self.seen, now));
+        let number = if have_left() {
+            self.through = None;
+            self.seen
+        } else if now >= since + KEPT {
+            self.through = (number < self.seen).then_some((self.seen, now));
+            number
+        } else {
+            return;
+        };
+        self.told = number;
+        fast.set_drained(port, number);
     }
 }
 
@@ -148,10 +192,52 @@ mod tests {
         order.note_found(1);
         order.note_none(1, 100, 3, &fast, || false);
         order.note_found(1);
-        order.note_none(2, 150, 3, &fast, || false);
-        order.note_none(2, 249, 3, &fast, || false);
-        assert!(order.is_missing(2), "from the last that was delivered on");
-        order.note_none(2, 250, 3, &fast, || false);
+        order.note_none(2, 199, 3, &fast, || false);
+        assert_eq!(order.told, 0);
+        order.note_none(2, 200, 3, &fast, || false);
+        assert_eq!(order.told, 1, "although another was delivered meanwhile");
+        order.note_none(2, 299, 3, &fast, || false);
+        assert!(order.is_missing(2));
+        order.note_none(2, 300, 3, &fast, || false);
         assert!(!order.is_missing(2));
+    }
+
+    /// Frames that were lost are not missing for ever where more come all the time, one in each millisecond.
+    #[test]
+    fn a_loss_is_noticed_while_more_comes() {
+        let fast = FastPath::unshared([1, 2]).unwrap();
+        let mut order = InOrder::new(0);
+        let mut begun = 1000;
+        let mut was_short = false;
+        for now in 100..120 {
+            was_short |= order.note_none(begun, now, 3, &fast, || true);
+            begun += 1;
+            order.note_found(1);
+        }
+        assert!(was_short);
+        assert!(begun - order.received() < 10, "{order:?} of {begun}");
+        assert!(begun - order.told < 15, "{order:?} of {begun}");
+        // The kernel knows of all of them, but for one.
+        order.note_lost(999);
+        order.note_none(begun, 120, 3, &fast, || true);
+        assert!(begun - order.received() < 10, "they are not counted twice: {order:?} of {begun}");
+        order.note_lost(1);
+        order.note_none(begun, 121, 3, &fast, || true);
+        assert_eq!((order.received(), order.told), (begun, begun));
+    }
+
+    /// What the kernel counts as lost counts only when the socket is empty: those in it have come before.
+    #[test]
+    fn what_the_kernel_has_lost_is_not_waited_for() {
+        let fast = FastPath::unshared([1, 2]).unwrap();
+        let mut order = InOrder::new(0);
+        order.note_lost(40);
+        order.note_found(59);
+        assert_eq!(order.received(), 59);
+        order.note_none(100, 100, 3, &fast, || true);
+        assert_eq!(order.received(), 99);
+        order.note_found(1);
+        order.note_none(100, 100, 3, &fast, || true);
+        assert_eq!((order.received(), order.told), (100, 100));
     }
 }

@@ -19,7 +19,7 @@ use rustix::{
 };
 
 use crate::{
-    bridge_port::{BridgePort, Members},
+    bridge_port::{BridgePort, Members, count_lost},
     budget::{Budget, Turn},
     casualties::Casualties,
     clock::{Clock, Millis},
@@ -413,11 +413,14 @@ impl Worker {
         let found = port.collect(ring, &mut burst, &mut totals.drops);
         budget.charge_look(found);
         if found == 0 {
+            self.spare = burst.recycle(from);
             if let (Some(begun), Some(fast)) = (begun, &self.fast) {
                 let members = &mut self.members;
-                in_order.note_none(begun, self.now, index, fast, || have_left(members));
+                let have_left = || have_left(members);
+                if in_order.note_none(begun, self.now, index, fast, have_left) {
+                    in_order.note_lost(count_lost(&mut **port, &mut totals.drops));
+                }
             }
-            self.spare = burst.recycle(from);
             self.hold(&mut held[ring], (index, ring), None);
             return false;
         }
