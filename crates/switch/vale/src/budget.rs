@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn each_kind_of_work_has_its_price() {
         type Charge = fn(&mut Budget);
-        let cases: [(Charge, u64); 8] = [
+        let cases: [(Charge, u64); 9] = [
             (|b| b.charge_look(0), 64),
             (|b| b.charge_look(1), 1024 + 128),
             (|b| b.charge_look(3), 1024 + 3 * 128),
@@ -244,6 +244,7 @@ mod tests {
                 |b| b.charge_offer(3, Delivered { packets: 2, bytes: 100 }, 3),
                 128 + 3 * 32 + (100 + 2 * 256) * 3,
             ),
+            (|b| b.charge_filter(3, 7), 3 * 7 * 8),
             (|b| b.charge(Delivered { packets: 1, bytes: 10 }, 3), (10 + 256) * 3),
             (|b| b.charge(Delivered { packets: 1, bytes: 10 }, 0), 0),
         ];

@@ -252,6 +252,15 @@ mod tests {
         assert!(!lossless.holds(B, 1, room(1), 30));
     }
 
+    /// A packet that takes all slots waits for them; what takes more never fits, and is let through to be lost.
+    #[test]
+    fn a_packet_of_all_slots_waits() {
+        let mut lossless = LosslessQueue::new(1000);
+        assert_eq!(lossless.admit(A, &frames(&[15]), slots, room(14), 0, true), 0);
+        assert_eq!(lossless.admit(A, &frames(&[15]), slots, room(15), 1, true), 1);
+        assert_eq!(lossless.admit(A, &frames(&[16]), slots, room(14), 2, true), 1);
+    }
+
     #[test]
     fn patience_ends_when_nothing_is_freed_and_returns_when_something_is() {
         let mut lossless = LosslessQueue::new(1000);

@@ -271,6 +271,30 @@ fn a_router_need_not_ask() {
     }
 }
 
+/// Frames that are sent at once go each where its group is, in their order.
+#[test]
+fn a_burst_for_several_groups() {
+    let [group, _] = groups();
+    let (other, nobody) = (IpAddr::from([239, 1, 2, 4]), IpAddr::from([224, 0, 0, 251]));
+    let mut world = four(SNOOPING);
+    world.send(3, &query(3, false, 100));
+    world.send(1, &report(1, group, true));
+    world.send(2, &report(2, other, true));
+    world.pass(1000);
+    let burst = [group, group, group, other, other, nobody, nobody, group].map(|to| data(0, to));
+    world.received();
+    let client = &world.ports[0].1;
+    burst.iter().for_each(|frame| client.fill(0, frame, frame.len() as u16, 0, None));
+    client.tx_sync(0);
+    while world.bridge.round() {}
+    world.bridge.flush_idle();
+    let of = |numbers: &[usize]| numbers.iter().map(|n| burst[*n].clone()).collect::<Vec<_>>();
+    let all = (0..burst.len()).collect::<Vec<_>>();
+    let expected = [of(&[]), of(&[0, 1, 2, 5, 6, 7]), of(&[3, 4, 5, 6]), of(&all)];
+    assert_eq!(world.received(), expected);
+    world.is_nothing_lost();
+}
+
 /// Also where all members are behind the port that sends.
 #[test]
 fn what_nobody_else_wants_is_not_lost() {

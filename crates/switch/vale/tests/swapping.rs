@@ -24,7 +24,10 @@ fn frame(to: [u8; 6], from: u8, len: usize) -> Vec<u8> {
     let mut frame = header(to, mac(from)).to_vec();
     let begin = frame.len();
     frame.resize(len, from);
-    frame[begin..].iter_mut().zip((0..=u8::MAX).cycle()).for_each(|(byte, n)| *byte = byte.wrapping_add(n));
+    frame[begin..]
+        .iter_mut()
+        .zip((0..=u8::MAX).cycle())
+        .for_each(|(byte, n)| *byte = byte.wrapping_add(n));
     frame
 }
 
