@@ -304,7 +304,7 @@ impl FrameQueue {
     fn kick(&mut self) -> rustix::io::Result<KickOutcome> {
         loop {
             let before = self.rings.tx.pending();
-            if before == 0 || !self.rings.tx.needs_wakeup() {
+            if before == 0 || !self.rings.tx.needs_kick() {
                 return Ok(KickOutcome::Sent);
             }
             let outcome = kick_tx(&self.socket.fd)?;

@@ -22,7 +22,7 @@
 use std::borrow::Borrow;
 use std::marker::PhantomData;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 
 use rustix::net::sockopt::xdp_mmap_offsets;
 use rustix::net::xdp::{
@@ -236,10 +236,27 @@ impl<T: Entry, R: Borrow<Ring<T>>> Producer<T, R> {
         self.ring().write(oldest.wrapping_sub(1 + i), value);
     }
 
-    /// Whether the kernel waits for a kick. Always so in copy mode.
+    /// Whether the kernel waits for a kick; on a TX ring, always so in copy mode.
+    ///
+    /// Enough for a FILL ring, which is looked at with each batch: drivers set its flag when they have found it empty, and
+    /// do not look again, so a fence would close no gap.
     #[inline]
     pub fn needs_wakeup(&self) -> bool {
         self.ring().flags().load(Ordering::Relaxed) & XdpRingFlags::XDP_RING_NEED_WAKEUP.bits() != 0
+    }
+
+    /// The same after [`Producer::submit`], by one who may not look again soon: to be asked once a batch.
+    ///
+    /// A driver that clears the flag while it is at work sets it before it looks at the ring a last time (mlx5), so that
+    /// either it sees the batch or we see the flag. Without a fence this load could be done before the index is visible,
+    /// and both would wait. Where the flag is set already, as in copy mode and by most drivers, there is nothing to miss,
+    /// and no fence. The kernel has none between its two steps: what it misses by that waits for the next flush or poll.
+    #[inline]
+    pub fn needs_kick(&self) -> bool {
+        self.needs_wakeup() || {
+            fence(Ordering::SeqCst);
+            self.needs_wakeup()
+        }
     }
 
     /// Entries in the ring.

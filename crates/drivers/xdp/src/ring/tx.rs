@@ -419,7 +419,7 @@ impl XdpTx {
     fn kick(&self, kring: &Kring, tx: &Tx<'_>) {
         let (mut kicks, mut lost, mut too_long) = (0, 0, 0);
         let mut pending = tx.pending();
-        while pending > 0 && lost < LOSSES && tx.needs_wakeup() {
+        while pending > 0 && lost < LOSSES && tx.needs_kick() {
             kicks += 1;
             match kick_tx(&self.socket) {
                 Ok(KickOutcome::Sent | KickOutcome::Again) => {}
