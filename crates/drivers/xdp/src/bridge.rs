@@ -143,10 +143,12 @@ impl Queue {
     fn flush(&mut self) {
         self.staged = false;
         self.stall = match self.frames.flush() {
-            Ok(KickOutcome::Again) => Some(TxStall::new(StallReason::Full)),
             Ok(KickOutcome::LinkDown) => self.discard(),
             // Sent, or never to be.
-            _ => None,
+            Ok(KickOutcome::Sent | KickOutcome::Lost | KickOutcome::Gone) => None,
+            Ok(KickOutcome::Again) => Some(TxStall::new(StallReason::Full)),
+            // An answer that is not known: what waits is not forgotten.
+            Err(_) => Some(TxStall::new(StallReason::Link)),
         };
     }
 

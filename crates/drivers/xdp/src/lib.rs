@@ -42,7 +42,7 @@ mod sys;
 pub use bridge::{NicPort, NicPortConfig};
 pub use frame_memory::FrameMemory;
 pub use frames::{FrameCounters, FrameQueue, RxFrame};
-pub use kick::{KickOutcome, kick_rx, kick_tx};
+pub use kick::{KickOutcome, is_bound, kick_rx, kick_tx};
 pub use ring::{XdpRx, XdpTx};
 pub use rings::{Consumer, Desc, MAX_FRAGS, Producer, RingSizes, Rings, can_be_mapped};
 pub use socket::XskSocket;

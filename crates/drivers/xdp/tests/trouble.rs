@@ -4,7 +4,7 @@ mod common;
 
 use common::{CHUNKS, SIZES, Wire, frame_queue, recv, send, set_send_buffer, wait_readable};
 use ringway_testkit::{frame, skip_without_root};
-use ringway_xdp::{FrameQueue, KickOutcome, statistics};
+use ringway_xdp::{FrameQueue, KickOutcome, is_bound, kick_rx, statistics};
 
 /// Sends until the queue has taken `n` frames or refuses one, and flushes.
 fn burst(queue: &mut FrameQueue, n: u32, length: usize) -> (u32, KickOutcome) {
@@ -154,7 +154,9 @@ fn a_link_that_goes_down_keeps_what_is_queued_until_it_is_up() {
     let wire = Wire::new();
     let (_a_program, mut a) = frame_queue(&wire.a, "a0");
     let (_b_program, mut b) = frame_queue(&wire.b, "b0");
+    assert!(is_bound(&a));
     wire.a.run("ip link set a0 down");
+    assert!(is_bound(&a));
     assert_eq!(burst(&mut a, 10, 60), (10, KickOutcome::LinkDown));
     assert_eq!(a.tx_in_flight(), 10);
     let (more, outcome) = burst(&mut a, 2 * CHUNKS, 60);
@@ -176,6 +178,8 @@ fn a_deleted_interface_is_gone_for_good() {
     let wire = Wire::new();
     let (_program, mut a) = frame_queue(&wire.a, "a0");
     wire.pair.delete();
+    assert!(!is_bound(&a) && !is_bound(&a));
+    assert_eq!(kick_rx(&a), Ok(KickOutcome::Gone));
     assert_eq!(burst(&mut a, 10, 60), (10, KickOutcome::Gone));
     assert_eq!(burst(&mut a, 10, 60), (10, KickOutcome::Gone));
     assert_eq!(a.tx_in_flight(), 20);
