@@ -103,7 +103,12 @@ impl FakeKernel {
 
     /// Takes all frames off the TX ring, and completes them; returns how many.
     pub fn send(&mut self) -> u32 {
-        let frames = self.tx.available(u32::MAX);
+        self.send_up_to(u32::MAX)
+    }
+
+    /// The same of so many at most.
+    pub fn send_up_to(&mut self, most: u32) -> u32 {
+        let frames = self.tx.available(most);
         let frames = self.completion.free(frames);
         for i in 0..frames {
             self.completion.write(i, self.tx.read(i).address);

@@ -66,6 +66,9 @@ enum Holder {
 /// The shortest frame that the kernel sends: an Ethernet header.
 const MIN_FRAME: u32 = 14;
 
+/// The address of a descriptor that names no chunk: that of the last one that a number can have.
+const NOWHERE: u64 = u64::MAX << 12;
+
 /// Receives and sends whole frames on one queue.
 ///
 /// With packets of several buffers ([`XskSocket::frags`]) what is received may be parts of a packet, and
@@ -334,26 +337,52 @@ impl FrameQueue {
         (packets + self.staged_packets, bytes + self.staged_bytes)
     }
 
-    /// Has the kernel pass over what [waits](Self::waiting), which it then drops as descriptors that are longer than a
-    /// chunk. Not in zero copy, where the driver reads the ring whenever it likes: there, what waits stays.
-    /// Returns how many descriptors those are.
+    /// Gives up what [waits](Self::waiting): the kernel passes over it, and its chunks are free at once. Not in zero copy,
+    /// where the driver reads the ring whenever it likes: there, what waits stays. So does the rest of a packet of which
+    /// the kernel has taken a part. Returns how many descriptors the kernel is to pass over.
     pub fn discard(&mut self) -> u32 {
         if is_zero_copy(&self.socket.fd).unwrap_or(true) {
             return 0;
         }
+        self.pass_over()
+    }
+
+    /// The same, where the kernel reads the TX ring in calls of this thread alone: when it is kicked, and when the
+    /// descriptor is polled, of which it is the only user that has something to send.
+    ///
+    /// The index stays where it is: the kernel keeps a copy of it, and reads on up to that. Whether it completes what it
+    /// passes over depends on its version, so that the descriptors name no chunk any more.
+    fn pass_over(&mut self) -> u32 {
         self.rings.tx.submit(std::mem::take(&mut self.staged));
         (self.staged_packets, self.staged_bytes) = (0, 0);
         let (pending, chunk) = (self.rings.tx.pending(), self.umem.chunk_size());
+        // With a part of a packet the kernel would drop those that it has, and not complete them.
+        let mut is_begun =
+            pending < self.rings.tx.size() && self.rings.tx.peek_consumed(0).goes_on();
         let mut discarded = 0;
         for i in 0..pending {
             let part = self.rings.tx.peek_pending(i);
-            if part.length <= chunk {
-                let passed_over = Desc { length: PASSED_OVER, options: 0, ..part };
+            if is_begun {
+                is_begun = part.goes_on();
+            } else if part.length <= chunk {
+                let passed_over = Desc { address: NOWHERE, length: PASSED_OVER, options: 0 };
                 self.rings.tx.replace_pending(i, passed_over);
+                self.set_free(part.address);
                 discarded += 1;
             }
         }
         discarded
+    }
+
+    /// A chunk that was being sent is free. False: there is none of that address.
+    fn set_free(&mut self, address: u64) -> bool {
+        let chunk = self.umem.locate(address, 0).map(|(chunk, _)| chunk);
+        let sent = chunk.filter(|&chunk| self.holders[chunk as usize] == Holder::Tx);
+        if let Some(chunk) = sent {
+            self.holders[chunk as usize] = Holder::Free;
+            self.free.push(chunk);
+        }
+        sent.is_some()
     }
 
     /// Takes completed chunks back; returns how many completions there were. Their order means
@@ -362,12 +391,8 @@ impl FrameQueue {
         let done = self.rings.completion.available(self.socket.sizes.completion);
         for i in 0..done {
             let address = self.rings.completion.read(i);
-            match self.umem.locate(address, 0) {
-                Some((chunk, _)) if self.holders[chunk as usize] == Holder::Tx => {
-                    self.holders[chunk as usize] = Holder::Free;
-                    self.free.push(chunk);
-                }
-                _ => self.counters.tx_bad_completion += 1,
+            if !self.set_free(address) && address != NOWHERE {
+                self.counters.tx_bad_completion += 1;
             }
         }
         if done > 0 {
@@ -446,5 +471,72 @@ fn take_time(umem: &Umem, chunk: u32, address: u64) -> u64 {
 impl AsFd for FrameQueue {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.fd.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringway_testkit::datagram_sockets;
+
+    use super::*;
+    use crate::MAX_FRAGS;
+    use crate::fake::FakeKernel;
+
+    const CHUNK: u32 = 2048;
+
+    fn queue(kernel: &FakeKernel) -> FrameQueue {
+        let sizes = RingSizes { fill: 4, completion: 16, rx: 4, tx: 16 };
+        let socket =
+            XskSocket { fd: datagram_sockets().0, sizes, frags: true, max_segs: MAX_FRAGS };
+        FrameQueue::over(socket, kernel.rings().unwrap(), Umem::anonymous(12, CHUNK).unwrap())
+    }
+
+    fn kernel() -> FakeKernel {
+        FakeKernel::new(RingSizes { fill: 4, completion: 16, rx: 4, tx: 16 }).unwrap()
+    }
+
+    /// Whether the kernel completes what it passes over or not, each chunk is free once.
+    #[test]
+    fn what_is_passed_over_needs_no_completion() {
+        for completes in [true, false] {
+            let mut kernel = kernel();
+            let mut queue = queue(&kernel);
+            for _ in 0..20 {
+                assert!(queue.send(60).is_some() && queue.send_parts(3 * CHUNK, |_| ()));
+                queue.flush().unwrap();
+                // What is staged is given up, too.
+                assert!(queue.send(100).is_some());
+                assert_eq!(queue.tx_in_flight(), 5);
+                assert_eq!((queue.pass_over(), queue.tx_in_flight()), (5, 0));
+                assert_eq!((queue.pass_over(), queue.waiting()), (0, (0, 0)));
+                if completes {
+                    assert_eq!(kernel.send(), 5);
+                } else {
+                    let before = queue.rings.completion.available(u32::MAX);
+                    kernel.send();
+                    let told = queue.rings.completion.available(u32::MAX);
+                    queue.rings.completion.release(told - before);
+                }
+                assert!(queue.send(60).is_some());
+                queue.flush().unwrap();
+                assert_eq!(kernel.send(), 1);
+                queue.flush().unwrap();
+                assert_eq!((queue.tx_in_flight(), queue.counters().tx_bad_completion), (0, 0));
+            }
+        }
+    }
+
+    /// The rest of a packet that the kernel has begun with stays, and is completed.
+    #[test]
+    fn a_packet_that_is_begun_is_not_given_up() {
+        let mut kernel = kernel();
+        let mut queue = queue(&kernel);
+        assert!(queue.send_parts(3 * CHUNK, |_| ()) && queue.send(60).is_some());
+        queue.flush().unwrap();
+        assert_eq!(kernel.send_up_to(1), 1);
+        assert_eq!((queue.pass_over(), queue.waiting()), (1, (1, 2 * u64::from(CHUNK))));
+        assert_eq!(kernel.send(), 3);
+        queue.flush().unwrap();
+        assert_eq!((queue.tx_in_flight(), queue.counters().tx_bad_completion), (0, 0));
     }
 }

@@ -170,6 +170,33 @@ fn a_link_that_goes_down_keeps_what_is_queued_until_it_is_up() {
     assert_eq!(recv(&mut b)[0], frame(0, 60));
 }
 
+/// What was for a link that is down is given up: its chunks are free at once, and none of it is sent later.
+#[test]
+fn what_is_given_up_is_not_sent() {
+    if skip_without_root("what_is_given_up_is_not_sent") {
+        return;
+    }
+    let wire = Wire::new();
+    let (_a_program, mut a) = frame_queue(&wire.a, "a0");
+    let (_b_program, mut b) = frame_queue(&wire.b, "b0");
+    for _ in 0..3 {
+        wire.a.run("ip link set a0 down");
+        assert_eq!(burst(&mut a, 10, 60), (10, KickOutcome::LinkDown));
+        assert!(send(&mut a, &frame(10, 60)), "staged");
+        assert_eq!((a.discard(), a.tx_in_flight(), a.waiting()), (11, 0, (0, 0)));
+        wire.a.run("ip link set a0 up");
+        assert_eq!(burst(&mut a, 1, 100), (1, KickOutcome::Sent));
+        assert_eq!(a.tx_pending(), 0);
+        wait_readable(&b);
+        assert_eq!(recv(&mut b), [frame(0, 100)]);
+        while a.tx_in_flight() > 0 {
+            assert_eq!(a.flush(), Ok(KickOutcome::Sent));
+        }
+        assert_eq!(a.counters().tx_bad_completion, 0);
+    }
+    assert_eq!(statistics(&a).unwrap().tx_invalid_descs, 33);
+}
+
 #[test]
 fn a_deleted_interface_is_gone_for_good() {
     if skip_without_root("a_deleted_interface_is_gone_for_good") {
