@@ -286,8 +286,8 @@ fn flags_are_right(packet: &[Piece]) -> bool {
         .all(|(i, (_, flags))| *flags == count << 8 | if i < count { NS_MOREFRAG } else { 0 })
 }
 
-/// A tag takes room in the first slot. What it pushes out has a slot of its own, whatever headers the ports have: the packet
-/// arrives whole.
+/// A tag takes room in the first slot. What it pushes out has a slot of its own, with headers of all lengths: the packet arrives
+/// whole.
 #[test]
 fn a_tag_pushes_the_end_of_a_full_slot_into_one_more() {
     for headers in [[0, 0], [12, 12], [10, 10], [0, 12], [12, 0], [10, 12]] {
@@ -319,7 +319,7 @@ fn a_tag_pushes_the_end_of_a_full_slot_into_one_more() {
         }
         assert_eq!(world.drops(), Drops::default());
     }
-    // The usual frame, and one that just fits with its tag, have one slot as before.
+    // The usual frame, and that which just fits with its tag, have a slot as before.
     let world = Tagging::new([0, 0], 255, false);
     for (len, lens) in [(60, &[64][..]), (2044, &[2048]), (2045, &[2048, 1]), (2048, &[2048, 4])] {
         world.send(&[&tagged(len)[0]]);
@@ -384,7 +384,7 @@ fn a_full_ring_has_no_room_for_what_a_tag_pushes_out() {
     world.access.tx_sync(0);
     assert_eq!(world.received().len(), 1);
     assert_eq!(world.drops(), Drops { ring_full: 2, ..Drops::default() });
-    // One that no such ring holds says nothing of those behind it.
+    // A packet that no such ring holds says nothing of those behind it.
     let world = Tagging::new([0, 0], 2, false);
     world.send(&[first, second]);
     world.send(&[&frame[..60]]);
