@@ -208,6 +208,7 @@ impl Bridge {
         let [a, b] = [0, 1].map(|i| self.lasting[i].drops(&self.ports[i]));
         for (flow, (from, to)) in self.flows.iter_mut().zip([(a, b), (b, a)]) {
             flow.counted.drops = flow.misfits + from.receiving + to.sending;
+            flow.counted.drops_either_way = from.either + to.either;
         }
         [a, b]
     }

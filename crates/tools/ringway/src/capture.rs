@@ -308,7 +308,7 @@ impl Capture {
     fn count_drops(&mut self) {
         let mut drops = self.uses.dropped();
         for source in &mut self.sources {
-            let lost = source.lasting.drops(&source.port).receiving;
+            let lost = source.lasting.drops(&source.port).if_it_receives();
             if let Some(recorder) = &self.uses.recorder {
                 recorder.set_lost(source.origin.interface, lost);
             }

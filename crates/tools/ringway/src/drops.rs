@@ -102,8 +102,13 @@ impl Drops {
         self.ring_full + self.too_long
     }
 
+    /// The same: what was lost on either way, of which the switch has one count.
+    fn either(&self) -> u64 {
+        self.vlan + self.denied
+    }
+
     pub fn total(&self) -> u64 {
-        self.sending() + self.receiving() + self.vlan + self.denied
+        self.sending() + self.receiving() + self.either()
     }
 
     fn reasons(&self) -> [(&'static str, u64); 18] {
@@ -191,6 +196,8 @@ pub struct PortDrops {
     pub sending: u64,
     /// On the way to the program.
     pub receiving: u64,
+    /// On one way or the other: the port's VLANs and filters drop on both, and the switch counts these together.
+    pub either: u64,
 }
 
 impl PortDrops {
@@ -201,7 +208,18 @@ impl PortDrops {
             // A transmit ring counts there what the driver or the kernel has not sent.
             sending: tx.total() + switch.sending(),
             receiving: rx.receiving() + rx.daemon_ended + switch.receiving(),
+            either: switch.either(),
         }
+    }
+
+    /// Of a port that only sends: what it counts without a way was on this.
+    pub fn if_it_sends(&self) -> u64 {
+        self.sending + self.either
+    }
+
+    /// The same of a port that only receives.
+    pub fn if_it_receives(&self) -> u64 {
+        self.receiving + self.either
     }
 }
 
@@ -327,6 +345,16 @@ mod tests {
         assert_eq!((all.too_long, all.ring_full, all.no_destination), (9, 15, 1));
     }
 
+    /// A port's VLANs and filters drop on both ways.
+    #[test]
+    fn drops_on_one_of_both_ways_are_not_left_out() {
+        let none = Drops::default();
+        let at_port = Drops { vlan: 10, denied: 4, no_destination: 1, ring_full: 2, ..none };
+        let drops = PortDrops::of([none, none, at_port]);
+        assert_eq!((drops.sending, drops.receiving, drops.either), (1, 2, 14));
+        assert_eq!((drops.if_it_sends(), drops.if_it_receives()), (15, 16));
+    }
+
     #[test]
     fn every_reason_is_listed_and_counted() {
         let drops = Drops {
@@ -351,6 +379,9 @@ mod tests {
         };
         assert_eq!(drops.reasons().iter().map(|(_, n)| n).sum::<u64>(), 262143);
         assert_eq!(drops.total(), 262143);
+        let none = Drops::default();
+        let PortDrops { sending, receiving, either, .. } = PortDrops::of([none, none, drops]);
+        assert_eq!(sending + receiving + either, 262143);
         let twice = drops.merge(drops, |a, b| a + b);
         assert_eq!(twice.merge(drops, u64::saturating_sub), drops);
     }

@@ -246,9 +246,9 @@ fn drops(balancer: &mut Balancer, lasting: &mut [Lasting]) -> Vec<PortDrops> {
 fn counted(balancer: &Balancer, drops: &[PortDrops]) -> Counters {
     let (received, total) = (balancer.received(), balancer.total());
     let [input, outputs @ ..] = drops else { return Counters::default() };
-    let out = outputs.iter().map(|drops| drops.sending).sum::<u64>();
-    let drops = input.receiving + total.dropped + out;
-    Counters { packets: received.packets, bytes: received.bytes, drops }
+    let out = outputs.iter().map(PortDrops::if_it_sends).sum::<u64>();
+    let drops = input.if_it_receives() + total.dropped + out;
+    Counters { packets: received.packets, bytes: received.bytes, drops, ..Counters::default() }
 }
 
 /// The summary is told even if the run has failed.
@@ -268,7 +268,7 @@ fn finish(
             copied: output.copies(),
             packets: output.counters.forwarded,
             bytes: output.counters.forwarded_bytes,
-            dropped: output.counters.dropped + drops.sending,
+            dropped: output.counters.dropped + drops.if_it_sends(),
             queued: output.queued(),
             left: left(&mut output.port),
         })?;

@@ -220,7 +220,7 @@ impl Receiver {
     fn count_drops(&mut self) {
         self.run.lost = self.uses.dropped();
         if let Some(recorder) = &self.uses.recorder {
-            recorder.set_lost(0, self.run.count_drops().receiving);
+            recorder.set_lost(0, self.run.count_drops().if_it_receives());
         }
     }
 

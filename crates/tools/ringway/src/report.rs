@@ -17,6 +17,20 @@ pub struct Counters {
     /// Frame bytes, without CRC.
     pub bytes: u64,
     pub drops: u64,
+    /// Of a command that forwards both ways: dropped on one of them, as a switch's ports count by which VLANs and filters
+    /// they do not pass, and not on which way. Both ways have the same number.
+    #[serde(skip_serializing_if = "is_none")]
+    pub drops_either_way: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
+/// `; 3 more dropped on this way or back`, if there are any.
+fn either_way(drops: u64) -> String {
+    if drops == 0 { String::new() } else { format!("; {drops} more dropped on this way or back") }
 }
 
 /// The rates of one interval.
@@ -32,12 +46,16 @@ pub struct Line {
     pub bps: f64,
     /// Dropped in this interval.
     pub drops: u64,
+    /// The same, on this way or back.
+    #[serde(skip_serializing_if = "is_none")]
+    pub drops_either_way: u64,
 }
 
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Line { label, pps, bps, drops, .. } = self;
-        write!(f, "{label}  {}pps  {}bit/s  {drops} dropped", human(*pps), human(*bps))
+        write!(f, "{label}  {}pps  {}bit/s  {drops} dropped", human(*pps), human(*bps))?;
+        f.write_str(&either_way(self.drops_either_way))
     }
 }
 
@@ -83,10 +101,11 @@ pub struct Summary {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Counters { packets, bytes, drops } = self.total;
+        let Counters { packets, bytes, drops, drops_either_way } = self.total;
+        let more = either_way(drops_either_way);
         writeln!(
             f,
-            "{}: {packets} packets, {bytes} bytes in {:.3} s, {drops} dropped",
+            "{}: {packets} packets, {bytes} bytes in {:.3} s, {drops} dropped{more}",
             self.label, self.seconds
         )?;
         for (unit, Spread { min, median, max }) in [("pps", self.pps), ("bit/s", self.bps)] {
@@ -183,6 +202,7 @@ impl Reporter {
             pps,
             bps,
             drops: counters.drops - self.counted.drops,
+            drops_either_way: counters.drops_either_way - self.counted.drops_either_way,
         };
         (line, (pps, bps))
     }
@@ -193,7 +213,7 @@ mod tests {
     use super::*;
 
     fn counters(packets: u64) -> Counters {
-        Counters { packets, bytes: 60 * packets, drops: packets / 10 }
+        Counters { packets, bytes: 60 * packets, drops: packets / 10, drops_either_way: 0 }
     }
 
     #[test]
@@ -208,6 +228,25 @@ mod tests {
         assert!(!reporter.is_due(start + INTERVAL * 5 / 2));
         let line = reporter.tick(start + 3 * INTERVAL, counters(1100));
         assert_eq!((line.pps, line.drops), (100.0, 10));
+    }
+
+    /// What was dropped on one of both ways is told with each.
+    #[test]
+    fn drops_on_either_way_are_told_where_there_are_any() {
+        let start = Instant::now();
+        let mut reporter = Reporter::new("p", start);
+        let counted = |drops_either_way| Counters { drops_either_way, ..counters(100) };
+        let line = reporter.tick(start + INTERVAL, counted(0));
+        assert!(line.to_string().ends_with("10 dropped"));
+        let json = |line: &Line| serde_json::to_value(line).unwrap()["drops_either_way"].clone();
+        assert!(json(&line).is_null());
+        let line = reporter.tick(start + 2 * INTERVAL, counted(7));
+        assert!(line.to_string().ends_with("0 dropped; 7 more dropped on this way or back"));
+        assert_eq!(json(&line), 7);
+        let summary = reporter.finish(start + 2 * INTERVAL, counted(9));
+        let text = summary.to_string();
+        assert!(text.contains("s, 10 dropped; 9 more dropped on this way or back\n"), "{text}");
+        assert_eq!(serde_json::to_value(&summary).unwrap()["drops_either_way"], 9);
     }
 
     #[test]

@@ -287,7 +287,8 @@ impl Shaper {
             let flow = &relay.flows[way];
             let link = flow.link.counters.dropped() + flow.too_long;
             let drops = at_ports[way].receiving + link + at_ports[1 - way].sending;
-            Counters { packets: flow.packets, bytes: flow.bytes, drops }
+            let drops_either_way = at_ports.iter().map(|drops| drops.either).sum();
+            Counters { packets: flow.packets, bytes: flow.bytes, drops, drops_either_way }
         })
     }
 

@@ -185,7 +185,7 @@ impl<T: Timeline> Sender<T> {
             let until = self.run.reporter.due();
             let left = self.to_send - self.pump.counted.packets;
             let stop = self.pump.send_due(&mut self.run.port, origin, now, left);
-            let Counters { packets, bytes, drops } = self.pump.counted;
+            let Counters { packets, bytes, drops, .. } = self.pump.counted;
             (self.run.counted.packets, self.run.counted.bytes, self.run.lost) =
                 (packets, bytes, drops);
             let stop = stop?;

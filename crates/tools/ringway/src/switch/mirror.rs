@@ -428,8 +428,9 @@ impl Mirror {
 
     /// Copies that were lost at the monitors, for want of room, and behind it.
     fn count_drops(&mut self) {
-        let monitors = self.sources.iter_mut().map(|source| source.drops().receiving).sum::<u64>();
-        let behind = self.lasting.drops(&self.to).sending;
+        let monitors =
+            self.sources.iter_mut().map(|source| source.drops().if_it_receives()).sum::<u64>();
+        let behind = self.lasting.drops(&self.to).if_it_sends();
         self.counted.drops = monitors + self.no_room + behind;
     }
 

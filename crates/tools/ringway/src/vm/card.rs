@@ -204,18 +204,20 @@ impl Card {
     fn summarize(&mut self, port: &mut Port, lasting: &mut Lasting) -> Result<()> {
         self.finish_link(port);
         self.into.moved.not_taken += empty(port);
-        let drops = lasting.drops(port);
+        let at_the_port = lasting.drops(port);
         let output = self.run_loop.output;
         let mut at_machine = Moved::default();
-        for (flow, at_port) in [(&mut self.out, drops.sending), (&mut self.into, drops.receiving)] {
+        let ways = [(&mut self.out, at_the_port.sending), (&mut self.into, at_the_port.receiving)];
+        for (flow, at_port) in ways {
             let Moved { frames, bytes, .. } = flow.moved;
             let drops = flow.moved.dropped() + at_port;
-            let counters = Counters { packets: frames, bytes, drops };
+            let drops_either_way = at_the_port.either;
+            let counters = Counters { packets: frames, bytes, drops, drops_either_way };
             output.write(&flow.reporter.finish(flow.last, counters))?;
             at_machine += flow.moved;
         }
         let left = left(port);
-        output.write(&Losses { port: port.name().into(), drops: drops.all, left })?;
+        output.write(&Losses { port: port.name().into(), drops: at_the_port.all, left })?;
         output.write(&MachineLosses::of(port.name(), &at_machine))
     }
 

@@ -503,3 +503,28 @@ fn frames_by_a_stream() {
     let said = finish(proc);
     assert_eq!(find(&said, "summary")["drops"], 1);
 }
+
+/// A port drops by its VLANs on both ways, and counts them together: the totals of the ways have them.
+#[test]
+fn drops_of_either_way_are_in_the_totals() {
+    let home = Home::new();
+    let path = home.dir.join("stream");
+    let text = path.display().to_string();
+    let proc = home.open(&["vm", "attach", "vale0", "streamed", "--stream", &text]);
+    let port = Port::open(&home, "other");
+    assert!(home.run(&["switch", "port", "vale0:streamed", "--access", "10"]).status.success());
+    let mut machine = Streamed::connect(&path);
+    let mut sent = frame(1, 60);
+    sent[12..16].copy_from_slice(&[0x81, 0, 0, 20]);
+    (0..10).for_each(|_| machine.send(&sent));
+    drop(machine);
+    proc.wait_for(r#""state":"disconnected""#, LIMIT);
+    proc.signal(Signal::INT);
+    let said = finish(proc);
+    assert_eq!(find(&said, "drops")["vlan"], 10);
+    let summaries: Vec<_> = said.iter().filter(|line| line["type"] == "summary").collect();
+    let fields = |at: usize| ["packets", "drops", "drops_either_way"].map(|it| &summaries[at][it]);
+    assert_eq!(fields(0), [10, 0, 10]);
+    assert_eq!(fields(1), [0, 0, 10]);
+    drop(port);
+}
