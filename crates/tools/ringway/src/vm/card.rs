@@ -25,6 +25,9 @@ const BATCH: u32 = 256;
 /// Turns from one look for messages to the next, while frames keep coming.
 const TURNS: u32 = 64;
 
+/// How long the frames of a monitor that has gone wait for room at the port.
+const LINGER: Duration = Duration::from_secs(1);
+
 /// From one attempt to connect to the next.
 const RETRY: Duration = Duration::from_millis(200);
 
@@ -269,7 +272,17 @@ impl Card {
     /// Lets the link go that has ended, and counts what it still had.
     fn finish_link(&mut self, port: &mut Port) {
         let Some(mut link) = self.link.take() else { return };
-        let Remainder { out, into: [frames, bytes] } = link.finish(port);
+        let (run_loop, until) = (&self.run_loop, Instant::now() + LINGER);
+        let mut await_room = |port: &mut Port| {
+            let now = Instant::now();
+            let time = until.saturating_duration_since(now);
+            // It fails where the daemon has ended.
+            !port.is_shut()
+                && !run_loop.is_over(now)
+                && run_loop.await_port(port, Interest::Tx, time).unwrap_or(false)
+                && !time.is_zero()
+        };
+        let Remainder { out, into: [frames, bytes] } = link.finish(port, &mut await_room);
         self.out.moved += out;
         let into = &mut self.into.moved;
         into.frames = into.frames.saturating_sub(frames);

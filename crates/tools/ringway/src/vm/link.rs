@@ -57,6 +57,9 @@ pub struct Remainder {
     pub into: [u64; 2],
 }
 
+/// Waits until there may be room at a port again; false: it is not waited for any longer.
+pub type AwaitRoom<'w> = &'w mut dyn FnMut(&mut Port) -> bool;
+
 /// A machine's link.
 pub trait Link {
     /// Does what its monitor has asked for meanwhile.
@@ -96,10 +99,9 @@ pub trait Link {
     /// Moves up to `budget` frames from the port to the machine.
     fn receive(&mut self, port: &mut Port, header_len: usize, budget: u32) -> Moved;
 
-    /// Ends the link: sends the frames that it has read while the port has room, and counts those left over.
-    fn finish(&mut self, _port: &mut Port) -> Remainder {
-        Remainder::default()
-    }
+    /// Ends the link: sends the frames that the machine has sent by now while the port has room, and counts those left
+    /// over.
+    fn finish(&mut self, port: &mut Port, await_room: AwaitRoom<'_>) -> Remainder;
 
     /// Whether there is what is waited for.
     fn look(&mut self, awaited: Awaited) -> bool;
@@ -193,6 +195,10 @@ impl Link for Vhost {
         let rx = &port.binding().rings(Dir::Rx)[0];
         rx.sync();
         self.connection.receive((rx.kring().ring(), header_len), budget)
+    }
+
+    fn finish(&mut self, _port: &mut Port, _await_room: AwaitRoom<'_>) -> Remainder {
+        Remainder::default()
     }
 
     fn look(&mut self, awaited: Awaited) -> bool {

@@ -1,11 +1,12 @@
 //! Frames in a stream, each behind its length in four bytes, the highest first: what QEMU's `-netdev stream` speaks, and
 //! passt and gvproxy with it.
 
-use super::link::{Awaited, End, Link, Remainder, is_ready};
+use super::link::{AwaitRoom, Awaited, End, Link, Remainder, is_ready};
 use ringway::{NS_MOREFRAG, Port, Sources};
 use ringway_vhost::Moved;
 use rustix::event::PollFlags;
 use std::io::{self, ErrorKind, Read, Write};
+use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
@@ -30,13 +31,16 @@ pub struct Stream {
     written: usize,
     /// Why it ends, where that was found while frames moved.
     end: Option<End>,
+    /// All that the monitor has sent was read, or what comes is no frame.
+    is_read: bool,
 }
 
 impl Stream {
     pub fn new(socket: UnixStream) -> io::Result<Stream> {
         socket.set_nonblocking(true)?;
         let (read, unwritten) = (Vec::new(), Vec::new());
-        Ok(Stream { socket, read, looked_at: 0, unwritten, written: 0, end: None })
+        let (end, is_read) = (None, false);
+        Ok(Stream { socket, read, looked_at: 0, unwritten, written: 0, end, is_read })
     }
 
     /// Reads what there is, up to a chunk more than what is not looked at.
@@ -48,20 +52,22 @@ impl Stream {
         let count = match self.socket.read(&mut self.read[before..]) {
             Ok(0) => {
                 self.end.get_or_insert(End::Closed);
+                self.is_read = true;
                 0
             }
             Ok(count) => count,
             Err(error) => {
-                self.failed(&error);
+                self.is_read |= self.failed(&error);
                 0
             }
         };
         self.read.truncate(before + count);
     }
 
-    fn failed(&mut self, error: &io::Error) {
+    /// Whether it is the last of its kind.
+    fn failed(&mut self, error: &io::Error) -> bool {
         match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::Interrupted => {}
+            ErrorKind::WouldBlock | ErrorKind::Interrupted => return false,
             ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => {
                 self.end.get_or_insert(End::Closed);
             }
@@ -69,6 +75,7 @@ impl Stream {
                 self.end.get_or_insert_with(|| End::Because(error.to_string()));
             }
         }
+        true
     }
 
     /// The next frame's place in what was read, if it is there whole.
@@ -79,6 +86,7 @@ impl Stream {
             let reason =
                 format!("a frame of {length} bytes is announced, and the longest has {LONGEST}");
             self.end.get_or_insert(End::Because(reason));
+            self.is_read = true;
             return None;
         }
         let first = self.looked_at + LENGTH;
@@ -139,7 +147,7 @@ impl Link for Stream {
         // One slot of a ring is always free.
         let most = (port.binding().registration().tx_slots as usize).saturating_sub(1);
         let mut tx = port.tx(0);
-        if self.next_frame().is_none() && self.end.is_none() {
+        if self.next_frame().is_none() && !self.is_read {
             self.fill();
         }
         for _ in 0..budget {
@@ -153,7 +161,7 @@ impl Link for Stream {
             } else if slots > tx.space() {
                 moved.no_room = true;
                 if self.has_hung_up() {
-                    // Its end is not read before there is room.
+                    // What it has sent before that is for the end.
                     self.end.get_or_insert(End::Closed);
                 }
                 break;
@@ -208,13 +216,27 @@ impl Link for Stream {
         moved
     }
 
-    fn finish(&mut self, port: &mut Port) -> Remainder {
+    fn finish(&mut self, port: &mut Port, await_room: AwaitRoom<'_>) -> Remainder {
         self.flush();
-        self.end.get_or_insert(End::Closed);
-        let mut out = self.send(port, 0, u32::MAX);
-        while let Some(place) = self.next_frame() {
-            self.looked_at = place.end;
-            out.not_taken += 1;
+        // A monitor that is still there sends no more from now on: what there is to read has an end.
+        self.is_read |= self.socket.shutdown(Shutdown::Read).is_err();
+        let mut out = Moved::default();
+        loop {
+            out += self.send(port, 0, u32::MAX);
+            let has_more = self.next_frame().is_some();
+            if has_more && !await_room(port) || !has_more && self.is_read {
+                break;
+            }
+        }
+        loop {
+            while let Some(place) = self.next_frame() {
+                self.looked_at = place.end;
+                out.not_taken += 1;
+            }
+            if self.is_read {
+                break;
+            }
+            self.fill();
         }
         let (mut into, mut at) = ([0; 2], 0);
         while let Some(length) = self.unwritten.get(at..).and_then(<[u8]>::first_chunk::<LENGTH>) {
@@ -308,9 +330,53 @@ mod tests {
         }
         other.rx(0).sync();
         drop(far);
-        let Remainder { out, into } = stream.finish(&mut port);
+        let Remainder { out, into } = stream.finish(&mut port, &mut |_| false);
         assert_eq!((sent.frames, out.frames, out.not_taken), (2, 5, 13), "7 slots have room");
         assert_eq!((received.frames, into), (received.frames, [1, 1500]));
         assert!(received.frames > 1);
+    }
+
+    /// What the monitor had sent before it went is read to its end, and sent as long as the port gets room; what is left
+    /// is counted.
+    #[test]
+    fn what_an_ended_stream_has_not_read_is_moved_or_told() {
+        let mut port = doc::open("vmlate{1@conf:slots=8").unwrap();
+        let mut other = doc::open("vmlate}1").unwrap();
+        let (near, mut far) = UnixStream::pair().unwrap();
+        let mut stream = Stream::new(near).unwrap();
+        let mut buffered = 0_u64;
+        far.set_nonblocking(true).unwrap();
+        let frame = [&1500_u32.to_be_bytes()[..], &[0; 1500]].concat();
+        while far.write_all(&frame).is_ok() {
+            buffered += 1;
+        }
+        // The port has no room, and the monitor goes: that ends the link.
+        let sent = stream.send(&mut port, 0, 16);
+        assert!(sent.frames == 7 && sent.no_room && buffered > 30 && stream.obey().is_ok());
+        drop(far);
+        assert!(stream.send(&mut port, 0, 16).no_room && stream.obey().is_err());
+        let (mut arrived, mut times) = (0, 0);
+        let Remainder { out, .. } = stream.finish(&mut port, &mut |port| {
+            times += 1;
+            other.rx(0).sync();
+            arrived += other.rx(0).batch(usize::MAX).count();
+            other.rx(0).sync();
+            port.tx(0).sync();
+            times <= 3
+        });
+        assert_eq!((out.frames, arrived, times), (21, 28, 4));
+        assert_eq!(sent.frames + out.frames + out.not_taken, buffered);
+    }
+
+    /// A monitor that goes on sending holds up no end.
+    #[test]
+    fn a_stream_ends_while_its_monitor_sends() {
+        let mut port = doc::open("vmgo{1@conf:slots=8").unwrap();
+        let (near, mut far) = UnixStream::pair().unwrap();
+        let mut stream = Stream::new(near).unwrap();
+        let frame = [&60_u32.to_be_bytes()[..], &[0; 60]].concat();
+        let sender = std::thread::spawn(move || while far.write_all(&frame).is_ok() {});
+        let Remainder { .. } = stream.finish(&mut port, &mut |_| false);
+        sender.join().unwrap();
     }
 }

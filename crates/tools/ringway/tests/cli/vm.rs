@@ -504,6 +504,28 @@ fn frames_by_a_stream() {
     assert_eq!(find(&said, "summary")["drops"], 1);
 }
 
+/// All that a machine has sent before its monitor went is sent on, or told.
+#[test]
+fn what_a_stream_has_sent_before_its_end_is_told() {
+    const FRAMES: u64 = 20_000;
+    let home = Home::new();
+    let path = home.dir.join("stream");
+    let text = path.display().to_string();
+    let proc = home.open(&["vm", "attach", "vale0", "streamed", "--stream", &text]);
+    let port = Port::open(&home, "other");
+    let mut machine = Streamed::connect(&path);
+    let sent = frame(1, 60);
+    let bytes = [&60u32.to_be_bytes()[..], &sent].concat().repeat(FRAMES as usize);
+    machine.0.write_all(&bytes).unwrap();
+    drop(machine);
+    proc.wait_for(r#""state":"disconnected""#, LIMIT);
+    proc.signal(Signal::INT);
+    let said = finish(proc);
+    let count = |kind: &str, field: &str| find(&said, kind)[field].as_u64().unwrap();
+    assert_eq!(count("summary", "packets") + count("machine_drops", "not_taken"), FRAMES);
+    drop(port);
+}
+
 /// A port drops by its VLANs on both ways, and counts them together: the totals of the ways have them.
 #[test]
 fn drops_of_either_way_are_in_the_totals() {
