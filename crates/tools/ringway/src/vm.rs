@@ -111,6 +111,21 @@ fn port_name(switch: &str, port: &str) -> Result<String> {
     Ok(name)
 }
 
+/// A machine has its port for itself: where another program has it, not asking for that is no remedy.
+fn in_use(name: &str, error: Error) -> Error {
+    let refusal = match &error {
+        Error::Ringway(error) => error.refusal(),
+        _ => None,
+    };
+    if !refusal.is_some_and(|refusal| refusal.remedy.contains("exclusive use")) {
+        return error;
+    }
+    Error::Value(format!(
+        "{name}: in use by another program, and a machine has its port for itself; name another port, or end that \
+         program, which may be another `ringway vm attach`"
+    ))
+}
+
 fn attach(args: &Attach) -> Result<()> {
     let name = port_name(&args.switch, &args.port)?;
     // A monitor that shortens the machine's memory ends the connection, and not this process.
@@ -124,7 +139,8 @@ fn attach(args: &Attach) -> Result<()> {
     };
     let socket = Socket::open(path, args.connect, kind)?;
     let options = Port::options().accept_header().exclusive().rx_slots(RX_SLOTS).or_default_slots();
-    let port = opening::open(&options, &name, opening::Args::default())?;
+    let opened = opening::open(&options, &name, opening::Args::default());
+    let port = opened.map_err(|error| in_use(&name, error))?;
     let run_loop = RunLoop::begin(&args.run_loop)?;
     Card::new(&port, run_loop)?.serve(port, &socket, &lost_pages)
 }

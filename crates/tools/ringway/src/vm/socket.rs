@@ -12,6 +12,9 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+/// Bytes of a Unix socket's path at most: the kernel has room for these and a zero.
+const LONGEST_PATH: usize = 107;
+
 /// Connections that are looked at before frames have their turn.
 const CONNECTIONS: usize = 64;
 
@@ -44,6 +47,7 @@ struct Listening {
 impl Socket {
     /// Listens at a path, or is going to connect to it.
     pub fn open(path: &Path, connect: bool, kind: Kind) -> Result<Socket> {
+        check_length(path)?;
         if connect {
             return Ok(Socket { place: Place::Connecting(path.into()), kind });
         }
@@ -179,6 +183,17 @@ fn clear(path: &Path) -> Result<()> {
     }
 }
 
+/// Fails where no socket can have such a path.
+fn check_length(path: &Path) -> Result<()> {
+    match path.as_os_str().len() {
+        length if length > LONGEST_PATH => Err(Error::Value(format!(
+            "{}: {length} bytes, and the path of a Unix socket has {LONGEST_PATH} at most; name a shorter one",
+            path.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
 fn refused(path: &Path, error: &io::Error) -> Error {
     let remedy = match error.kind() {
         io::ErrorKind::NotFound => "make the folder first",
@@ -191,6 +206,26 @@ fn refused(path: &Path, error: &io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The limit is the kernel's: a path of that length is one.
+    #[test]
+    fn a_path_that_no_socket_can_have_is_refused_at_once() {
+        let folder = std::env::temp_dir().join(format!("ringway-long-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let path = |length: usize| {
+            let name = "s".repeat(length - folder.as_os_str().len() - 1);
+            folder.join(name)
+        };
+        for connect in [false, true] {
+            let problem = Socket::open(&path(108), connect, Kind::Vhost).err().unwrap().to_string();
+            assert!(problem.contains("108 bytes, and"), "{problem}");
+            assert!(problem.ends_with("107 at most; name a shorter one"), "{problem}");
+            let socket = Socket::open(&path(107), connect, Kind::Vhost).unwrap();
+            assert!(connect || UnixStream::connect(path(107)).is_ok());
+            drop(socket);
+        }
+        fs::remove_dir(&folder).unwrap();
+    }
 
     #[test]
     fn what_was_left_behind_is_replaced_and_what_is_in_use_is_not() {

@@ -550,3 +550,21 @@ fn drops_of_either_way_are_in_the_totals() {
     assert_eq!(fields(1), [0, 0, 10]);
     drop(port);
 }
+
+/// What a user of `vm attach` can do is what is said.
+#[test]
+fn what_cannot_be_had_says_what_can() {
+    let home = Home::new();
+    let port = Port::open(&home, "one");
+    let other = home.dir.join("other").display().to_string();
+    let said = home.failure(&["vm", "attach", "vale0", "one", "--socket", &other]);
+    assert!(said.contains("vale0:one: in use by another program, and a machine"), "{said}");
+    assert!(said.contains("name another port") && !said.contains("exclusive"), "{said}");
+    let long = home.dir.join("s".repeat(108)).display().to_string();
+    for connect in [&["--connect"][..], &[]] {
+        let args = [&["vm", "attach", "vale0", "two", "--socket", &long], connect].concat();
+        let said = home.failure(&args);
+        assert!(said.contains("107 at most; name a shorter one"), "{said}");
+    }
+    drop(port);
+}
