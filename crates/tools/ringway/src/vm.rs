@@ -2,6 +2,7 @@
 
 mod card;
 mod idle;
+mod limited;
 mod link;
 mod socket;
 mod stream;

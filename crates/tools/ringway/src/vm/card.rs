@@ -1,6 +1,7 @@
 //! A machine's card on its port, from one connection of its monitor to the next.
 
 use super::idle::{Away, Idle};
+use super::limited::Limited;
 use super::link::{Awaited, End, Link, Remainder, is_readable};
 use super::socket::Socket;
 use crate::drops::{Losses, occurred};
@@ -158,6 +159,7 @@ pub struct Card {
     /// What was last told of the machine, and of what it has spoiled.
     state: State,
     fault: Option<String>,
+    faults: Limited,
     /// Bytes of the header in front of the port's frames.
     header_len: usize,
     out: Flow,
@@ -180,6 +182,7 @@ impl Card {
             unreachable: String::new(),
             state: State::Disconnected,
             fault: None,
+            faults: Limited::default(),
             header_len: 0,
         })
     }
@@ -376,7 +379,8 @@ impl Card {
         let announcement = link.take_announcement();
         if fault != self.fault {
             if let Some(fault) = &fault {
-                note(format_args!("{}: {fault}", port.name()));
+                let line = self.faults.line(fault, Instant::now());
+                line.into_iter().for_each(|line| note(format_args!("{}: {line}", port.name())));
             }
             self.fault = fault;
         }

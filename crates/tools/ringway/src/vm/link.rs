@@ -1,5 +1,7 @@
 //! What is between a machine's monitor and its port: vhost-user, or a stream of frames.
 
+use super::limited::Limited;
+use crate::output::note;
 use ringway::{Port, Sources};
 use ringway_abi::Dir;
 use ringway_vhost::{Connection, HEADER_LEN, Moved};
@@ -9,7 +11,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Messages that are obeyed before frames have their turn.
 const MESSAGES: usize = 64;
@@ -125,11 +127,14 @@ pub trait Link {
 pub struct Vhost {
     connection: Connection,
     kicks: Vec<Arc<OwnedFd>>,
+    /// What is told of messages that were refused.
+    refusals: Limited,
 }
 
 impl Vhost {
     pub fn new(socket: UnixStream) -> io::Result<Vhost> {
-        Ok(Vhost { connection: Connection::new(socket)?, kicks: Vec::new() })
+        let (connection, kicks) = (Connection::new(socket)?, Vec::new());
+        Ok(Vhost { connection, kicks, refusals: Limited::default() })
     }
 }
 
@@ -140,7 +145,8 @@ impl Link for Vhost {
                 break;
             }
             if let Some(problem) = self.connection.handle()? {
-                crate::output::note(format_args!("the machine's monitor was refused: {problem}"));
+                let text = format!("the machine's monitor was refused: {problem}");
+                self.refusals.line(&text, Instant::now()).into_iter().for_each(note);
             }
         }
         Ok(())
@@ -198,6 +204,10 @@ impl Link for Vhost {
     }
 
     fn finish(&mut self, _port: &mut Port, _await_room: AwaitRoom<'_>) -> Remainder {
+        match self.refusals.untold() {
+            0 => {}
+            untold => note(format!("the machine's monitor was refused {untold} times more")),
+        }
         Remainder::default()
     }
 

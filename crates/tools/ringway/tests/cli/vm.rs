@@ -568,3 +568,35 @@ fn what_cannot_be_had_says_what_can() {
     }
     drop(port);
 }
+
+/// A monitor that goes on saying what is refused does not fill a log.
+#[test]
+fn refused_messages_are_a_line_a_second() {
+    const TIMES: usize = 3000;
+    const REFUSED: u64 = 1;
+    let home = Home::new();
+    let port = Port::open(&home, "bad");
+    let mut socket = UnixStream::connect(&port.socket).unwrap();
+    socket.set_read_timeout(Some(LIMIT)).unwrap();
+    // A message of vhost-user: its number, version 1 and whether an answer is wanted, its length, what it says.
+    let mut say = |number: u32, is_answered: bool, bytes: &[u8]| {
+        let flags = 1 | u32::from(is_answered) << 3;
+        let head = [number, flags, bytes.len() as u32].map(u32::to_le_bytes).concat();
+        socket.write_all(&[&head, bytes].concat()).unwrap();
+        // All that is asked for here has eight bytes.
+        let mut answer = [0; 12 + 8];
+        if is_answered || matches!(number, 1 | 15) {
+            socket.read_exact(&mut answer).unwrap();
+        }
+        u64::from_le_bytes(answer[12..].try_into().unwrap())
+    };
+    // What the back end can do, and that it answers, is agreed upon.
+    say(1, false, &[]);
+    let can = say(15, false, &[]);
+    say(16, false, &can.to_le_bytes());
+    assert!((0..TIMES).all(|_| say(99, true, &[]) == REFUSED));
+    drop(socket);
+    let said = port.proc.wait_for(" times more", LIMIT);
+    let lines = said.lines().filter(|line| line.contains("was refused")).count();
+    assert!((2..TIMES / 10).contains(&lines), "{lines} lines: {said}");
+}
