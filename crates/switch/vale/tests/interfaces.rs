@@ -342,6 +342,37 @@ fn what_the_kernel_refuses_is_counted_once() {
     assert_eq!((totals.received_packets, totals.drops.ring_full), (2, 3));
 }
 
+/// The worker's own frames, too, which look for loops, wait for the kernel and may be refused: what was received before
+/// them stays received.
+#[test]
+fn a_frame_of_the_workers_own_is_counted_as_others_are() {
+    let mut bridge = stepped();
+    let scripts = [(); 2].map(|()| Arc::new(Mutex::new(Script::default())));
+    let [_, nic] = scripts.each_ref().map(|script| {
+        let config = PortConfig { is_interface: true, ..PortConfig::default() };
+        bridge.attach(Box::new(Scripted::new(script)), config).unwrap()
+    });
+    const MANY: u64 = 1200;
+    scripts[0].lock().unwrap().to_send.extend((0..MANY).map(|_| frame(BROADCAST, 1)));
+    while bridge.round() {}
+    let counted = |bridge: &mut SteppedBridge| {
+        bridge.flush_idle();
+        let totals = bridge.totals(nic).unwrap();
+        [totals.received_packets, totals.received_bytes, totals.drops.ring_full]
+    };
+    counted(&mut bridge);
+    let received = std::mem::take(&mut scripts[1].lock().unwrap().received);
+    assert_eq!(received.len() as u64, MANY + 1);
+    let probe = Delivered { packets: 1, bytes: received[MANY as usize].1.len() as u64 };
+    assert_eq!(received[MANY as usize].1[0], 0xcf, "the last is the worker's");
+    assert_eq!(counted(&mut bridge), [MANY + 1, MANY * 60 + probe.bytes, 0], "the kernel took it");
+    scripts[1].lock().unwrap().waiting = probe;
+    assert_eq!(counted(&mut bridge), [MANY, MANY * 60, 0]);
+    (scripts[1].lock().unwrap().waiting, scripts[1].lock().unwrap().refused) =
+        (Delivered::default(), probe);
+    assert_eq!(counted(&mut bridge), [MANY, MANY * 60, 1]);
+}
+
 /// An interface is the owner's to close; a port of a client is let go of.
 #[test]
 fn an_interface_is_handed_over_when_it_leaves() {
