@@ -1,6 +1,9 @@
 //! Lines for the user: on the program's own stdout, in order with what the program prints, and on stderr.
 
-use std::ffi::CString;
+use std::{
+    ffi::CString,
+    io::{self, Write},
+};
 
 /// Text on stdout.
 pub fn text(text: &str) {
@@ -16,5 +19,10 @@ pub fn line(line: &str) {
 
 /// A line on stderr.
 pub fn error(line: &str) {
-    eprintln!("usdpaa: {line}");
+    aside(&format!("usdpaa: {line}"));
+}
+
+/// The same without a name before it. If there is no reader, it goes unread.
+pub fn aside(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
 }

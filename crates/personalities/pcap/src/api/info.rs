@@ -1,6 +1,7 @@
 //! What a program asks about a handle.
 
 use std::ffi::{c_char, c_int};
+use std::io::{self, Write};
 use std::ptr::{null, null_mut};
 
 use libc::{FILE, timeval};
@@ -105,7 +106,8 @@ pub unsafe extern "C-unwind" fn pcap_perror(p: *mut pcap_t, prefix: *const c_cha
     let ours = |handle: &Handle| {
         // SAFETY: a C string.
         let prefix = unsafe { text(prefix) };
-        eprintln!("{prefix}: {}", handle.error.text());
+        // A reader that has gone is no reason to end the program.
+        let _ = writeln!(io::stderr(), "{prefix}: {}", handle.error.text());
     };
     // SAFETY: the program's handle.
     unsafe { whose!(p, ours, (), system::pcap_perror(p, prefix)) }

@@ -1,6 +1,7 @@
 //! Rings come and go.
 
 use std::ffi::c_int;
+use std::io::{self, Write};
 
 use super::of_ring;
 use crate::{
@@ -94,6 +95,7 @@ pub unsafe extern "C-unwind" fn pfring_config(priority: u16) {
         libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters)
     };
     if is_set != 0 {
-        eprintln!("libpfring: no real-time priority: {}", std::io::Error::last_os_error());
+        let error = io::Error::last_os_error();
+        let _ = writeln!(io::stderr(), "libpfring: no real-time priority: {error}");
     }
 }

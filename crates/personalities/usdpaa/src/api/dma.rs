@@ -8,6 +8,7 @@ use std::{
 use crate::{
     argument::{Out, Text},
     dma::{ALLOC, Map, create, find, find_ref, totals},
+    print,
 };
 
 /// The map of the inline functions that name none: the program sets it.
@@ -22,7 +23,7 @@ pub unsafe extern "C" fn dma_mem_create(flags: u32, map_name: Text, len: usize) 
     match create(flags, name.as_deref(), len) {
         Ok(map) => map.ptr(),
         Err(reason) => {
-            eprintln!("dma_mem_create: {reason}");
+            print::aside(&format!("dma_mem_create: {reason}"));
             ptr::null_mut()
         }
     }
@@ -112,11 +113,11 @@ pub unsafe extern "C" fn dma_mem_print(map: *mut Map) {
     let Some(map) = find_ref(map) else { return };
     let inner = map.inner();
     let (free, taken) = inner.counts();
-    eprintln!(
+    print::aside(&format!(
         "dma_mem at {:#x}: {} bytes, {free} free, {taken} allocated places",
         map.address(),
         map.length()
-    );
+    ));
 }
 
 /// # Safety
