@@ -43,6 +43,11 @@ pub struct Interface {
     pub zero_copy: bool,
 }
 
+/// Drivers of interfaces to a hypervisor's other machines, and to its own stack, whose frames may come with partial
+/// checksums. Xen's are both called `vif`, by their devices on its bus: the front end in a machine
+/// (`XEN_NETRXF_csum_blank`), and the back end beside the hypervisor (`XEN_NETTXF_csum_blank`).
+const HYPERVISORS: [&str; 2] = ["virtio_net", "vif"];
+
 /// What joins received frames before the stack sees them.
 struct Joins {
     /// Its name among the features, and that by which it is switched.
@@ -94,10 +99,10 @@ impl Interface {
 
     /// Whether TCP and UDP checksums of frames that sockets of this mode receive may be partial: a stack at
     /// the other end that is on this machine leaves them to hardware that is not there. That may be behind
-    /// whatever the kernel makes, a veth pair below a VLAN, say; and a hypervisor's, which does not where
-    /// the driver has no headers that would tell.
+    /// whatever the kernel makes, a veth pair below a VLAN, say; and the interfaces of a hypervisor,
+    /// but for those in zero copy, where virtio-net has no headers that would tell.
     pub fn leaves_partial_csum(&self, mode: Mode) -> bool {
-        self.software || (self.driver == "virtio_net" && mode != Mode::ZeroCopy)
+        self.software || (HYPERVISORS.contains(&&*self.driver) && mode != Mode::ZeroCopy)
     }
 
     /// Whether the driver makes other buffers of all that it receives for an XDP program, and has segmentation
@@ -298,6 +303,34 @@ mod tests {
             assert!(unfit(driver, Generic), "{driver}");
         }
         assert!(!unfit("vxlan", Generic) && !unfit("veth", Native));
+    }
+
+    /// A hypervisor's other machines leave checksums undone, whichever driver brings their frames; a card does them.
+    #[test]
+    fn frames_of_other_machines_may_have_partial_checksums() {
+        let of = |driver: &str, software, mode| {
+            let interface = Interface {
+                name: "n0".into(),
+                index: 1,
+                mtu: 1500,
+                mac: [0; 6],
+                ethernet: true,
+                has_headers: true,
+                up: true,
+                rx_queues: 1,
+                tx_queues: 1,
+                driver: driver.into(),
+                software,
+                zero_copy: false,
+            };
+            interface.leaves_partial_csum(mode)
+        };
+        for mode in [Mode::Copy, Mode::Generic] {
+            assert!(of("virtio_net", false, mode) && of("vif", false, mode));
+            assert!(of("veth", true, mode) && of("", true, mode));
+            assert!(!of("ice", false, mode) && !of("", false, mode));
+        }
+        assert!(!of("virtio_net", false, Mode::ZeroCopy));
     }
 
     /// Queues that come with a program are found.
