@@ -2,13 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::region::BLOCK_SIZE;
+use crate::{netif::NetifView, region::BLOCK_SIZE};
 
 const PAGE: u64 = 4096;
 const LINE: u64 = 64;
 const MIN_BUFS: u32 = 4;
 /// Buffers of a region at most (S-MEM-5).
 pub const MAX_BUFS: u32 = 1_000_000;
+/// Bytes of an interface object at most (S-MEM-5).
+pub const MAX_IF_SIZE: u32 = 4096;
+/// Ring objects of a region at most (S-MEM-5).
+pub const MAX_RINGS: u32 = 1024;
 /// Objects of a pool are grouped so that a group fills whole pages, unless it would be larger
 /// than this.
 const MAX_GROUP: u64 = 4 << 20;
@@ -75,6 +79,7 @@ impl Sizes {
         let least = Sizes::PRIVATE;
         let bufs = (per + rx_rings) * rx_slots + (per + tx_rings) * tx_slots + 2 + extra;
         Sizes {
+            if_size: least.if_size.max(NetifView::size_with(tx_rings + rx_rings)),
             if_num: least.if_num.max(2 + per),
             ring_size: least.ring_size.max(256 + 16 * tx_slots.max(rx_slots)),
             ring_num: least.ring_num.max(tx_rings + rx_rings + 8 * pipes),
@@ -129,10 +134,10 @@ fn check_sizes(sizes: &Sizes, headroom: u32) -> Result<(), LayoutError> {
         v if (min..=max).contains(&v) => Ok(()),
         value => Err(LayoutError::Limit { what, value, min, max }),
     };
-    check("interface object size", sizes.if_size, 56, 4096)?;
+    check("interface object size", sizes.if_size, 56, MAX_IF_SIZE)?;
     check("number of interface objects", sizes.if_num, 1, 10_000)?;
     check("ring object size", sizes.ring_size, 256, 32 * PAGE as u32)?;
-    check("number of ring objects", sizes.ring_num, 2, 1024)?;
+    check("number of ring objects", sizes.ring_num, 2, MAX_RINGS)?;
     check("buffer size", sizes.buf_size, 64, 65_536)?;
     check("number of buffers", sizes.buf_num, MIN_BUFS, MAX_BUFS)?;
     check("headroom", headroom, 0, sizes.buf_size - 64)

@@ -47,7 +47,9 @@ pub use buf::Buf;
 pub use extra_bufs::{ExtraBufs, next_extra_buf};
 pub use holders::HolderProbe;
 pub use huge_pages::collapse;
-pub use layout::{LAYOUT_VERSION, Layout, LayoutError, MAX_BUFS, PoolShape, Sizes};
+pub use layout::{
+    LAYOUT_VERSION, Layout, LayoutError, MAX_BUFS, MAX_IF_SIZE, MAX_RINGS, PoolShape, Sizes,
+};
 pub use lost_pages::{GuardedRange, LostPages};
 pub use mapping::Mapping;
 pub use netif::{NetifView, RingOffsets};

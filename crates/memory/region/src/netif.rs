@@ -86,7 +86,12 @@ impl NetifView {
 
     /// Whether an interface with `rings` ring offsets fits an interface object.
     pub fn fits(region: &Region, rings: usize) -> bool {
-        size_of::<netmap_if>() + 8 * rings <= region.layout().ifs.size as usize
+        u32::try_from(rings).is_ok_and(|rings| Self::size_with(rings) <= region.layout().ifs.size)
+    }
+
+    /// Bytes of an interface object that has `rings` ring offsets.
+    pub const fn size_with(rings: u32) -> u32 {
+        rings.saturating_mul(8).saturating_add(size_of::<netmap_if>() as u32)
     }
 
     /// Byte offset of the `netmap_if` within the region.

@@ -4,7 +4,7 @@
  */
 
 /* As ingress_drop.rs fills it in: how many queues there are, and for each whether it is dropped. */
-enum { QUEUES, FIRST, LAST = FIRST + 64 };
+enum { QUEUES, FIRST, LAST = FIRST + 224 };
 #define SETTINGS LAST
 
 #include "classifier.h"

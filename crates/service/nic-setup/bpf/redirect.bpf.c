@@ -21,7 +21,7 @@ static long (*const bpf_redirect_map)(void *map, unsigned long key, unsigned lon
 /* queue -> socket; as many as program.rs says in QUEUES */
 struct {
 	int (*type)[BPF_MAP_TYPE_XSKMAP];
-	int (*max_entries)[64];
+	int (*max_entries)[224];
 	__u32 *key;
 	__u32 *value;
 } xsks SEC(".maps");

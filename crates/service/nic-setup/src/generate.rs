@@ -195,6 +195,10 @@ pub(crate) fn ingress_redirect(
     asm.jump(pass);
     asm.place(unmarked);
     receive_queue(&mut asm, queues);
+    if queues > QUEUES {
+        // Behind the queues the pair stands.
+        asm.branch(jump::GE, QUEUE, Operand::Constant(QUEUES), pass);
+    }
     look_up_at(&mut asm, settings, Operand::Register(QUEUE), pass);
     asm.load(Size::Word, R1, R0, 0);
     asm.branch(jump::EQ, R1, Operand::Constant(0), pass);

@@ -132,7 +132,7 @@ pub use port::{
     open_packet_port,
 };
 pub use privileges::{Missing, device_privileges, privileges};
-pub use program::{AttachMode, QUEUES, XdpProgram};
+pub use program::{AttachMode, QUEUES, XdpProgram, check_queues};
 pub use promisc::Promiscuous;
 pub use rule::{QueueRule, QueueRules};
 pub use switch::{SWITCHED_PORT_MEMORY, SwitchProgram, Switched, SwitchedInterface, SwitchedStack};

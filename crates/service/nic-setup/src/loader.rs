@@ -13,7 +13,7 @@ use crate::generate::Place;
 use crate::ingress_redirect::RedirectLoader;
 use crate::operation::LoadRules;
 use crate::parcel::Fd;
-use crate::program::XdpLoader;
+use crate::program::{QUEUES, XdpLoader};
 use crate::rule::{PackedRules, QueueRules};
 use crate::tc::Attachment;
 use crate::{Error, QueueRule, helper, sys};
@@ -203,5 +203,10 @@ fn places(rules: &[QueueRule]) -> Vec<Place<'_>> {
 
 /// That a queue is beyond those that a program knows.
 pub(crate) fn beyond(interface: &str, what: &'static str) -> impl FnOnce(io::Error) -> Error {
-    Error::refused(interface, what, "use one of the first 64 queues")
+    let remedy = format!(
+        "use one of its first {QUEUES} queues, as netmap:{interface}~0, or have it use no more: \
+         `ethtool -L {interface} combined {QUEUES}`, or `rx {QUEUES} tx {QUEUES}` for drivers that count these apart"
+    );
+    let interface = interface.to_owned();
+    move |cause| Error::Refused { interface, what: what.into(), cause, remedy: remedy.into() }
 }

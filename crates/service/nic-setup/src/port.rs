@@ -11,7 +11,7 @@ use ringway_xdp::{
 
 use crate::{
     AttachMode, Error, InjectMark, Interface, Mode, Promiscuous, RxSocket, Source, TxSocket,
-    XdpProgram, Xsk, XskConfig, ZERO_COPY_CHUNK, packet::listen,
+    XdpProgram, Xsk, XskConfig, ZERO_COPY_CHUNK, check_queues, packet::listen,
 };
 
 /// Chunks of each queue, half of them to receive into.
@@ -80,6 +80,7 @@ impl PortAttachment {
 /// # Errors
 /// As [`open_nic_port_as`].
 pub fn open_nic_port(interface: &Interface) -> Result<NicPort<PortAttachment>, Error> {
+    check_queues(interface, interface.queues())?;
     let program = XdpProgram::attach(interface)?;
     let modes = Mode::preference(program.mode());
     with_program(interface, program, modes, false)
@@ -99,6 +100,7 @@ pub fn open_nic_port_as(
     modes: &[Mode],
     injected: bool,
 ) -> Result<NicPort<PortAttachment>, Error> {
+    check_queues(interface, interface.queues())?;
     let mut program = XdpProgram::attach_for_switch(interface, &[attach])?;
     program.set_injected(injected)?;
     with_program(interface, program, modes, true)

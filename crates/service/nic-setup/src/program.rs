@@ -25,9 +25,21 @@ use crate::{
     privileges::privileges, sys,
 };
 
-/// Queues the program knows; those beyond stay with the stack. The map in `redirect.bpf.c` has
-/// as many entries.
-pub const QUEUES: u32 = 64;
+/// Queues the programs of an interface know; those beyond stay with the stack. The maps in `redirect.bpf.c` and
+/// `ingress_drop.bpf.c` have room for as many, and so has the largest interface object of a region, both ways and with
+/// host rings.
+pub const QUEUES: u32 = 224;
+
+/// Fails if the last of some queues is beyond those that programs know: `queues` is the number behind its own. It is
+/// asked before anything is attached.
+///
+/// # Errors
+/// [`Error::Refused`], with the command that gives the interface fewer queues.
+pub fn check_queues(interface: &Interface, queues: u32) -> Result<(), Error> {
+    let what = "it has more queues than Ringway opens at once";
+    let too_many = || beyond(&interface.name, what)(io::Error::from_raw_os_error(libc::E2BIG));
+    if queues <= QUEUES { Ok(()) } else { Err(too_many()) }
+}
 
 const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/redirect.bpf.o"));
 
@@ -252,11 +264,6 @@ impl XdpProgram {
     pub fn detach(&self) {
         // Refused when the interface has gone.
         let _ = sys::link_detach(self.link.as_fd());
-    }
-
-    /// Fails if an interface has more queues than the program knows.
-    pub fn check_queues(&self, queues: u32) -> Result<(), Error> {
-        if queues <= QUEUES { Ok(()) } else { Err(self.loader.too_many_queues()) }
     }
 
     /// From now on frames that arrive on `queue` go to `socket`, which is bound to that queue. The

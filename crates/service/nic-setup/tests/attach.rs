@@ -106,7 +106,7 @@ fn a_queue_without_a_socket_belongs_to_the_stack() {
     assert_eq!(heard(), "to the stack again");
 
     let error = program.set_queue(QUEUES, queue.socket()).err().unwrap().to_string();
-    assert!(error.starts_with("a0: ") && error.contains("first 64 queues"), "{error}");
+    assert!(error.starts_with("a0: ") && error.contains("first 224 queues"), "{error}");
 }
 
 /// Both kinds of foreign program in both modes: by link (ours, once more) and by netlink (ip).

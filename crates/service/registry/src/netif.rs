@@ -38,7 +38,14 @@ pub(crate) fn make_netif(
     let RingOffsets { tx, rx, host_tx, host_rx } = &offsets;
     let count = tx.len() + rx.len() + host_tx.len() + host_rx.len();
     if !NetifView::fits(&book.region, count) {
-        return Err(Error::no_memory("too many rings for an interface object").at(name));
+        let problem = format!(
+            "{count} rings are too many for an interface object of region {}",
+            book.region.mem_id()
+        );
+        return Err(Error::no_memory(problem).at(name).remedy(format!(
+            "ask for fewer rings or host rings, and for no region or size of buffers, or have the interface use \
+             fewer queues: `ethtool -L {name} combined 32`"
+        )));
     }
     let object = book.take_if()?;
     #[expect(clippy::expect_used, reason = "the object is one of the pool's")]

@@ -374,11 +374,6 @@ impl Opening {
         Ok((attachment, sockets, refusals))
     }
 
-    /// The number behind that of the last queue.
-    pub fn beyond(&self) -> u32 {
-        self.queues.last().map_or(0, |last| last + 1)
-    }
-
     fn by_xdp(
         &self,
         attach: AttachMode,
@@ -393,7 +388,6 @@ impl Opening {
         let attach = || XdpProgram::attach_as(&self.interface, &[attach], timestamps);
         let (program, made) = beside(attach, || self.make_xdp());
         let program = program.map_err(AttachFailure::xdp)?;
-        program.check_queues(self.beyond()).map_err(AttachFailure::xdp)?;
         let attachment = RxAttachment::Xdp(program);
         let sockets = made.and_then(|made| self.bind_xdp(modes, made));
         Ok((attachment, sockets.map_err(AttachFailure::xdp)?))

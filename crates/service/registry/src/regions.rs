@@ -5,11 +5,13 @@ use std::{collections::HashMap, ops::RangeInclusive, sync::Arc};
 use ringway_kring::SignalAllowance;
 use ringway_nic_setup::{Interface, ZERO_COPY_CHUNK, zero_copy_room};
 use ringway_proto::{Cause, Error, Extmem, RegionInfo, RegionPosition, Result};
-use ringway_region::{Layout, LayoutError, MAX_BUFS, Region, Sizes};
+use ringway_region::{
+    Layout, LayoutError, MAX_BUFS, MAX_IF_SIZE, MAX_RINGS, MAX_SPARES, NetifView, Region, Sizes,
+};
 
 use crate::{
-    accounts::Accounts, caller::Caller, charge::Charges, options::sizes, page::page, port::Ring,
-    retired::Retired,
+    accounts::Accounts, caller::Caller, charge::Charges, host_rings::MAX_HOST_RINGS,
+    options::sizes, page::page, port::Ring, retired::Retired,
 };
 
 mod book;
@@ -106,13 +108,55 @@ impl Regions {
 
     /// The region of a NIC's port that asks for no other: the user's global one, or, where its driver receives
     /// into buffers itself and those of the global region do not hold what it does, one whose buffers
-    /// do.
-    pub fn of_nic(&mut self, interface: &Interface, uid: u32) -> Result<RegionKey> {
+    /// do. A port with so many `rings`, each of so many `slots`, that these are too small has a
+    /// [large](Self::large) one.
+    pub fn of_nic(
+        &mut self,
+        interface: &Interface,
+        rings: u32,
+        slots: u32,
+        uid: u32,
+    ) -> Result<RegionKey> {
         let fits = |size| interface.longest_frame() <= zero_copy_room(size);
-        match interface.zero_copy && !fits(self.global.buf_size) && fits(ZERO_COPY_CHUNK) {
+        let zero_copy = interface.zero_copy && !fits(self.global.buf_size) && fits(ZERO_COPY_CHUNK);
+        // With one host ring each way.
+        if NetifView::size_with(rings + 2) > self.global.if_size {
+            let buf_size = if zero_copy { ZERO_COPY_CHUNK } else { self.global.buf_size };
+            return self.large(buf_size, rings, slots, uid);
+        }
+        match zero_copy {
             true => self.with_buffers(ZERO_COPY_CHUNK, uid),
             false => self.global(uid),
         }
+    }
+
+    /// A region of a user for NICs with very many rings, as large as the limits of a region are: its memory is there
+    /// when it is used. NICs share it as long as it has ring objects for all of them, so that buffers can go from one to
+    /// another.
+    fn large(&mut self, buf_size: u32, rings: u32, slots: u32, uid: u32) -> Result<RegionKey> {
+        let rings = rings + 2 * u32::from(MAX_HOST_RINGS);
+        let has_room = |book: &RegionBook| {
+            book.large
+                && book.uid == uid
+                && book.region.layout().bufs.size == buf_size.next_multiple_of(64)
+                && book.free_rings() >= rings as usize
+        };
+        if let Some((&key, _)) = self.books.iter().find(|(_, book)| has_room(book)) {
+            return Ok(key);
+        }
+        let buf_num = MAX_RINGS.saturating_mul(slots.saturating_add(MAX_SPARES));
+        let sizes = Sizes {
+            if_size: MAX_IF_SIZE,
+            ring_num: MAX_RINGS,
+            buf_size,
+            buf_num: buf_num.clamp(self.global.buf_num.min(MAX_BUFS), MAX_BUFS),
+            ..self.global
+        };
+        let mem_id = self.next_id()?;
+        let key = RegionKey::Private { mem_id };
+        self.add(key, mem_id, uid, layout_of(&sizes, ringway_xdp::RX_HEADROOM)?)?;
+        self.get(key).large = true;
+        Ok(key)
     }
 
     /// The region of all ports of a user that ask for buffers of `size` bytes, so that buffers can go
@@ -373,6 +417,28 @@ mod tests {
         assert_eq!(regions.with_buffers(8192, 7).unwrap_err().cause, Cause::NoRoom);
         regions.limit = 1 << 30;
         regions.with_buffers(8192, 7).unwrap();
+    }
+
+    /// NICs with more rings than an interface object of the global region has room for share a region, as long as that
+    /// has ring objects for all of them.
+    #[test]
+    fn nics_with_many_rings_have_a_larger_region() {
+        let mut regions = Regions::new(Sizes::GLOBAL, 4 << 30);
+        let mut large = |rings| {
+            let key = regions.large(2048, rings, 1024, 7).unwrap();
+            let book = regions.get(key);
+            let taken = (0..rings).map(|_| book.take_ring().unwrap()).count();
+            assert_eq!(taken as u32, rings);
+            (key, NetifView::fits(&book.region, rings as usize + 2 * usize::from(MAX_HOST_RINGS)))
+        };
+        let (first, second, third) = (large(2 * 224), large(2 * 224), large(2 * 64));
+        assert!(first.1 && second.1 && third.1);
+        assert_eq!(first.0, second.0);
+        assert_ne!(first.0, third.0);
+        assert_ne!(regions.with_buffers(2048, 7).unwrap(), first.0);
+        let layout = *regions.get(first.0).region.layout();
+        assert_eq!((layout.headroom, layout.bufs.size), (256, 2048));
+        assert!(layout.bufs.total >= 2 * 224 * (1024 + MAX_SPARES));
     }
 
     #[test]

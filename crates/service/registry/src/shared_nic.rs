@@ -93,10 +93,7 @@ impl SharedNic {
     pub fn entry(&self, opening: &Opening, request: ModeRequest) -> Result<Entry> {
         match &self.attachment {
             None => Ok(Entry::First(request)),
-            Some(RxAttachment::Xdp(program)) => {
-                program.check_queues(opening.beyond()).map_err(nic_error)?;
-                Ok(Entry::JoinXdp(self.mode))
-            }
+            Some(RxAttachment::Xdp(_)) => Ok(Entry::JoinXdp(self.mode)),
             Some(attachment) if request.may_have_packet => {
                 Ok(Entry::JoinPacket(attachment.pair().cloned(), self.timestamps))
             }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// Bytes in a message.
 const CHUNK: usize = 64 << 10;
 
-/// More than any request or answer has: filters of 64 queues, and sockets of as many.
+/// More than any request or answer has: filters of 224 queues, and sockets of as many.
 const MOST_BYTES: u32 = 16 << 20;
 const MOST_FDS: u32 = 1024;
 

@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, ops::Range, sync::atomic::Ordering::Relaxed};
 
 use ringway_abi::Dir;
-use ringway_nic_setup::{Interface, Link, LinkState, losses};
+use ringway_nic_setup::{Interface, Link, LinkState, QUEUES, check_queues, losses};
 use ringway_proto::{Cause, Error, Offsets, PortKind, Registration, Result, RingBackend};
 
 use crate::{
@@ -31,9 +31,16 @@ use crate::{
     registry::Registry,
     selection::Selection,
     settings::Settings,
+    setup_error::nic_error,
     shared_nic::SharedNic,
     subject::{NicKey, Subject},
 };
+
+/// How many rings the ports of an interface have, tx before rx. Of one with more queues than programs know, they have
+/// the first ones.
+pub(crate) fn ring_counts(interface: &Interface) -> [u32; 2] {
+    [interface.tx_queues, interface.rx_queues].map(|queues| queues.min(QUEUES))
+}
 
 /// A NIC that ports are made of.
 pub(crate) struct Nic {
@@ -120,9 +127,8 @@ impl PortBackend for Nic {
     }
 
     fn shape(&self, settings: &Settings, _port: &Port) -> Shape {
-        let queues = self.interface.queues();
-        // S-EMU-1.
-        Shape { rings: [queues; 2], slots: [settings.nic_slots; 2] }
+        // S-EMU-1. The kernel sends nothing by a queue that receives only, and the other way round.
+        Shape { rings: ring_counts(&self.interface), slots: [settings.nic_slots; 2] }
     }
 
     fn info(&self, registry: &Registry, port: &Port) -> KindInfo {
@@ -205,6 +211,11 @@ impl PortBackend for Nic {
             wanted.iter().map(|&i| u32::from(i)).filter(|&i| i < rings).collect()
         };
         let ([tx, rx], [tx_rings, rx_rings]) = (wanted, shape.rings);
+        if let Some(nic) = registry.port(id).get::<Nic>()
+            && tx.len().max(rx.len()) > 1
+        {
+            check_queues(&nic.interface, nic.interface.queues()).map_err(nic_error)?;
+        }
         let (tx, rx) = (of_nic(tx, tx_rings), of_nic(rx, rx_rings));
         let (sends, receives) = (!tx.is_empty(), !rx.is_empty());
         let queues = &tx | &rx;
@@ -324,7 +335,11 @@ impl Nic {
         let account = registry.settings.accounts.of(caller.uid);
         let (watch, losses) = registry.deferred.off_loop(Subject::Names(account), look)??;
         let region = match mem_id {
-            0 => registry.regions.of_nic(&interface, caller.uid)?,
+            0 => {
+                let [tx, rx] = ring_counts(&interface);
+                let slots = registry.settings.nic_slots;
+                registry.regions.of_nic(&interface, tx + rx, slots, caller.uid)?
+            }
             id => registry.regions.by_id(id, caller.uid)?,
         };
         // The kernel leaves room in front of data: other regions have none (S-MEM-3 allows us

@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use ringway_kring::SignalAllowance;
 use ringway_proto::{Error, Result};
-use ringway_region::{BLOCK_SIZE, ExtraBufs, NetifView, Pool, Region, Span, next_extra_buf};
+use ringway_region::{BLOCK_SIZE, ExtraBufs, NetifView, Pool, Region, Sizes, Span, next_extra_buf};
 
 use crate::{
     clock,
@@ -28,6 +28,10 @@ const STEPS: u32 = 1024;
 /// later exchange theirs with it without a copy.
 const ROOM: u32 = 4;
 
+/// But no more than this where fewer are in use: the kernel has some 128 bytes for each buffer that a socket reaches, and
+/// a program that opens all queues of a card has many sockets.
+const MOST_ROOM: u32 = Sizes::GLOBAL.buf_num;
+
 /// Spare buffers that a ring has at the least, where a socket does not reach all buffers: more than a packet has.
 const LEAST_SPARES: u32 = 32;
 
@@ -46,6 +50,8 @@ pub(crate) struct RegionBook {
     pub(super) origin: Option<(u64, u64, u64)>,
     /// It is for all ports of the user that ask for buffers of its size.
     pub(super) shared: bool,
+    /// It is for NICs of the user with very many rings.
+    pub(super) large: bool,
     pub(super) ports: u32,
     ifs: Pool,
     rings: Pool,
@@ -80,6 +86,7 @@ impl RegionBook {
             brought: false,
             origin: None,
             shared: false,
+            large: false,
             ports: 0,
             ifs: none(),
             rings: none(),
@@ -189,6 +196,11 @@ impl RegionBook {
         Ok(taken)
     }
 
+    /// Ring objects that there are.
+    pub fn free_rings(&self) -> usize {
+        self.rings.available()
+    }
+
     pub fn free_bufs(&self) -> u32 {
         self.bufs.available() as u32
     }
@@ -222,7 +234,9 @@ impl RegionBook {
         if self.brought || layout.max_slots().saturating_sub(slots) < LEAST_SPARES {
             return bufs.total;
         }
-        let wanted = self.bufs.fresh().saturating_mul(ROOM).saturating_add(self.asked);
+        let taken = self.bufs.fresh();
+        let wanted = taken.saturating_mul(ROOM).min(taken.max(MOST_ROOM));
+        let wanted = wanted.saturating_add(self.asked);
         let end = bufs.offset + u64::from(wanted) * u64::from(bufs.size);
         let room = end.next_multiple_of(HUGE_PAGE) - bufs.offset;
         u32::try_from(room / u64::from(bufs.size)).map_or(bufs.total, |reach| reach.min(bufs.total))
