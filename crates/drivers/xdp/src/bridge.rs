@@ -27,6 +27,9 @@ pub struct NicPort<H> {
     // In the order in which to let go: first of the traffic, then of the rings.
     held: H,
     queues: Vec<Queue>,
+    /// How many of the first queues send to the interface, and how many receive from it. At least 1.
+    tx_queues: usize,
+    rx_queues: usize,
     /// Listens to all queues.
     wake_source: WakeSource,
     /// Frames beyond are not sent: bytes, Ethernet header and VLAN tag included.
@@ -75,6 +78,10 @@ pub struct NicPortConfig {
     pub partial_csum: bool,
     /// By what the XDP program is asked for the times at which frames arrive, while a monitor shows them.
     pub time_flag: Option<TimeFlag>,
+    /// Queues that send to the interface, and queues that receive from it: the first ones of all. A socket
+    /// of another queue is bound as well, but in copy mode the kernel takes nothing to send from it, and
+    /// does not say so.
+    pub queue_counts: [usize; 2],
 }
 
 struct Queue {
@@ -110,9 +117,13 @@ impl<H> NicPort<H> {
             discarded: Delivered::default(),
             void: 0,
         };
+        let [tx_queues, rx_queues] =
+            config.queue_counts.map(|count| count.clamp(1, queues.len().max(1)));
         let mut port = NicPort {
             held,
             queues: queues.into_iter().map(queue).collect(),
+            tx_queues,
+            rx_queues,
             wake_source,
             max_frame: 0,
             in_parts: config.in_parts,
@@ -267,8 +278,9 @@ impl<H> PacketIo for NicPort<H> {
         }
     }
 
+    /// What the interface receives, the bridge collects.
     fn tx_rings(&self) -> usize {
-        self.queues.len()
+        self.rx_queues.min(self.queues.len())
     }
 
     fn receives(&self) -> bool {
@@ -283,7 +295,7 @@ impl<H> PacketIo for NicPort<H> {
         burst: &Burst<'_>,
         drops: &mut Drops,
     ) -> Delivered {
-        let ring = if ring < self.queues.len() { ring } else { ring % self.queues.len().max(1) };
+        let ring = if ring < self.tx_queues { ring } else { ring % self.tx_queues };
         let mut delivered = Delivered::default();
         for frame in frames {
             if self.send(ring, frame, burst, drops) {

@@ -33,7 +33,9 @@ pub struct Interface {
     pub has_headers: bool,
     /// Set up by the administrator; whether there is a carrier is another matter.
     pub up: bool,
+    /// Queues in use that receive; at least 1.
     pub rx_queues: u32,
+    /// Queues in use that send; at least 1.
     pub tx_queues: u32,
     /// The driver's name; empty when it tells none.
     pub driver: String,
@@ -188,7 +190,9 @@ impl Interface {
         longest_frame(self.mtu)
     }
 
-    /// The queues that a socket may be bound to: 0 up to this, not included.
+    /// The queues that a socket may be bound to: 0 up to this, not included. Those from
+    /// [`rx_queues`](Self::rx_queues) on send only, and those from [`tx_queues`](Self::tx_queues) on receive only:
+    /// the kernel takes nothing from such a socket, and does not say so.
     pub fn queues(&self) -> u32 {
         self.rx_queues.max(self.tx_queues)
     }
@@ -226,6 +230,8 @@ impl Asked<'_> {
         let mut mac = [0; 6];
         mac.iter_mut().zip(address).for_each(|(to, byte)| *to = *byte);
         let (rx_queues, tx_queues) = self.queues(link.index, mac);
+        // Each interface has one of each, whatever its driver counts.
+        let (rx_queues, tx_queues) = (rx_queues.max(1), tx_queues.max(1));
         Interface {
             name: self.name.into(),
             index: link.index,

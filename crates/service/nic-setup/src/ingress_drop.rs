@@ -52,7 +52,7 @@ impl IngressDrop {
     ) -> Result<IngressDrop, Error> {
         attached::check_no_ingress_drop(interface)?;
         let (program, settings) = load(interface, OBJECT, PROGRAM)?;
-        set(&settings, COUNT, interface.queues());
+        set(&settings, COUNT, interface.rx_queues);
         let attachment = attach_alone(program.as_fd(), interface, lease)?;
         Ok(IngressDrop { attachment, settings })
     }

@@ -81,7 +81,7 @@ impl IngressRedirect {
         let pair = PrivatePair::new(&PairConfig { name: &name, mtu, mac: None, queues: 1, outer })
             .inspect_err(|_| attachment.end())?;
         set(&settings, QUEUES, pair.outer().index);
-        let (interface, queues) = (interface.name.clone(), interface.queues());
+        let (interface, queues) = (interface.name.clone(), interface.rx_queues);
         let loader = Arc::new(RedirectLoader { interface, queues, settings });
         let (attachment, pair) = (Arc::new(attachment), Arc::new(pair));
         Ok(IngressRedirect { attachment, pair, loader, rules: Vec::new() })
@@ -97,7 +97,7 @@ impl IngressRedirect {
         }
         let make = || -> io::Result<_> {
             let settings = Fd(sys::array(QUEUES + 1)?);
-            let program = load(&settings, interface.queues(), &[])?;
+            let program = load(&settings, interface.rx_queues, &[])?;
             Ok((settings, program))
         };
         let (settings, program) = make().map_err(refused(interface))?;

@@ -147,7 +147,9 @@ fn with_program(
         umem.close_memfd();
         let rings = rings.ok_or(io::ErrorKind::NotConnected.into()).map_err(refused())?;
         let frames = FrameQueue::over(socket, rings, umem);
-        program.set_queue(number, frames.socket())?;
+        if number < interface.rx_queues {
+            program.set_queue(number, frames.socket())?;
+        }
         first.get_or_insert((mode, worse));
         queues.push(frames);
     }
@@ -157,7 +159,8 @@ fn with_program(
     let attached = PortAttachment { program, _promiscuous: promiscuous, mode: first };
     // Mapped, it takes no descriptor. Without it frames have the worker's time.
     let time_flag = time_flag.and_then(|flag| TimeFlag::map(flag.as_fd()).ok());
-    let config = NicPortConfig { max_frame, in_parts, partial_csum, time_flag };
+    let queue_counts = [interface.tx_queues, interface.rx_queues].map(|count| count as usize);
+    let config = NicPortConfig { max_frame, in_parts, partial_csum, time_flag, queue_counts };
     NicPort::new(attached, queues, config).map_err(refused())
 }
 

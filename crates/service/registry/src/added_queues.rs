@@ -13,7 +13,7 @@ pub(crate) struct QueueCount {
 
 impl QueueCount {
     pub fn of(interface: &Interface) -> QueueCount {
-        QueueCount { rings: interface.queues(), receiving: interface.rx_queues }
+        QueueCount { rings: interface.rx_queues, receiving: interface.rx_queues }
     }
 
     /// So many receive by now.

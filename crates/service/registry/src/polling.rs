@@ -38,7 +38,9 @@ pub(crate) fn choose(
         let state = if enable { "polled already" } else { "not polled" };
         return Err(Error::new(Cause::AlreadySo, format!("{name}: {state}")));
     }
-    let cpus = enable.then(|| cpus(name, polling, nic.rings as usize)).transpose()?;
+    // The bridge has as many rings of it as the interface has receive queues.
+    let [_, rings] = nic.rings;
+    let cpus = enable.then(|| cpus(name, polling, rings as usize)).transpose()?;
     nic.set_polling(cpus, bridges);
     Ok(())
 }

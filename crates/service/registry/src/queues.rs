@@ -428,7 +428,7 @@ impl Opening {
                 interface: name,
                 ifindex,
                 queue,
-                queues: self.interface.queues(),
+                queues: self.interface.rx_queues,
                 ignored_mark: INJECTED,
                 hardware_time: timestamps == Some(Timestamps::Hardware),
             })

@@ -17,12 +17,18 @@ const MTU: u32 = 1514;
 
 /// A port with so many queues; all frames that the kernel receives are the same, for the memory is the port's.
 fn world(queues: usize, in_parts: bool) -> (NicPort<()>, Vec<Kernel>) {
-    world_of(queues, if in_parts { MAX_FRAGS } else { 1 })
+    uneven([queues; 2], if in_parts { MAX_FRAGS } else { 1 })
 }
 
 /// The same; the kernel takes so many parts of a packet that is sent.
 fn world_of(queues: usize, max_segs: u32) -> (NicPort<()>, Vec<Kernel>) {
+    uneven([queues; 2], max_segs)
+}
+
+/// The same with so many queues that send, and so many that receive.
+fn uneven(queue_counts: [usize; 2], max_segs: u32) -> (NicPort<()>, Vec<Kernel>) {
     let in_parts = max_segs > 1;
+    let queues = queue_counts[0].max(queue_counts[1]);
     let kernels: Vec<_> = (0..queues).map(|_| Kernel::new(SIZES, u32::MAX - 50)).collect();
     let queue = |kernel: &Kernel| {
         let umem = Umem::anonymous(2 * FOR_RX, CHUNK as u32).unwrap();
@@ -41,7 +47,8 @@ fn world_of(queues: usize, max_segs: u32) -> (NicPort<()>, Vec<Kernel>) {
         )
     };
     let max_frame = if in_parts { 9014 } else { MTU };
-    let config = NicPortConfig { max_frame, in_parts, partial_csum: false, time_flag: None };
+    let config =
+        NicPortConfig { max_frame, in_parts, partial_csum: false, time_flag: None, queue_counts };
     (NicPort::new((), kernels.iter().map(queue).collect(), config).unwrap(), kernels)
 }
 
@@ -112,6 +119,26 @@ fn a_queue_is_a_ring() {
         assert_eq!(sent, [0, 1, 2].map(|at| usize::from(at == queue)), "ring {ring}");
     }
     assert_eq!(drops, Drops::default());
+}
+
+/// Nothing is sent by a queue that receives only, and nothing is looked for in one that sends only.
+#[test]
+fn each_direction_has_its_own_queues() {
+    for (counts, sends_by) in [([1, 4], [0, 0, 0, 0, 0]), ([3, 2], [0, 1, 2, 0, 1])] {
+        let (mut port, kernels) = uneven(counts, 1);
+        assert_eq!(port.tx_rings(), counts[1], "{counts:?}");
+        receive(&kernels[counts[1] - 1], 5, 60, 1);
+        assert_eq!(look(&mut port, counts[1] - 1, u32::MAX).len(), 5);
+        let mut drops = Drops::default();
+        for (ring, queue) in sends_by.into_iter().enumerate() {
+            assert_eq!(deliver(&mut port, ring, &[frame(9, 60)], &mut drops), (1, 60));
+            port.flush(false);
+            let sent: Vec<_> = kernels.iter().map(|kernel| kernel.take_sent(9).len()).collect();
+            let expected: Vec<_> = (0..kernels.len()).map(|at| usize::from(at == queue)).collect();
+            assert_eq!(sent, expected, "{counts:?}, ring {ring}");
+        }
+        assert_eq!(drops, Drops::default());
+    }
 }
 
 /// A packet of several chunks is one frame.

@@ -22,6 +22,7 @@ use crate::{
     keys::plain_key,
     kinds::{
         attached::{Attach, Attached, Attachment, Egress},
+        nic::ring_counts,
         persistent::stack_name,
     },
     lasting::LastingNetns,
@@ -252,7 +253,7 @@ impl AttachNic {
             key: self.nic,
             polling: None,
             link: Link { state: LinkState::Up, mtu: interface.mtu },
-            rings: interface.queues(),
+            rings: ring_counts(&interface),
             queue_count: QueueCount::of(&interface),
             netns: self.lasting_netns,
             losses: DeviceLosses::new(netns, interface, losses),

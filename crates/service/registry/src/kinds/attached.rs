@@ -45,7 +45,8 @@ pub(crate) struct Attached {
     /// The processors on which the bridge looks for its packets without sleep, as long as it is up.
     pub polling: Option<Vec<usize>>,
     pub link: Link,
-    pub rings: u32,
+    /// Tx before rx, as the interface has queues.
+    pub rings: [u32; 2],
     pub queue_count: QueueCount,
     pub netns: LastingNetns,
     pub losses: DeviceLosses,
@@ -66,7 +67,7 @@ impl PortBackend for Attached {
     }
 
     fn shape(&self, settings: &Settings, _port: &Port) -> Shape {
-        Shape { rings: [self.rings; 2], slots: [settings.nic_slots; 2] }
+        Shape { rings: self.rings, slots: [settings.nic_slots; 2] }
     }
 
     fn info(&self, registry: &Registry, _port: &Port) -> KindInfo {
@@ -137,7 +138,8 @@ impl PortBackend for Attached {
         let Some(nic) = registry.ports.get(id).and_then(|port| port.get::<Attached>()) else {
             return;
         };
-        let mirrors = Monitor::queue_mirrors(registry, id, nic.rings);
+        let [tx, rx] = nic.rings;
+        let mirrors = Monitor::queue_mirrors(registry, id, tx.max(rx));
         registry.bridges.set_mirrors(&nic.bridge_port, mirrors);
     }
 

@@ -12,7 +12,10 @@ use ringway_proto::{Error, Reply, Result};
 use crate::{
     charge::Charge,
     kept_sockets::KeptQueue,
-    kinds::{nic::Nic, nic_sockets::Sockets},
+    kinds::{
+        nic::{Nic, ring_counts},
+        nic_sockets::Sockets,
+    },
     netns::OpenNetns,
     nic_mode::ModeRequest,
     port::{Port, PortId, fill_ring, split_host},
@@ -150,8 +153,18 @@ impl OpenQueues {
 /// EBUSY for a queue that is another user's.
 fn taken(shared: &SharedNic, id: PortId, interface: &Interface, queue: u32) -> Error {
     let name = &interface.name;
-    let free = (0..interface.queues()).find(|&queue| !shared.is_anothers(queue, id));
-    let or_other = free.map(|free| format!(", or open others, such as netmap:{name}-{free}"));
+    let [tx, rx] = ring_counts(interface);
+    let is_free = |&queue: &u32| !shared.is_anothers(queue, id);
+    // Where a direction has fewer queues, a port of one ring has its first.
+    let both = |queue: &u32| {
+        [tx, rx].iter().all(|&count| is_free(if *queue < count { queue } else { &0 }))
+    };
+    let or_other = match (0..tx.max(rx)).find(both) {
+        Some(free) => Some(format!(", or open others, such as netmap:{name}-{free}")),
+        None => (tx..rx)
+            .find(is_free)
+            .map(|free| format!(", or receive alone, as by netmap:{name}-{free}/R")),
+    };
     Error::busy(format!("queue {queue} is another user's"))
         .at(name)
         .remedy(format!("end their program{}", or_other.unwrap_or_default()))
