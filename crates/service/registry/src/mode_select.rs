@@ -46,6 +46,12 @@ const CONVERTS: &str = "XDP would slow down what the stack keeps of this interfa
 const SOONER: &str =
     "@mode=copy or @mode=generic (Linux 6.4 and newer) has a lone frame up to a millisecond sooner";
 
+/// Why zero copy is left out where the stack gets some of a queue: the driver has no other buffers to receive into, and
+/// a program has up to all of them.
+const STARVES: &str =
+    "a program that stands still would keep from the stack what it gets of the queue";
+const BY_NAME: &str = "@mode=zerocopy has it";
+
 /// Adds a refusal; one for the same reason as that before is said once.
 fn add(refusals: &mut Refusals, new: Refusal) {
     match refusals.0.last_mut() {
@@ -60,14 +66,15 @@ impl ModeRequest {
     /// Opens interface `name` in the best mode that is asked for, and may be had; and says why it is no
     /// better one. `open` is given the modes that go together: those of one way to attach XDP, or packet
     /// mode alone. `converts`: the driver makes other buffers of all frames for an XDP program, those too that
-    /// it lets pass, as the stack does in generic mode.
+    /// it lets pass, as the stack does in generic mode. [`shares_queue`](Self::shares_queue) is for drivers that have
+    /// zero copy.
     pub fn select<T>(
         &self,
         name: &str,
         converts: bool,
         mut open: impl FnMut(Option<AttachMode>, &[NicMode]) -> Result<T, AttachFailure>,
     ) -> Result<(T, Refusals)> {
-        let modes: Vec<NicMode> = match (self.mode, self.timestamps) {
+        let mut modes: Vec<NicMode> = match (self.mode, self.timestamps) {
             (Some(NicMode::Generic), Some(Timestamps::Hardware)) => {
                 return Err(Error::invalid("generic mode has no hardware timestamps")
                     .at(name)
@@ -79,6 +86,10 @@ impl ModeRequest {
             (None, _) => NicMode::ALL.into(),
         };
         let mut refusals = Refusals::default();
+        if self.shares_queue && self.mode.is_none() {
+            modes.retain(|mode| *mode != NicMode::ZeroCopy);
+            add(&mut refusals, refusal(&[NicMode::ZeroCopy], STARVES, BY_NAME));
+        }
         let mut last = None;
         let [native, generic] = [Some(AttachMode::Native), Some(AttachMode::Generic)];
         let order = match (self.stack_first, converts) {
@@ -180,6 +191,29 @@ mod tests {
             refusals.to_string(),
             "not zerocopy or copy or generic: an old kernel; a newer one"
         );
+    }
+
+    /// In zero copy the buffers of a queue are the program's: not where the stack gets some of it, unless asked for by name.
+    #[test]
+    fn what_the_stack_shares_is_not_zero_copy() {
+        use NicMode::*;
+        let select = |request: ModeRequest| {
+            let open = |_: Option<AttachMode>, modes: &[NicMode]| Ok(modes[0]);
+            let (mode, refusals) = request.select("n0", false, open).unwrap();
+            (mode, refusals.to_string())
+        };
+        let shares = ModeRequest { shares_queue: true, ..ModeRequest::ANY };
+        for request in [shares, ModeRequest { stack_first: true, ..shares }] {
+            let (mode, why) = select(request);
+            assert_eq!(mode, Copy);
+            assert!(why.starts_with("not zerocopy: a program that stands still"), "{why}");
+            assert!(why.ends_with("; @mode=zerocopy has it"), "{why}");
+        }
+        let timed = ModeRequest { timestamps: Some(Timestamps::Hardware), ..shares };
+        assert_eq!(select(timed).0, Copy);
+        let asked = ModeRequest { mode: Some(ZeroCopy), ..shares };
+        assert_eq!(select(asked), (ZeroCopy, String::new()));
+        assert_eq!(select(ModeRequest::ANY), (ZeroCopy, String::new()));
     }
 
     /// Where the rest is the stack's, what makes other buffers of all frames comes last.

@@ -39,6 +39,8 @@ pub(crate) struct ModeRequest {
     pub leaves_some: bool,
     /// Whether that is to cost little, rather than what it takes.
     pub stack_first: bool,
+    /// Whether the stack gets some of what a queue receives that it has, by a filter.
+    pub shares_queue: bool,
     /// Whether it may have an AF_PACKET socket, which reaches all interfaces of the namespace.
     pub may_have_packet: bool,
 }
@@ -50,6 +52,7 @@ impl ModeRequest {
         timestamps: None,
         leaves_some: false,
         stack_first: false,
+        shares_queue: false,
         may_have_packet: true,
     };
 }

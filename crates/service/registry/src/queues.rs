@@ -369,6 +369,9 @@ impl Opening {
             None => self.by_packet(request),
         };
         let name = &self.interface.name;
+        // Of a driver without zero copy another reason is told.
+        let shares_queue = request.shares_queue && self.interface.zero_copy;
+        let request = ModeRequest { shares_queue, ..request };
         let ((attachment, sockets), refusals) =
             request.select(name, self.interface.converts_for_xdp(), open)?;
         Ok((attachment, sockets, refusals))

@@ -166,7 +166,12 @@ impl Registry {
         let [queues, filter] = [leaves_queues(&rings, shape.rings), options.filter.is_some()];
         // Beside the traffic control not all frames of a veth pair tell their queue. Action programs are XDP's.
         let stack_first = filter && !queues && action.is_none();
-        let request = ModeRequest { leaves_some: filter || queues, stack_first, ..request };
+        let request = ModeRequest {
+            leaves_some: filter || queues,
+            stack_first,
+            shares_queue: filter,
+            ..request
+        };
         let actions = self.actions(id);
         (actions.bind)(self, id, &rings, request)?;
         if shape.has_host(&rings) {
