@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use ringway::{AddressInfo, BridgePortInfo, Control, Forwarding};
+use ringway::{AddressInfo, BridgePortInfo, Control, Forwarding, PortSettings, SourceAddresses};
 use ringway_testkit::{Netns, PacketSocket, VethPair, frame, skip_without_root};
 use ringway_tests::{Home, isolated, until};
 use rustix::process::{Pid, Signal, kill_process};
@@ -205,4 +205,66 @@ fn the_kernel_lets_no_static_address_age() {
         drop(world);
         home.assert_left();
     });
+}
+
+/// Where an address is does not say that its port may send with it, whichever was configured first: the kernel's path lets
+/// nothing pass that the worker would drop.
+fn a_port_is_kept_to_its_addresses(home: &Home, mode: &str) {
+    let mut world = World::new(mode);
+    for number in [0, 1] {
+        world.send(number, BROADCAST, [A, B][number]);
+        world.until_learned([A, B][number]);
+    }
+    let sources = |macs: &[Mac]| PortSettings {
+        sources: Some(SourceAddresses::Only(macs.to_vec())),
+        ..PortSettings::default()
+    };
+    let passes = |world: &mut World, src: Mac, is_allowed: bool| {
+        let before = world.port("vale0:c2").totals.drops.spoofed;
+        let there = world.port("vale0:c0").totals.received_packets;
+        world.send(2, A, src);
+        until("it arrives, or is dropped", || {
+            let received = world.port("vale0:c0").totals.received_packets - there;
+            let spoofed = world.port("vale0:c2").totals.drops.spoofed - before;
+            match (received, spoofed) {
+                (0, 0) => Err("neither".into()),
+                counts => Ok(counts),
+            }
+            .map(|counts| assert_eq!(counts, if is_allowed { (1, 0) } else { (0, 1) }, "{src:?}"))
+        });
+    };
+    const OTHER: Mac = [2, 0, 0, 0, 0, 0xaa];
+    world.control.switch_port("vale0:c2", sources(&[OTHER])).unwrap();
+    for mac in [C, OTHER] {
+        world.control.switch_address_add("vale0", mac, 0, "c2").unwrap();
+    }
+    for _ in 0..3 {
+        passes(&mut world, C, false);
+        passes(&mut world, OTHER, true);
+    }
+    // What it has sent with before it may not any more.
+    world.control.switch_port("vale0:c2", sources(&[C, OTHER])).unwrap();
+    (0..3).for_each(|_| passes(&mut world, C, true));
+    world.control.switch_port("vale0:c2", sources(&[OTHER])).unwrap();
+    (0..3).for_each(|_| passes(&mut world, C, false));
+    assert_eq!(world.reached(C), [2], "it is there all the same");
+    world.control.switch_delete("vale0").unwrap();
+    drop(world);
+    home.assert_left();
+}
+
+#[test]
+fn a_port_is_kept_to_its_addresses_by_the_worker() {
+    let test = "a_port_is_kept_to_its_addresses_by_the_worker";
+    if !skip_without_root(test) {
+        isolated(test, |home| a_port_is_kept_to_its_addresses(home, "@mode=generic"));
+    }
+}
+
+#[test]
+fn a_port_is_kept_to_its_addresses_by_the_kernel() {
+    let test = "a_port_is_kept_to_its_addresses_by_the_kernel";
+    if !skip_without_root(test) {
+        isolated(test, |home| a_port_is_kept_to_its_addresses(home, ""));
+    }
 }

@@ -47,8 +47,13 @@ enum { LOOKS_AT_TAGS = 1 };
 /* No VLAN, no port. */
 #define NONE 0xffffffff
 
-/* In the port of an address: it does not age. */
+/*
+ * In the word of an address's port: it does not age, and if so, the worker has had no frame from it yet that its port may
+ * send. Above these are bits of the address's hash.
+ */
 #define IS_STATIC 0x100
+#define IS_SILENT 0x200
+#define TAG_SHIFT 10
 
 /* In `places`: the port of the stack, where the other is the interface's. */
 #define OF_STACK 0x80000000
@@ -211,43 +216,44 @@ static inline __u64 upper_half(__u64 a, __u64 b)
 	return a1 * b1 + (middle >> 32) + ((a0 * b1 + (__u32)middle) >> 32);
 }
 
-/* As the switch's own table has it: set_of. */
-static inline __u32 set_of(const struct settings *settings, __u64 key)
+/* As ringway-fastpath has it. The set is said by the upper ten bits, the tag by the lower ones of the upper half. */
+static inline __u64 hash_of(const struct settings *settings, __u64 key)
 {
 	const __u64 a = key ^ settings->secret[0];
 	const __u64 b = (key << 32 | key >> 32) ^ settings->secret[1];
 
-	return ((upper_half(a, b) ^ (a * b)) * 0x9e3779b97f4a7c15ULL) >> 54;
+	return (upper_half(a, b) ^ (a * b)) * 0x9e3779b97f4a7c15ULL;
 }
 
 /* Who knows an address: the port, and where it is noted when that was last seen. */
 struct known {
 	__u32 port;
 	__u32 is_static;
+	__u32 is_silent;
 	__u32 *second;
 };
 
 static inline __attribute__((always_inline)) struct known
 look_up(const struct settings *settings, __u64 key)
 {
-	const __u32 at = set_of(settings, key);
+	const __u64 hash = hash_of(settings, key);
+	const __u32 at = hash >> 54, tag = (__u32)(hash >> 32) << TAG_SHIFT;
 	const struct set *set = bpf_map_lookup_elem(&table, &at);
 	struct seen *times = bpf_map_lookup_elem(&seen, &at);
-	struct known known = { NONE, 0, 0 };
+	struct known known = { NONE, 0, 0, 0 };
 
 	if (!set || !times)
 		return known;
 #pragma unroll
 	for (int way = 0; way < WAYS; way++) {
-		const volatile __u64 *const place = &set->key[way];
+		if (*(const volatile __u64 *)&set->key[way] == key) {
+			const __u32 word = *(const volatile __u32 *)&set->port[way];
 
-		if (*place == key) {
-			const __u32 port = *(const volatile __u32 *)&set->port[way];
-
-			/* The worker may have put another address there meanwhile. */
-			if (*place == key && port != NONE) {
-				known.port = port & ~IS_STATIC;
-				known.is_static = port & IS_STATIC;
+			/* The worker may have put another address there, before the key was read or since. */
+			if (!((word ^ tag) >> TAG_SHIFT)) {
+				known.port = word & 0xff;
+				known.is_static = word & IS_STATIC;
+				known.is_silent = word & IS_SILENT;
 				known.second = &times->second[way];
 			}
 		}
@@ -465,7 +471,7 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 		goto unsure;
 	known = key = destination.port;
 	source = look_up(settings_, src | vlan);
-	if (source.port != place->port || !source.second || key == place->port)
+	if (source.port != place->port || source.is_silent || !source.second || key == place->port)
 		goto unsure;
 	to = bpf_map_lookup_elem(&ports, &key);
 	if (!to || !(to->flags & TAKES_PART))

@@ -89,8 +89,12 @@ const IS_ISOLATED: u32 = 4;
 const IS_POLICED: u32 = 8;
 const LOOKS_AT_TAGS: u32 = 1;
 const NONE: u32 = u32::MAX;
-/// In the port of an address: it does not age.
+/// In the word of an address's port: it does not age.
 const IS_STATIC: u32 = 0x100;
+/// It is static, and the port has not sent with it yet what it may send.
+const IS_SILENT: u32 = 0x200;
+/// Above these the word has bits of the address's hash: the program sees by the one word that it is this address's.
+const TAG_SHIFT: u32 = 10;
 
 /// A key that no address has.
 const EMPTY: u64 = u64::MAX;
@@ -233,7 +237,12 @@ impl FastPath {
         filters: Filters<'_>,
     ) -> u64 {
         self.store_port(port, how, limit, filters);
-        // Either the program has seen the port beside, or the frame's number is seen here.
+        self.begun_by_now(port)
+    }
+
+    /// How many frames of the port went to the worker without the program having seen all that was written before this.
+    pub fn begun_by_now(&self, port: u8) -> u64 {
+        // Either the program has seen it, or the frame's number is seen here.
         fence(SeqCst);
         self.begun(port)
     }
@@ -268,7 +277,9 @@ impl FastPath {
             (PORT_MAX_FRAME, max_frame),
         ];
         if new.iter().any(|(offset, value)| word(*offset).load(Relaxed) != *value) {
-            flags.store(policed, Release);
+            flags.store(policed, Relaxed);
+            // No program that finds one of these finds the flags as they were.
+            fence(Release);
             new.iter().for_each(|(offset, value)| word(*offset).store(*value, Relaxed));
         }
         beside.store(port_beside.map_or(NONE, u32::from), Release);
@@ -319,19 +330,21 @@ impl FastPath {
         self.store(set, way, key, port.into(), second);
     }
 
-    /// An address is behind `port`, however long ago it was seen.
-    pub fn fix(&self, set: usize, way: usize, key: u64, port: u8, second: u32) {
-        self.store(set, way, key, u32::from(port) | IS_STATIC, second);
+    /// An address is behind `port`, however long ago it was seen. The program takes it for the source of a frame if it
+    /// `has_sent`: what the port may not send does not pass it.
+    pub fn fix(&self, set: usize, way: usize, key: u64, port: u8, second: u32, has_sent: bool) {
+        let silent = if has_sent { 0 } else { IS_SILENT };
+        self.store(set, way, key, u32::from(port) | IS_STATIC | silent, second);
     }
 
     fn store(&self, set: usize, way: usize, key: u64, port: u32, second: u32) {
         let place = self.key(set, way);
         if place.load(Relaxed) != key {
-            // The program reads the key before and after the port, so it sees that the key has changed.
+            // Whichever of the two words the program sees first, the port's has the tag of its own address.
             place.store(EMPTY, Relaxed);
             fence(Release);
         }
-        self.port(set, way).store(port, Relaxed);
+        self.port(set, way).store(port | tag_of(self.secret, key) << TAG_SHIFT, Relaxed);
         self.second(set, way).store(second, Relaxed);
         place.store(key, Release);
     }
@@ -346,6 +359,11 @@ impl FastPath {
     pub fn entry(&self, set: usize, way: usize) -> Option<(u64, u8)> {
         let key = self.key(set, way).load(Acquire);
         (key != EMPTY).then(|| (key, self.port(set, way).load(Relaxed) as u8))
+    }
+
+    /// Whether the program takes the address at that place for the source of a frame.
+    pub fn is_source(&self, set: usize, way: usize) -> bool {
+        self.port(set, way).load(Relaxed) & IS_SILENT == 0
     }
 
     /// The second in which the address at that place was last seen.
@@ -400,16 +418,45 @@ impl FastPath {
     }
 }
 
+/// The set in which an address has its place: of the hash of it, the upper bits.
+#[inline]
+pub fn set_of(secret: [u64; 2], key: u64) -> usize {
+    const { assert!(SETS.is_power_of_two()) };
+    (hash(secret, key) >> (u64::BITS - SETS.ilog2())) as usize
+}
+
+/// Other bits of it: of two addresses with the same place they are different, but for one pair in four million.
+fn tag_of(secret: [u64; 2], key: u64) -> u32 {
+    (hash(secret, key) >> 32) as u32 & (u32::MAX >> TAG_SHIFT)
+}
+
+/// Both halves of a product of two secrets, each with the key in it: which addresses meet depends on all
+/// bits of the secrets. With one secret in a hundred, evenly spaced addresses have few lower bits of that,
+/// and few upper ones with others; a second product has all of them in its upper bits.
+#[inline]
+fn hash([one, other]: [u64; 2], key: u64) -> u64 {
+    /// An odd number whose bits have no pattern.
+    const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let product = u128::from(key ^ one) * u128::from(key.rotate_left(32) ^ other);
+    let folded = (product >> 64) as u64 ^ product as u64;
+    folded.wrapping_mul(SPREAD)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// An address's word without what tells it from others.
+    fn port_of(fast: &FastPath) -> u32 {
+        fast.port(3, 1).load(Relaxed) & 0x3ff
+    }
 
     #[test]
     fn an_address_is_there_until_it_is_forgotten() {
         let fast = FastPath::unshared([1, 2]).unwrap();
         fast.learn(3, 1, 0x1234, 7, 55);
         assert_eq!(fast.key(3, 1).load(Relaxed), 0x1234);
-        assert_eq!((fast.port(3, 1).load(Relaxed), fast.seen(3, 1)), (7, 55));
+        assert_eq!((port_of(&fast), fast.seen(3, 1)), (7, 55));
         fast.forget(3, 1);
         assert_eq!(fast.key(3, 1).load(Relaxed), EMPTY);
     }
@@ -417,11 +464,35 @@ mod tests {
     #[test]
     fn a_static_address_is_marked_in_the_word_of_its_port() {
         let fast = FastPath::unshared([1, 2]).unwrap();
-        fast.fix(3, 1, 0x1234, 7, 55);
-        assert_eq!(fast.port(3, 1).load(Relaxed), 0x107);
+        fast.fix(3, 1, 0x1234, 7, 55, false);
+        assert_eq!(port_of(&fast), 0x307);
         assert_eq!(fast.entry(3, 1), Some((0x1234, 7)));
+        fast.fix(3, 1, 0x1234, 7, 55, true);
+        assert_eq!(port_of(&fast), 0x107);
         fast.learn(3, 1, 0x1234, 7, 56);
-        assert_eq!(fast.port(3, 1).load(Relaxed), 7);
+        assert_eq!(port_of(&fast), 7);
+    }
+
+    /// A program that has found one address, and then finds the port of the next with the same place, sees that by the
+    /// port's word alone.
+    #[test]
+    fn a_word_of_a_port_is_one_addresss() {
+        let secret = [1, 2];
+        let fast = FastPath::unshared(secret).unwrap();
+        let mut tags: Vec<u32> = (0..WAYS as u64 * 1000)
+            .map(|n| n << 8 | 2)
+            .filter(|key| set_of(secret, *key) == 5)
+            .map(|key| {
+                fast.learn(5, 0, key, 7, 55);
+                let word = fast.port(5, 0).load(Relaxed);
+                assert_eq!((word & 0x3ff, word >> TAG_SHIFT), (7, tag_of(secret, key)));
+                word >> TAG_SHIFT
+            })
+            .collect();
+        let count = tags.len();
+        tags.sort_unstable();
+        tags.dedup();
+        assert!(count > 1 && tags.len() == count, "{count}");
     }
 
     #[test]

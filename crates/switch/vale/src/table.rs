@@ -71,6 +71,9 @@ struct Entry {
 /// In [`Entry::port`]: the address is static. A port's number is in the lower bits.
 const IS_STATIC: u32 = 1 << 31;
 
+/// The same: the port has sent with it, and may.
+const HAS_SENT: u32 = 1 << 30;
+
 const _: () = assert!(size_of::<Set>() == 64);
 
 impl Entry {
@@ -83,6 +86,11 @@ impl Entry {
 
     fn is_static(&self) -> bool {
         self.port & IS_STATIC != 0
+    }
+
+    /// Whether its port has sent with the address, and may: what was learned is such.
+    fn has_sent(&self) -> bool {
+        !self.is_static() || self.port & HAS_SENT != 0
     }
 
     /// The port that it was learned of.
@@ -213,7 +221,14 @@ impl Table {
         let own = counts[usize::from(port)];
         let known = set.iter().position(|entry| entry.key == key && entry.port != 0);
         let (way, outcome) = match known {
-            Some(way) if set[way].is_static() => return fixed(set[way].port()),
+            Some(way) if set[way].is_static() => {
+                let entry = set[way];
+                if entry.port() == Some(port) && !entry.has_sent() {
+                    self.put(at, way, Entry { port: entry.port | HAS_SENT, ..entry });
+                    return Learned::There;
+                }
+                return fixed(entry.port());
+            }
             Some(way) => match set[way].port() {
                 Some(before) if before != port => (Some(way), Learned::Moved(before)),
                 _ => (Some(way), Learned::There),
@@ -260,7 +275,9 @@ impl Table {
         let Some(fast) = &self.fast else { return };
         match new.port() {
             None => fast.forget(at, way),
-            Some(port) if new.is_static() => fast.fix(at, way, new.key, port, new.seen),
+            Some(port) if new.is_static() => {
+                fast.fix(at, way, new.key, port, new.seen, new.has_sent());
+            }
             Some(port) => fast.learn(at, way, new.key, port, new.seen),
         }
     }
@@ -293,9 +310,10 @@ impl Table {
         (list, None)
     }
 
-    /// Forgets all that was learned of `port`.
+    /// Forgets all that was learned of `port`, and what it has sent with: it may send with other addresses now.
     pub fn purge(&mut self, port: PortIndex) {
         self.forget(|entry| entry.port() == Some(port));
+        self.forget_senders(port);
     }
 
     /// Forgets what was learned of these addresses; returns how many there were.
@@ -347,7 +365,7 @@ impl Table {
 
     #[inline]
     fn set_of(&self, key: Key) -> usize {
-        set_of(self.secret, key)
+        ringway_fastpath::set_of(self.secret, key)
     }
 }
 
@@ -355,17 +373,4 @@ impl Table {
 pub fn random_secret() -> [u64; 2] {
     let random = RandomState::new();
     [random.hash_one(0u8), random.hash_one(1u8)]
-}
-
-/// Both halves of a product of two secrets, each with the key in it: which addresses meet depends on all
-/// bits of the secrets. With one secret in a hundred, evenly spaced addresses have few lower bits of that,
-/// and few upper ones with others; a second product has all of them in its upper bits.
-#[inline]
-fn set_of([one, other]: [u64; 2], key: Key) -> usize {
-    /// An odd number whose bits have no pattern.
-    const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-    const { assert!(SETS.is_power_of_two()) };
-    let product = u128::from(key ^ one) * u128::from(key.rotate_left(32) ^ other);
-    let folded = (product >> 64) as u64 ^ product as u64;
-    (folded.wrapping_mul(SPREAD) >> (u64::BITS - SETS.ilog2())) as usize
 }

@@ -5,10 +5,13 @@
 //! addresses that were learned. A set that is full of static ones has no place for more: the rest are in a
 //! list of the worker's, which is empty as good as always. For the program such an address is unknown, so
 //! the worker decides.
+//!
+//! Where an address is configured does not say that its port may send with it: the program takes it for a source only
+//! when the worker has let a frame from it pass, as with one that is learned.
 
 use std::collections::HashMap;
 
-use super::{Entry, IS_STATIC, Key, SETS, StaticAddress, Table, WAYS, key_of};
+use super::{Entry, HAS_SENT, IS_STATIC, Key, SETS, StaticAddress, Table, WAYS, key_of};
 use ringway_switch_port::PortIndex;
 
 impl Table {
@@ -32,10 +35,28 @@ impl Table {
             let at = self.set_of(key);
             match self.way_for_static(at, key) {
                 Some(way) => {
-                    let port = (u32::from(port) + 1) | IS_STATIC;
+                    let old = self.sets[at].0[way];
+                    let is_it = old.key == key && old.port() == Some(port) && old.has_sent();
+                    let has_sent = if is_it { HAS_SENT } else { 0 };
+                    let port = (u32::from(port) + 1) | IS_STATIC | has_sent;
                     self.put(at, way, Entry { key, seen: self.now, port });
                 }
                 None => self.overflow.push((key, port)),
+            }
+        }
+    }
+
+    /// What `port` has sent with is as if it had not.
+    pub(super) fn forget_senders(&mut self, port: PortIndex) {
+        if self.fixed(port) == 0 {
+            return;
+        }
+        for at in 0..SETS {
+            for way in 0..WAYS {
+                let entry = self.sets[at].0[way];
+                if entry.is_static() && entry.port() == Some(port) && entry.has_sent() {
+                    self.put(at, way, Entry { port: entry.port & !HAS_SENT, ..entry });
+                }
             }
         }
     }

@@ -253,6 +253,37 @@ fn what_was_seen_elsewhere_is_known() {
     assert_eq!((table.lookup(there), table.known(2)), (None, 0));
 }
 
+/// The program takes a static address for a source when the worker has learned that its port may send with it, until the
+/// port may send with others.
+#[test]
+fn a_static_address_is_no_source_until_its_port_has_sent() {
+    let fast = Arc::new(FastPath::unshared(random_secret()).unwrap());
+    let mut table = Table::new(10);
+    let (key, address) =
+        (0x11_0002, |port| StaticAddress { mac: [2, 0, 0x11, 0, 0, 0], vlan: 0, port });
+    table.set_statics(vec![address(1)]);
+    table.share(fast.clone());
+    let set = table.set_of(key);
+    let is_source = || {
+        let way = (0..WAYS).find(|way| fast.entry(set, *way).is_some_and(|it| it.0 == key));
+        fast.is_source(set, way.expect("it is there"))
+    };
+    assert!(!is_source());
+    assert_eq!(table.learn(key, 2), Learned::No);
+    assert!(!is_source(), "another port");
+    assert_eq!(table.learn(key, 1), Learned::There);
+    assert!(is_source());
+    table.set_statics(vec![address(1), StaticAddress { mac: [4, 0, 0, 0, 0, 0], ..address(3) }]);
+    table.purge(3);
+    assert!(is_source(), "nothing of it has changed");
+    table.purge(1);
+    assert!(!is_source());
+    table.learn(key, 1);
+    table.set_statics(vec![address(2)]);
+    assert!(!is_source(), "it is another port's");
+    assert_eq!((table.lookup(key), table.known(2), table.fixed(2)), (Some(2), 0, 1));
+}
+
 #[test]
 fn a_list_has_whole_sets_up_to_so_many() {
     let mut table = Table::new(0);
