@@ -5,6 +5,7 @@
 )]
 
 use crate::{
+    beside::Passed,
     bridge_port::{BridgePort, Members},
     budget::Budget,
     clock::Millis,
@@ -50,7 +51,7 @@ pub(crate) struct ForwardCtx<'a> {
     /// If it may not flood as much as it likes.
     pub storm: Option<&'a mut Storm>,
     /// The port that has the packets already, where they are for it, too.
-    pub beside: Option<PortIndex>,
+    pub beside: Passed,
     /// Frames that were flooded.
     pub flooded: u64,
     /// The VLAN of the last of them, where they come from an interface.
@@ -247,7 +248,9 @@ impl ForwardCtx<'_> {
     }
 
     fn scope(&mut self, frame: &Frame) -> Scope {
-        let scope = |it: &mut &mut Snooping| it.scope(frame, self.burst, self.now, self.budget);
+        let scope = |it: &mut &mut Snooping| {
+            it.scope(frame, self.burst, self.beside.all, self.now, self.budget)
+        };
         self.snooping.as_mut().map(scope).unwrap_or_default()
     }
 
@@ -264,7 +267,9 @@ impl ForwardCtx<'_> {
         let mut missed = PortSet::default();
         self.budget.charge_ports(self.attached);
         for (port, to) in (0..).zip(self.others.iter()) {
-            let Some(to) = to.as_deref().filter(|_| self.beside != Some(port)) else { continue };
+            let Some(to) = to.as_deref().filter(|_| self.beside.all != Some(port)) else {
+                continue;
+            };
             let filter = to.filter_out.as_ref();
             if let Some(filter) = filter {
                 filter.charge(1, self.budget);
@@ -359,9 +364,9 @@ impl ForwardCtx<'_> {
 
     fn flood(&mut self, run: &[Frame]) {
         self.budget.charge_ports(self.attached);
-        let mut reached = self.beside.is_some();
+        let mut reached = self.beside.all.is_some();
         for (port, to) in (0..).zip(self.others.iter_mut()) {
-            let Some(to) = to.as_deref_mut().filter(|_| self.beside != Some(port)) else {
+            let Some(to) = to.as_deref_mut().filter(|_| self.beside.all != Some(port)) else {
                 continue;
             };
             if to.receives()
@@ -378,7 +383,7 @@ impl ForwardCtx<'_> {
     }
 
     fn send_to(&mut self, port: PortIndex, ring: usize, run: &[Frame]) -> Result<(), Stop> {
-        if self.beside == Some(port) {
+        if self.beside.own == Some(port) {
             return Ok(());
         }
         let to = self.others.get_mut(usize::from(port)).and_then(Option::as_deref_mut);
@@ -423,7 +428,7 @@ impl ForwardCtx<'_> {
     /// has none.
     fn flood_in_steps(&mut self, frame: &Frame) -> Result<(), Held> {
         let mut reached = std::mem::take(&mut self.reached);
-        if let Some(beside) = self.beside {
+        if let Some(beside) = self.beside.all {
             reached.insert(beside);
         }
         self.budget.charge_ports(self.attached);

@@ -25,6 +25,8 @@ pub(crate) struct Learning {
     counters: Box<[LearningCounters; 256]>,
     /// The table has not taken an address since that was last asked.
     has_refused: bool,
+    /// An address has moved since that was last asked.
+    has_moved: bool,
 }
 
 impl Learning {
@@ -34,6 +36,7 @@ impl Learning {
             last: Box::new([NOBODY; 256]),
             counters: Box::new([LearningCounters::default(); 256]),
             has_refused: false,
+            has_moved: false,
         }
     }
 
@@ -95,6 +98,12 @@ impl Learning {
         if self.has_refused { self.count_refused(frames, port) } else { 0 }
     }
 
+    /// Whether an address has moved since this was last asked.
+    #[inline]
+    pub fn take_moved(&mut self) -> bool {
+        std::mem::take(&mut self.has_moved)
+    }
+
     #[cold]
     #[inline(never)]
     fn count_refused(&mut self, frames: &[Frame], port: PortIndex) -> u64 {
@@ -117,6 +126,7 @@ impl Learning {
             Learned::There => None,
             Learned::Moved(old) => {
                 counters.moved += 1;
+                self.has_moved = true;
                 Some((key, old))
             }
             Learned::Instead(lost, old) => Some((lost, old)),

@@ -14,7 +14,9 @@
 //!
 //! Routers are ports by which queries come, and those that are [said to be](Snooping::set_routers).
 //!
-//! Ports do not trust each other. What a port says of its groups is about that port alone; hosts answer each
+//! Ports do not trust each other. What a port says of its groups is about that port alone, but where frames pass between an
+//! interface and the host's stack: hosts on one side that hear the other's report of an old version say nothing themselves,
+//! so what the one joins the other has joined. Hosts answer each
 //! query that is believed; no query makes anything known for a shorter time. A port that is in more groups than
 //! [are noted](PER_PORT) gets all of them.
 
@@ -285,17 +287,18 @@ impl Snooping {
         }
     }
 
-    /// Where a frame goes that is to be flooded.
+    /// Where a frame goes that is to be flooded. `beside`: the port that has it already.
     #[inline(never)]
     pub fn scope(
         &mut self,
         frame: &Frame,
         burst: &Burst<'_>,
+        beside: Option<PortIndex>,
         now: Millis,
         budget: &mut Budget,
     ) -> Scope {
         let mut query = None;
-        let only = self.ports_of(frame, burst, now, budget, &mut query);
+        let only = self.ports_of(frame, burst, beside, now, budget, &mut query);
         Scope { only, query }
     }
 
@@ -304,6 +307,7 @@ impl Snooping {
         &mut self,
         frame: &Frame,
         burst: &Burst<'_>,
+        beside: Option<PortIndex>,
         now: Millis,
         budget: &mut Budget,
         heard: &mut Option<HeardQuery>,
@@ -343,7 +347,7 @@ impl Snooping {
                         Some(None)
                     }
                     Some(Message::Report(report)) => {
-                        self.note_report((vlan, is_v6), port, &report, now, budget);
+                        self.note_report((vlan, is_v6), (port, beside), &report, now, budget);
                         let domain = self.domain((vlan, is_v6), now);
                         Some(domain.map(|domain| self.routers_of(domain)))
                     }
@@ -447,14 +451,17 @@ impl Snooping {
         self.first_end = self.first_end.min(until);
     }
 
+    /// A port has said something of its groups, which the one beside it has heard.
     fn note_report(
         &mut self,
         key: DomainKey,
-        port: PortIndex,
+        (port, beside): (PortIndex, Option<PortIndex>),
         report: &Report<'_>,
         now: Millis,
         budget: &mut Budget,
     ) {
+        // Newer versions have hosts say what they are in whatever others say (RFC 3376, 5.2; RFC 3810, 6.2).
+        let silenced = beside.filter(|_| matches!(report, Report::One(_, Change::Joins)));
         let answers_switch = self.own.get(&key).is_some_and(|own| now < own.answered);
         if let Some(domain) = self.domains.get_mut(&key).filter(|_| !answers_switch) {
             domain.heard.insert(port);
@@ -469,7 +476,12 @@ impl Snooping {
                 return;
             }
             match change {
-                Change::Joins => self.join((key.0, group), port, until),
+                Change::Joins => {
+                    self.join((key.0, group), port, until);
+                    if let Some(silenced) = silenced {
+                        self.join((key.0, group), silenced, until);
+                    }
+                }
                 Change::Leaves => self.leave((key.0, group), port, now),
             }
         });

@@ -19,6 +19,7 @@ use rustix::{
 };
 
 use crate::{
+    beside::Passed,
     bridge_port::{BridgePort, Members, count_lost},
     budget::{Budget, Turn},
     casualties::Casualties,
@@ -424,7 +425,7 @@ impl Worker {
             self.hold(&mut held[ring], (index, ring), None);
             return false;
         }
-        let mut has_it = None;
+        let mut has_it = Passed::default();
         if begun.is_some() {
             has_it = beside.of(in_order.received());
             in_order.note_found(found);
@@ -546,6 +547,9 @@ impl Worker {
         }
         if let Function::Learning(function) = &mut self.function {
             totals.unlearned += function.count_unlearned(&burst.frames[..sent], index);
+            if *is_fast && function.take_moved() {
+                note_moved(&mut self.members, self.fast.as_deref(), Some(index));
+            }
         }
         if *is_limited && let Some(rate) = rate {
             rate.pay(&burst, sent);
@@ -782,6 +786,17 @@ impl Worker {
 #[cold]
 fn have_left(members: &mut Members) -> bool {
     members.iter_mut().flatten().filter(|member| member.is_fast).all(|member| member.has_left())
+}
+
+/// An address has moved to this port, or to any.
+#[cold]
+pub(crate) fn note_moved(members: &mut Members, fast: Option<&FastPath>, to: Option<PortIndex>) {
+    let Some(fast) = fast else { return };
+    for (index, member) in (0..).zip(members) {
+        if let Some(member) = member {
+            member.beside.note_moved(to, || fast.begun_by_now(index));
+        }
+    }
 }
 
 /// So long, as the kernel has it.

@@ -4,6 +4,7 @@
 mod common;
 
 use std::{
+    net::IpAddr,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::{
         Arc,
@@ -19,12 +20,13 @@ use ringway_kring::{Doorbell, Kring};
 use ringway_mirror::{Mirror, MirrorMode, Mirrors};
 use ringway_region::RingInit;
 use ringway_switch_port::{
-    Backpressure, Burst, Configure, Delivered, Drops, Frame, KernelWay, Mirrored, PacketIo,
+    Backpressure, Burst, Configure, Delivered, Drops, Frame, KernelWay, Mirrored, PacketIo, Port,
     PortMirrors, Unsent, Wake,
 };
 use ringway_vale::{
-    Bridge, ByWorker, FloodLimit, Forwarding, MirrorSources, PortConfig, PortCounters, PortFilter,
-    RateLimit, RingPort, SourceAddresses, SwitchMirror, Totals, Vlan,
+    Bridge, ByWorker, Clock, FloodLimit, Forwarding, GroupEntry, MirrorSources, Multicast,
+    PortConfig, PortCounters, PortFilter, RateLimit, RingPort, SourceAddresses, StaticAddress,
+    SteppedBridge, SwitchMirror, Totals, Vlan,
 };
 use rustix::{
     fs::{MemfdFlags, ftruncate, memfd_create},
@@ -120,6 +122,11 @@ struct World {
     clients: Vec<Client>,
     counters: Vec<Arc<PortCounters>>,
     waiting: Arc<AtomicU64>,
+    files: Files,
+}
+
+/// What the tests look at of what a program shares.
+struct Files {
     begun: OwnedFd,
     ports: OwnedFd,
     vlans: OwnedFd,
@@ -128,9 +135,8 @@ struct World {
     policing: OwnedFd,
 }
 
-impl World {
-    /// Ports with these ways, or none.
-    fn new(name: &str, ways: &[Option<KernelWay>]) -> World {
+impl Files {
+    fn new() -> (FastPath, Files) {
         let map = |bytes: usize| {
             let file = memfd_create("map", MemfdFlags::CLOEXEC).unwrap();
             ftruncate(&file, bytes as u64).unwrap();
@@ -152,17 +158,25 @@ impl World {
             filters: Some(filters.as_fd()),
         };
         let fast = FastPath::new(maps, CPUS, [1, 2]).unwrap();
+        (fast, Files { begun, ports, vlans, settings, counts, policing })
+    }
+
+    /// The program has handed so many frames of a port over.
+    fn hand_over(&self, port: u64, frames: u64) {
+        assert_eq!(pwrite(&self.begun, &frames.to_ne_bytes(), 64 * port), Ok(8));
+    }
+}
+
+impl World {
+    /// Ports with these ways, or none.
+    fn new(name: &str, ways: &[Option<KernelWay>]) -> World {
+        let (fast, files) = Files::new();
         let mut world = World {
             bridge: Bridge::start(name).unwrap(),
             clients: Vec::new(),
             counters: Vec::new(),
             waiting: Arc::default(),
-            begun,
-            ports,
-            vlans,
-            settings,
-            counts,
-            policing,
+            files,
         };
         world.bridge.share_table(Arc::new(fast));
         ways.iter().for_each(|way| world.attach(*way));
@@ -194,7 +208,7 @@ impl World {
     fn told(&self, port: u64) -> [u32; 5] {
         barrier(&self.bridge);
         let mut words = [0; 20];
-        assert_eq!(pread(&self.ports, &mut words, 64 * port + 8), Ok(20));
+        assert_eq!(pread(&self.files.ports, &mut words, 64 * port + 8), Ok(20));
         std::array::from_fn(|i| u32::from_ne_bytes(words[4 * i..][..4].try_into().unwrap()))
     }
 
@@ -202,7 +216,7 @@ impl World {
     fn tagged(&self, port: u64) -> Vec<u16> {
         barrier(&self.bridge);
         let mut words = [0; 8 * VLAN_WORDS];
-        assert_eq!(pread(&self.vlans, &mut words, 512 * port), Ok(512));
+        assert_eq!(pread(&self.files.vlans, &mut words, 512 * port), Ok(512));
         let word = |at: usize| u64::from_ne_bytes(words[8 * at..][..8].try_into().unwrap());
         let bit = |vid: &u16| word(usize::from(*vid) / 64) >> (vid % 64) & 1 != 0;
         (0..4096).filter(bit).collect()
@@ -212,7 +226,7 @@ impl World {
     fn rules(&self) -> (u32, bool) {
         barrier(&self.bridge);
         let mut words = [0; 8];
-        assert_eq!(pread(&self.settings, &mut words, 16), Ok(8));
+        assert_eq!(pread(&self.files.settings, &mut words, 16), Ok(8));
         let [flags, ageing] = [0, 4].map(|at| words[at..at + 4].try_into().unwrap());
         (u32::from_ne_bytes(ageing), u32::from_ne_bytes(flags) == 1)
     }
@@ -221,21 +235,25 @@ impl World {
     fn count(&self, port: usize, cpu: usize, fields: [u64; FIELDS]) {
         let bytes: Vec<u8> = fields.iter().flat_map(|field| field.to_ne_bytes()).collect();
         let at = ((port * CPUS + cpu) * 64) as u64;
-        assert_eq!(pwrite(&self.counts, &bytes, at), Ok(bytes.len()));
+        assert_eq!(pwrite(&self.files.counts, &bytes, at), Ok(bytes.len()));
     }
 
     /// What the program is told of a port's limit, and what it has counted and spent.
     fn policing(&self, port: u64) -> [u64; 5] {
         barrier(&self.bridge);
         let mut words = [0; 40];
-        assert_eq!(pread(&self.policing, &mut words, 128 * port), Ok(40));
+        assert_eq!(pread(&self.files.policing, &mut words, 128 * port), Ok(40));
         std::array::from_fn(|i| u64::from_ne_bytes(words[8 * i..][..8].try_into().unwrap()))
     }
 
     /// Which ports receive a frame that port `from` sends.
     fn send(&self, from: usize, dst: [u8; 6]) -> Vec<usize> {
-        let frame = [&header(dst, mac(from as u8 + 1))[..], &[0; 46]].concat();
-        self.clients[from].send(&frame);
+        self.send_frame(from, &[&header(dst, mac(from as u8 + 1))[..], &[0; 46]].concat())
+    }
+
+    /// The same for this one.
+    fn send_frame(&self, from: usize, frame: &[u8]) -> Vec<usize> {
+        self.clients[from].send(frame);
         self.clients[from].drained(0);
         barrier(&self.bridge);
         let got = |to: &usize| !bytes(self.clients[*to].receive(0, usize::MAX)).is_empty();
@@ -407,6 +425,176 @@ fn what_passes_in_the_kernel_is_not_sent_again() {
     assert_eq!(world.send(0, BROADCAST), [1, 2, 3], "the worker sees to it again");
 }
 
+/// A message of IGMP (RFC 2236, RFC 3376), to this group.
+fn igmp(from: usize, to: [u8; 4], mut message: Vec<u8>) -> Vec<u8> {
+    let sum = |bytes: &[u8]| {
+        let sum = bytes.chunks(2).map(|it| u32::from(it[0]) << 8 | u32::from(it[1])).sum::<u32>();
+        let sum = (sum & 0xffff) + (sum >> 16);
+        (!((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes()
+    };
+    let checksum = sum(&message);
+    message[2..4].copy_from_slice(&checksum);
+    let mut ip = vec![0x46, 0, 0, 24 + message.len() as u8, 0, 0, 0, 0, 1, 2, 0, 0, 10, 0, 0, 9];
+    ip.extend([&to[..], &[0x94, 4, 0, 0]].concat());
+    let checksum = sum(&ip);
+    ip[10..12].copy_from_slice(&checksum);
+    let ethernet = header([1, 0, 0x5e, to[1], to[2], to[3]], mac(from as u8 + 1));
+    [&ethernet[..12], &[8, 0], &ip, &message].concat()
+}
+
+/// Hosts before an interface and the stack behind it hear each other's reports in the kernel. Those of the old versions
+/// have others say nothing, so the port beside has joined, too.
+#[test]
+fn a_report_that_passes_in_the_kernel_joins_both() {
+    let world = World::new("vale-reports", &[NIC, STACK, OTHER, None]);
+    world.bridge.set_multicast(Multicast::Snooping);
+    let all = [224, 0, 0, 1];
+    world.send_frame(2, &igmp(2, all, vec![0x11, 10, 0, 0, 0, 0, 0, 0, 1, 100, 0, 0]));
+    let members = |last: u8| {
+        let ask = world.bridge.groups(0, 100);
+        let mut members: Vec<_> = ask()
+            .unwrap()
+            .0
+            .into_iter()
+            .filter_map(|entry| match entry {
+                GroupEntry::Member { group, port, .. }
+                    if group == IpAddr::from([239, 1, 2, last]) =>
+                {
+                    Some(port)
+                }
+                _ => None,
+            })
+            .collect();
+        members.sort_unstable();
+        members
+    };
+    for (number, from, kind, expected) in [
+        (1, 0, 0x16, vec![0, 1]),
+        (2, 1, 0x16, vec![0, 1]),
+        (3, 0, 0x12, vec![0, 1]),
+        (4, 2, 0x16, vec![2]),
+        (5, 3, 0x16, vec![3]),
+    ] {
+        let group = [239, 1, 2, number];
+        world.send_frame(from, &igmp(from, group, [&[kind, 0, 0, 0], &group[..]].concat()));
+        assert_eq!(members(number), expected);
+    }
+    // Of the third version, each says it for itself.
+    let record = [&[0x22, 0, 0, 0, 0, 0, 0, 1, 4, 0, 0, 0][..], &[239, 1, 2, 6]].concat();
+    world.send_frame(0, &igmp(0, [224, 0, 0, 22], record));
+    assert_eq!(members(6), [0]);
+    // One that leaves says it for itself alone.
+    let left = [&[0x17, 0, 0, 0], &[239, 1, 2, 1][..]].concat();
+    world.send_frame(0, &igmp(0, [224, 0, 0, 2], left));
+    assert_eq!(members(1), [0, 1]);
+    // What does not pass silences no stack.
+    let bound = PortConfig { sources: SourceAddresses::One, ..config(NIC) };
+    world.bridge.configure(0, bound);
+    let group = [239, 1, 2, 7];
+    world.send_frame(0, &igmp(0, group, [&[0x16, 0, 0, 0], &group[..]].concat()));
+    assert_eq!(members(7), [0]);
+}
+
+/// A bridge whose clock and rounds are the test's: its ports have clients, and ways in the kernel.
+struct Stepped {
+    bridge: SteppedBridge,
+    clients: Vec<Client>,
+    millis: Arc<AtomicU64>,
+    files: Files,
+    /// Frames that the program has handed over, of the first port.
+    begun: u64,
+}
+
+impl Stepped {
+    fn new(ways: &[Option<KernelWay>]) -> Stepped {
+        let (fast, files) = Files::new();
+        let millis = Arc::new(AtomicU64::new(1000));
+        let hand = millis.clone();
+        let clock = Clock::new(move || hand.load(Relaxed));
+        let mut bridge = SteppedBridge::new(&Forwarding::default(), clock).unwrap();
+        bridge.share_table(Arc::new(fast));
+        let clients = ways
+            .iter()
+            .map(|way| {
+                let client = Client::new([1, 1], [64, 64], 0);
+                let (rings, waiting) = (client.port(), Arc::default());
+                let port: Box<dyn Port> = match *way {
+                    Some(way) => Box::new(Attached { rings, way, waiting }),
+                    None => Box::new(rings),
+                };
+                bridge.attach(port, config(*way)).unwrap();
+                client
+            })
+            .collect();
+        Stepped { bridge, clients, millis, files, begun: 0 }
+    }
+
+    /// The program hands so many frames of the first port over.
+    fn hand_over(&mut self, frames: u64) {
+        self.begun += frames;
+        self.files.hand_over(0, self.begun);
+    }
+
+    fn pass(&mut self, millis: u64) {
+        self.millis.fetch_add(millis, Relaxed);
+        self.bridge.flush_idle();
+        while self.bridge.round() {}
+        self.bridge.flush_idle();
+    }
+
+    /// Which ports get a frame that is handed over already.
+    fn send(&mut self, from: usize, dst: [u8; 6], src: [u8; 6]) -> Vec<usize> {
+        self.clients[from].send(&[&header(dst, src)[..], &[0; 46]].concat());
+        self.pass(0);
+        self.clients[from].tx_sync(0);
+        let got = |to: &usize| !bytes(self.clients[*to].receive(0, usize::MAX)).is_empty();
+        (0..self.clients.len()).filter(got).collect()
+    }
+}
+
+/// The worker has lost frames of an interface, and more come, one in each millisecond: what passes to the stack in the
+/// kernel is not sent again for long, also when the two have been apart meanwhile.
+#[test]
+fn after_losses_the_stack_gets_frames_once() {
+    let mut world = Stepped::new(&[NIC, STACK, OTHER]);
+    world.hand_over(100_000);
+    let broadcast = |world: &mut Stepped| {
+        world.hand_over(1);
+        let got = world.send(0, BROADCAST, mac(1));
+        world.pass(1);
+        got
+    };
+    for _ in 0..10 {
+        assert_eq!(broadcast(&mut world), [2]);
+    }
+    let storm = PortConfig { storm: Some(1_000_000), ..config(NIC) };
+    assert!(world.bridge.configure(0, storm));
+    assert_eq!(broadcast(&mut world), [1, 2], "the worker sees to it");
+    assert!(world.bridge.configure(0, config(NIC)));
+    let twice = (0..50).filter(|_| broadcast(&mut world) == [1, 2]).count();
+    assert!(twice < 10, "{twice}");
+}
+
+/// An address moves to the stack: what the program has handed over before did not pass to it.
+#[test]
+fn what_has_not_passed_to_the_stack_is_sent() {
+    let mut world = Stepped::new(&[NIC, STACK, OTHER]);
+    assert_eq!(world.send(2, BROADCAST, mac(9)), [0, 1]);
+    world.hand_over(1);
+    assert_eq!(world.send(1, BROADCAST, mac(9)), [2], "it is behind the stack now");
+    assert_eq!(world.send(0, mac(9), mac(1)), [1]);
+    world.hand_over(1);
+    assert_eq!(world.send(0, mac(9), mac(1)), [0usize; 0], "it has passed");
+    // The same of one that is configured.
+    let address = |port| StaticAddress { mac: mac(8), vlan: 0, port };
+    world.bridge.set_static_addresses(vec![address(2)]);
+    world.hand_over(1);
+    world.bridge.set_static_addresses(vec![address(1)]);
+    assert_eq!(world.send(0, mac(8), mac(1)), [1]);
+    world.hand_over(1);
+    assert_eq!(world.send(0, mac(8), mac(1)), [0usize; 0]);
+}
+
 /// What the program has counted since the port came is the port's, beside what the worker has.
 #[test]
 fn what_the_program_counts_is_added() {
@@ -464,10 +652,10 @@ fn the_program_polices_its_ports() {
     assert!(policed(0) && world.told(0)[0] & TAKES_PART == 0);
     let bytes_before = world.counters[0].totals().sent_bytes;
     let over = [0u64, 7].map(u64::to_ne_bytes).concat();
-    assert_eq!(pwrite(&world.policing, &over, 24), Ok(16));
+    assert_eq!(pwrite(&world.files.policing, &over, 24), Ok(16));
     // Behind the bytes of both: frames whose source is none.
     let refused = [700u64, 3].map(u64::to_ne_bytes).concat();
-    assert_eq!(pwrite(&world.policing, &refused, 56), Ok(16));
+    assert_eq!(pwrite(&world.files.policing, &refused, 56), Ok(16));
     world.bridge.count();
     let totals = world.counters[0].totals();
     assert_eq!((totals.drops.over_rate, totals.sent_packets), (7, 30));
@@ -521,7 +709,7 @@ fn the_program_has_the_filters() {
 
     // In bytes: at 40 what it has sent, at 48 what was for it.
     let denied: Vec<u8> = [5u64, 7].iter().flat_map(|count| count.to_ne_bytes()).collect();
-    assert_eq!(pwrite(&world.policing, &denied, 40), Ok(16));
+    assert_eq!(pwrite(&world.files.policing, &denied, 40), Ok(16));
     barrier(&world.bridge);
     let Totals { sent_packets, received_packets, drops, .. } = world.counters[0].totals();
     assert_eq!((sent_packets, received_packets, drops.denied), (5, 0, 12));
@@ -534,12 +722,12 @@ fn the_program_is_told_when_what_was_delivered_has_left() {
     let drained = || {
         barrier(&world.bridge);
         let mut number = [0; 8];
-        assert_eq!(pread(&world.ports, &mut number, 0), Ok(8));
+        assert_eq!(pread(&world.files.ports, &mut number, 0), Ok(8));
         u64::from_ne_bytes(number)
     };
     world.waiting.store(1, Relaxed);
     // The program has handed a frame over.
-    assert_eq!(pwrite(&world.begun, &1u64.to_ne_bytes(), 0), Ok(8));
+    world.files.hand_over(0, 1);
     assert_eq!(world.send(0, mac(2)), [1]);
     assert!((0..1000).all(|_| drained() == 0));
     world.waiting.store(0, Relaxed);

@@ -10,7 +10,7 @@ use ringway_abi::Dir;
 use ringway_fastpath::{FastPath, FastPort, VLAN_WORDS};
 use rustix::{event::epoll, thread::sched_setaffinity};
 
-use super::{MAX_PORTS, Worker};
+use super::{MAX_PORTS, Worker, note_moved};
 use crate::{
     bridge_port::BridgePort,
     budget::Turn,
@@ -124,6 +124,7 @@ impl Worker {
     pub(super) fn set_static_addresses(&mut self, all: Vec<StaticAddress>) {
         if let Function::Learning(function) = &mut self.function {
             function.set_statics(all);
+            note_moved(&mut self.members, self.fast.as_deref(), None);
         }
     }
 
@@ -332,7 +333,7 @@ impl Worker {
         self.refresh_fast_path();
     }
 
-    fn share(&mut self, fast: Arc<FastPath>) {
+    pub(super) fn share(&mut self, fast: Arc<FastPath>) {
         fast.clear();
         if let Function::Learning(function) = &mut self.function {
             function.share(fast.clone());

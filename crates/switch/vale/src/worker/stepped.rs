@@ -5,6 +5,7 @@ use std::{io, sync::Arc};
 use ringway_abi::Dir;
 
 use super::Worker;
+use ringway_fastpath::FastPath;
 use ringway_kring::{Doorbell, Offsets};
 use ringway_switch_port::{Port, PortIndex, PortMirrors};
 
@@ -32,6 +33,11 @@ impl SteppedBridge {
     /// As [`Bridge::configure`](crate::Bridge::configure).
     pub fn configure(&mut self, index: PortIndex, config: PortConfig) -> bool {
         self.0.configure(index, config)
+    }
+
+    /// As [`Bridge::share_table`](crate::Bridge::share_table).
+    pub fn share_table(&mut self, fast: Arc<FastPath>) {
+        self.0.share(fast);
     }
 
     /// As [`Bridge::set_offsets`](crate::Bridge::set_offsets).
