@@ -73,6 +73,8 @@ pub(crate) struct BridgePort {
     pub copies: u64,
     /// How often one that it sends is, for its monitors.
     pub shown: u64,
+    /// Some of its monitors take buffers that its program releases.
+    pub swaps: bool,
     /// Whether its last burst had frames for all.
     pub floods: bool,
     /// If it is one end of a loop: the port that is the other. It sends and receives nothing.
@@ -96,6 +98,12 @@ impl BridgePort {
     pub fn rests(&self) -> bool {
         const LEAST: u8 = 16;
         self.quiet >= LEAST
+    }
+
+    /// Whether each round is to look at it although it has sent nothing: what it has sent waits for a lossless port, or
+    /// monitors wait for what its program releases.
+    pub fn is_awaited(&self) -> bool {
+        self.swaps || self.held.iter().flatten().any(|held| held.stall.is_some())
     }
 
     pub fn new(port: Box<dyn Port>, config: PortConfig, clock: Fine) -> BridgePort {
@@ -129,6 +137,7 @@ impl BridgePort {
             mirrors: MirrorMarks::default(),
             copies: 1,
             shown: 0,
+            swaps: false,
             floods: false,
             loops_with: None,
             leaving: None,
@@ -204,6 +213,8 @@ impl BridgePort {
     pub fn set_mirrors(&mut self, mirrors: PortMirrors) {
         let most = |rings: &[Mirrors]| rings.iter().map(Mirrors::len).max().unwrap_or(0) as u64;
         (self.shown, self.copies) = (most(&mirrors.tx), 1 + most(&mirrors.rx));
+        self.swaps = mirrors.rx.iter().any(Mirrors::swaps);
+        self.quiet = 0;
         self.newest().set_mirrors(mirrors);
     }
 

@@ -247,7 +247,8 @@ impl Worker {
             let index = index as PortIndex;
             let mut budget = Budget::new(self.turn_of_one, self.clock.fine());
             let news = self.turn(index, &mut source, &mut budget);
-            source.quiet = if news { 0 } else { source.quiet.saturating_add(1) };
+            let is_quiet = !news && !source.is_awaited();
+            source.quiet = if is_quiet { source.quiet.saturating_add(1) } else { 0 };
             self.since_all = self.since_all.saturating_add(budget.spent(self.turn_of_one));
             if news && !any_sent {
                 self.first = usize::from(index) + 1;

@@ -2,8 +2,14 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::{BROADCAST, Client, header, mac};
-use ringway_switch_port::PortIndex;
+use ringway_abi::Dir;
+use ringway_kring::{Doorbell, Kring};
+use ringway_mirror::{Mirror, MirrorMode, Mirrors};
+use ringway_region::RingInit;
+use ringway_switch_port::{PortIndex, PortMirrors};
 use ringway_vale::{Clock, Forwarding, PortConfig, SteppedBridge};
 
 const PORTS: u8 = 40;
@@ -89,4 +95,57 @@ fn who_has_time_looks_at_all() {
     let mut world = World::new(8);
     (0..40).for_each(|_| world.busy_round(8));
     assert_eq!(world.rounds_until_taken(1, 8), 1);
+}
+
+/// What waits for a lossless port goes on in the round after that has room, and monitors that take buffers get them as soon
+/// as the program has released them, however long there was nothing.
+#[test]
+fn a_port_that_is_waited_for_does_not_rest() {
+    let mut world = World::new(PORTS);
+    let lossless = PortConfig { lossless: Some(Default::default()), ..PortConfig::default() };
+    assert!(world.bridge.configure(world.places[2], lossless));
+    // Where it is.
+    world.send(2);
+    world.busy_round(8);
+    let frame = header(mac(2), mac(1));
+    (0..511).for_each(|_| world.clients[1].fill(0, &frame, frame.len() as u16, 0, None));
+    world.clients[1].tx_sync(0);
+    (0..40).for_each(|_| world.busy_round(8));
+    assert_eq!(world.sent(1), 511);
+    world.clients[1].tx_sync(0);
+    world.clients[1].send(&frame);
+    // Without work all are looked at.
+    (0..3).for_each(|_| drop(world.bridge.round()));
+    let state = world.bridge.state(world.places[1]).unwrap();
+    assert_eq!(state.waits_for, Some(world.places[2]));
+    (0..40).for_each(|_| world.busy_round(8));
+    assert_eq!(world.sent(1), 511, "there is no room");
+    assert_eq!(world.clients[2].receive(0, 1).len(), 1);
+    world.busy_round(8);
+    assert_eq!(world.sent(1), 512);
+
+    assert!(world.bridge.configure(world.places[2], PortConfig::default()));
+    let client = &world.clients[3];
+    let init = RingInit { dir: Dir::Rx, ringid: 0, num_slots: 512 };
+    let bufs: Vec<u32> = (2 + 1024..2 + 1536).collect();
+    let monitor = Kring::create(&client.region, 2, &init, &bufs).unwrap();
+    let mirror =
+        Mirror::new(monitor.clone(), Arc::new(Doorbell::new().unwrap()), MirrorMode::SwapReceived);
+    let rx = vec![Mirrors::from_iter([mirror])];
+    world.bridge.set_mirrors(world.places[3], PortMirrors { tx: vec![], rx });
+    (0..40).for_each(|_| world.busy_round(8));
+    let frame = header(mac(3), mac(0));
+    world.clients[0].send(&frame);
+    world.busy_round(8);
+    world.bridge.flush_idle();
+    world.clients[3].receive(0, 9);
+    (0..40).for_each(|_| world.busy_round(8));
+    let before = monitor.hwtail();
+    assert!(before > 0);
+    world.send(0);
+    world.busy_round(8);
+    world.bridge.flush_idle();
+    assert_eq!(world.clients[3].receive(0, 9).len(), 1);
+    world.busy_round(8);
+    assert_eq!(monitor.hwtail(), before + 1);
 }

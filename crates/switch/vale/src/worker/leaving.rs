@@ -137,7 +137,7 @@ impl Worker {
                 new.go_on_from(member.totals);
                 // Another port does not begin with another burst.
                 (new.rate, new.storm) = (member.rate.take(), member.storm.take());
-                (new.copies, new.shown) = (member.copies, member.shown);
+                (new.copies, new.shown, new.swaps) = (member.copies, member.shown, member.swaps);
                 self.members[usize::from(index)] = Some(Box::new(new));
                 if let Some(snooping) = &mut self.snooping {
                     snooping.forget(index);
