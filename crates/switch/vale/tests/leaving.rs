@@ -2,8 +2,13 @@
 
 mod common;
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
+
 use common::{BROADCAST, Client, bytes, header, listen, mac};
-use ringway_vale::{Bridge, RingPort};
+use ringway_vale::{Bridge, Clock, Forwarding, PortConfig, RingPort, SteppedBridge};
 
 /// More than the worker takes of a ring in one turn.
 const FRAMES: usize = 700;
@@ -62,4 +67,34 @@ fn a_port_in_the_place_of_another() {
     bridge.count();
     assert_eq!(counters.totals().sent_packets, FRAMES as u64 + 1);
     assert!(!bridge.replace(index + 1, Box::new(renewed.port())));
+}
+
+/// What a port that goes has sent is forwarded, or counted, also where there is more of it than is forwarded in time.
+#[test]
+fn what_is_left_when_patience_ends_is_counted() {
+    const MANY: u64 = 4000;
+    let millis = Arc::new(AtomicU64::new(0));
+    let hand = millis.clone();
+    let clock = Clock::new(move || hand.load(Relaxed));
+    let mut bridge = SteppedBridge::new(&Forwarding::default(), clock).unwrap();
+    let sender = Client::new([1, 1], [4096, 8], 0);
+    let receiver = Client::new([1, 1], [8, 4096], 0);
+    let [from, to] = [&sender, &receiver]
+        .map(|client| bridge.attach(Box::new(client.port()), PortConfig::default()).unwrap());
+    let frame = [&header(BROADCAST, mac(1))[..], &[0; 1400]].concat();
+    (0..MANY).for_each(|_| sender.fill(0, &frame, frame.len() as u16, 0, None));
+    sender.tx_sync(0);
+    let counters = bridge.counters(from).unwrap();
+    let draining = bridge.detach(from).unwrap();
+    assert!(draining.is_going_on());
+    millis.store(3000, Relaxed);
+    bridge.flush_idle();
+    bridge.round();
+    assert!(!draining.is_going_on());
+    bridge.flush_idle();
+    let received = receiver.receive(0, usize::MAX).len() as u64;
+    assert!((1..MANY).contains(&received), "{received}");
+    let totals = counters.totals();
+    assert_eq!((totals.sent_packets, totals.drops.no_destination), (MANY, MANY - received));
+    assert_eq!(bridge.totals(to).unwrap().drops, Default::default());
 }

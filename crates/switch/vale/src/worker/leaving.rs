@@ -94,11 +94,17 @@ impl Worker {
     }
 
     /// What a program leaves in a ring whose first packet waits for a lossless port gives way to what others send:
-    /// it is lost, and counted at that port. How much there is was [sealed](Self::leave).
+    /// it is lost, and counted at that port; and what it leaves in others when patience has ended, which has no port to be
+    /// counted at, at its own. How much there is was [sealed](Self::leave).
     fn lose_what_waits(&mut self, member: &mut BridgePort) {
         let BridgePort { port, held, totals, .. } = member;
         for (ring, held) in held.iter().enumerate() {
-            let Some(stall) = held.and_then(|held| held.stall) else { continue };
+            let stall = held.and_then(|held| held.stall);
+            // Where nothing can be held back, more comes all the time.
+            if stall.is_none() && !port.can_wait() {
+                continue;
+            }
+            let has_reached = held.is_some_and(|held| !held.reached.is_empty());
             let mut lost = 0;
             loop {
                 let mut burst = std::mem::take(&mut self.spare).recycle(Source::default());
@@ -113,8 +119,9 @@ impl Worker {
                 }
                 port.release(ring);
             }
-            if let Some(to) = &mut self.members[usize::from(stall.to)] {
-                to.totals.drops.ring_full += lost;
+            match stall.and_then(|stall| self.members[usize::from(stall.to)].as_mut()) {
+                Some(to) => to.totals.drops.ring_full += lost,
+                None => totals.drops.no_destination += lost - u64::from(has_reached && lost > 0),
             }
         }
     }

@@ -98,6 +98,11 @@ impl SteppedBridge {
         self.0.members.get(usize::from(index))?.as_ref().map(|member| member.worker_totals())
     }
 
+    /// What others see of a port's counters, also when it has gone.
+    pub fn counters(&self, index: PortIndex) -> Option<Arc<PortCounters>> {
+        self.0.counters.get(usize::from(index))?.clone()
+    }
+
     /// How a port stands.
     pub fn state(&self, index: PortIndex) -> Option<PortState> {
         self.0.members.get(usize::from(index))?.as_ref().map(|member| member.state())
