@@ -73,6 +73,9 @@ pub(crate) struct ForwardCtx<'a> {
 pub(crate) struct TxRewrite<'a> {
     /// If any port is told about VLANs, or gets some frames only: room for those, with another tag or none.
     pub retagged: Option<&'a mut Vec<Frame>>,
+    /// Ports whose frames of a VLAN have no tag get those of the burst as they are: it has no tags, or these are not
+    /// looked at.
+    pub untagged: bool,
     pub converter: &'a mut Converter,
     /// If there are mirrors that may show what is sent.
     pub mirroring: Option<&'a mut Mirroring>,
@@ -495,10 +498,15 @@ pub(crate) fn deliver(
     rewrite: &mut TxRewrite<'_>,
     budget: &mut Budget,
 ) {
-    let TxRewrite { retagged, converter, mirroring, drops } = rewrite;
+    let TxRewrite { retagged, untagged, converter, mirroring, drops } = rewrite;
     to.in_hand = true;
+    let goes_as_it_is = || {
+        let of_one_vlan = run.first().is_some_and(|frame| to.vlans.is_untagged(frame.vid));
+        *untagged && of_one_vlan && to.filter_out.is_none()
+    };
     let run = match retagged {
         None => run,
+        Some(_) if goes_as_it_is() => run,
         Some(room) => {
             to.vlans.retag(run, burst, room, &mut to.totals.drops);
             if let Some(filter) = &to.filter_out {

@@ -12,6 +12,7 @@
 
 use std::collections::BTreeSet;
 
+use ringway_abi::NS_INDIRECT;
 use ringway_fastpath::VLAN_WORDS;
 use ringway_switch_port::{Burst, Drops, Frame, FrameStatus, HEADER};
 use serde::{Deserialize, Serialize};
@@ -77,26 +78,40 @@ impl PortVlans {
     }
 
     /// Notes for each frame that the port has sent where it belongs; those that the port may not
-    /// send go no further.
-    pub fn classify(&self, burst: &mut Burst<'_>) {
+    /// send go no further. Returns whether none has a tag.
+    pub fn classify(&self, burst: &mut Burst<'_>) -> bool {
+        let mut untagged = true;
         for i in 0..burst.frames.len() {
             let frame = &burst.frames[i];
             if frame.status != FrameStatus::Fine {
                 continue;
             }
-            let vid = self.vid_of(frame, burst);
+            let tag = tag(frame);
+            untagged &= tag.is_none();
+            let vid = self.vid_of(frame, tag, burst);
             let frame = &mut burst.frames[i];
             match vid {
                 Some(vid) => frame.vid = vid,
                 None => frame.status = FrameStatus::Vlan,
             }
         }
+        untagged
     }
 
-    /// Where a frame belongs that the port has sent; `None`: nowhere.
-    fn vid_of(&self, frame: &Frame, burst: &Burst<'_>) -> Option<u16> {
+    /// Where a frame with this tag belongs that the port has sent; `None`: nowhere.
+    #[inline]
+    fn vid_of(&self, frame: &Frame, tag: Option<u16>, burst: &Burst<'_>) -> Option<u16> {
+        // All others have their header in their piece.
+        if tag.is_none() && frame.flags & NS_INDIRECT == 0 {
+            return self.untagged;
+        }
+        self.vid_by_piece(frame, tag, burst)
+    }
+
+    #[inline(never)]
+    fn vid_by_piece(&self, frame: &Frame, tag: Option<u16>, burst: &Burst<'_>) -> Option<u16> {
         let length = burst.begin(frame).map_or(0, |(_, len)| len);
-        match tag(frame) {
+        match tag {
             // Of an empty piece there is nothing to move (S-VALE-9).
             _ if length == 0 => None,
             Some(_) if length < 18 => None,
@@ -107,7 +122,7 @@ impl PortVlans {
 
     /// The VLAN of a frame that the port has sent, as the bridge or, where that does not tell one, as its tag says. 0: none.
     pub fn vlan_in(&self, frame: &Frame, burst: &Burst<'_>) -> Option<u16> {
-        self.vid_of(frame, burst).map(|vid| if vid != 0 { vid } else { vlan_of(frame) })
+        self.vid_of(frame, tag(frame), burst).map(|vid| if vid != 0 { vid } else { vlan_of(frame) })
     }
 
     /// The VLAN of its untagged frames.
@@ -116,7 +131,7 @@ impl PortVlans {
     }
 
     fn form(&self, vid: u16) -> Option<Form> {
-        if self.untagged == Some(vid) {
+        if self.is_untagged(vid) {
             Some(Form::Untagged)
         } else {
             self.has_tagged(vid).then_some(Form::Tagged)
@@ -126,6 +141,12 @@ impl PortVlans {
     /// Whether the port's frames of this VLAN are tagged. `None` if it does not take part.
     pub fn is_tagged(&self, vid: u16) -> Option<bool> {
         self.form(vid).map(|form| form == Form::Tagged)
+    }
+
+    /// Whether the port's frames of this VLAN are not tagged.
+    #[inline]
+    pub fn is_untagged(&self, vid: u16) -> bool {
+        self.untagged == Some(vid)
     }
 
     /// Whether the port takes part in this VLAN.

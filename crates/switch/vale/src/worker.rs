@@ -472,9 +472,7 @@ impl Worker {
                 guard.check(&mut burst);
             }
         }
-        if self.any_vlan {
-            vlans.classify(&mut burst);
-        }
+        let untagged = !self.any_vlan || vlans.classify(&mut burst);
         if *is_limited {
             if let Some(most) = config.max_addresses
                 && let Function::Learning(function) = &mut self.function
@@ -494,6 +492,7 @@ impl Worker {
             others: &mut self.members,
             rewrite: TxRewrite {
                 retagged: (self.any_vlan || self.any_filter).then_some(&mut self.retagged),
+                untagged,
                 converter: &mut self.converter,
                 mirroring,
                 drops: &mut totals.drops,
@@ -660,6 +659,7 @@ impl Worker {
         burst.frames.iter_mut().for_each(|frame| frame.vid = vlan);
         let mut rewrite = TxRewrite {
             retagged: (self.any_vlan || self.any_filter).then_some(&mut self.retagged),
+            untagged: true,
             converter: &mut self.converter,
             mirroring: None,
             drops: &mut Drops::default(),

@@ -5,16 +5,24 @@ mod common;
 
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
 };
 
 use common::{BROADCAST, Client, Piece, barrier, bytes, header, mac};
 use proptest::{collection::vec, prelude::*, sample::select};
 use ringway_abi::{Dir, NS_MOREFRAG};
 use ringway_kring::Offsets;
-use ringway_switch_port::Drops;
-use ringway_vale::{Bridge, Lossless, PortConfig, PortCounters, Vlan};
+use ringway_switch_port::{
+    Backpressure, Burst, Configure, Delivered, Drops, Frame, Mirrored, PacketIo, Wake,
+};
+use ringway_vale::{
+    Bridge, Clock, Forwarding, Lossless, PortConfig, PortCounters, RingPort, SteppedBridge, Vlan,
+};
 use ringway_vnet::{Header, Output, consume};
+use rustix::fd::BorrowedFd;
 
 const PORTS: usize = 5;
 const VIDS: [u16; 4] = [1, 2, 300, 4094];
@@ -456,4 +464,98 @@ fn a_tag_pushes_out_of_a_slot_with_an_offset() {
         assert!(lens.is_empty() || bytes == tagged(len)[1], "{len}");
     }
     assert_eq!(world.drops(), Drops { too_long: 1, ..Drops::default() });
+}
+
+/// A receiver that counts how many frames it is handed as the burst has them, and how many were copied for it.
+struct Receiver {
+    port: RingPort,
+    frames: Arc<[AtomicUsize; 2]>,
+}
+
+impl PacketIo for Receiver {
+    fn tx_rings(&self) -> usize {
+        0
+    }
+
+    fn receives(&self) -> bool {
+        true
+    }
+
+    fn collect<'a>(&'a mut self, _: usize, _: &mut Burst<'a>, _: &mut Drops) -> u32 {
+        0
+    }
+
+    fn release(&mut self, _: usize) {}
+
+    fn deliver(
+        &mut self,
+        ring: usize,
+        frames: &[Frame],
+        burst: &Burst<'_>,
+        drops: &mut Drops,
+    ) -> Delivered {
+        let is_copied = !burst.frames().as_ptr_range().contains(&frames.as_ptr());
+        self.frames[usize::from(is_copied)].fetch_add(frames.len(), Relaxed);
+        self.port.deliver(ring, frames, burst, drops)
+    }
+
+    fn flush(&mut self, idle: bool) {
+        self.port.flush(idle);
+    }
+}
+
+impl Backpressure for Receiver {}
+impl Configure for Receiver {}
+impl Mirrored for Receiver {}
+impl Wake for Receiver {
+    fn arm(&mut self) {
+        self.port.arm();
+    }
+
+    fn doorbell(&self) -> BorrowedFd<'_> {
+        self.port.doorbell()
+    }
+
+    fn drain(&self) {
+        self.port.drain();
+    }
+}
+
+/// Where no frame of a burst has a tag, and the receiver gets none, frames are handed over as they are.
+#[test]
+fn frames_that_need_no_tag_are_not_copied() {
+    let tagged = |frame: &[u8], vid: u8| [&frame[..12], &[0x81, 0, 0, vid], &frame[12..]].concat();
+    let plain = [&header(BROADCAST, mac(1))[..], &[0; 46]].concat();
+    let trunk = |native| Vlan::Trunk { allowed: [5].into(), native };
+    for (from, to, frames, expected) in [
+        (Vlan::Access(5), Vlan::Access(5), [&plain[..], &plain], [2, 0]),
+        (Vlan::Access(5), trunk(Some(5)), [&plain, &plain], [2, 0]),
+        (Vlan::Access(5), trunk(None), [&plain, &plain], [0, 2]),
+        (trunk(Some(5)), Vlan::Access(5), [&plain, &tagged(&plain, 5)], [0, 2]),
+        (trunk(Some(5)), Vlan::Access(5), [&tagged(&plain, 0), &tagged(&plain, 5)], [0, 2]),
+        (Vlan::Unaware, Vlan::Unaware, [&tagged(&plain, 0), &tagged(&plain, 0)], [0, 2]),
+    ] {
+        let mut bridge = SteppedBridge::new(&Forwarding::default(), Clock::new(|| 0)).unwrap();
+        let [sender, receiver, other] = [(); 3].map(|()| Client::new([1, 1], [16, 16], 0));
+        let with = |vlan: &Vlan| PortConfig { vlan: vlan.clone(), ..PortConfig::default() };
+        bridge.attach(Box::new(sender.port()), with(&from)).unwrap();
+        let count: Arc<[AtomicUsize; 2]> = Arc::default();
+        let port = Receiver { port: receiver.port(), frames: count.clone() };
+        bridge.attach(Box::new(port), with(&to)).unwrap();
+        // Some port is told of VLANs.
+        bridge.attach(Box::new(other.port()), with(&Vlan::Access(7))).unwrap();
+        for frame in frames {
+            sender.fill(0, frame, frame.len() as u16, 0, None);
+        }
+        sender.tx_sync(0);
+        bridge.round();
+        bridge.flush_idle();
+        assert_eq!([0, 1].map(|i| count[i].load(Relaxed)), expected, "{from:?} to {to:?}");
+        let got = bytes(receiver.receive(0, usize::MAX));
+        let wanted = frames.map(|frame| {
+            let vid = ingress(&from, frame).unwrap();
+            dressed(frame, vid, egress(&to, vid).unwrap()).unwrap()
+        });
+        assert_eq!(got, wanted, "{from:?} to {to:?}");
+    }
 }
