@@ -7,16 +7,19 @@
 //! in the way of what others have.
 //!
 //! What piles up behind such a thread costs the daemon descriptors, so there is an end to it:
-//! - The daemon reads no requests of a user that is [behind](Closer::is_behind) until the user's
+//! - The daemon reads no requests of an account that is [behind](Closer::is_behind) until the account's
 //!   threads have caught up.
-//! - A refused connection has to be closed, too: so the daemon accepts none while there is
-//!   [too much](Closer::is_full) of all users together.
+//! - A connection is closed by the loop itself unless descriptors are queued in it
+//!   ([`hang_up`](crate::hang_up)). What a client sends into one that is refused counts for the client's user,
+//!   by the kernel's limit of descriptors in flight.
+//! - The daemon accepts no connections while half of the descriptors that it may have wait to be closed
+//!   ([`fullest`](Closer::fullest)): the last resort, which holds up all users.
 //!
-//! The second would be a way to lock others out if a thread could be held up for ever. By what is in
-//! a socket it cannot: the kernel lingers until a signal comes, and each thread gets one every few
-//! milliseconds, which counts for all that is closed with one call. A file system in user space is
-//! asked only about descriptors that a client has sent us directly. These have threads of their own,
-//! and end with the first rule.
+//! A thread can be held up for ever. The kernel lingers until a signal comes, and each thread gets one every few
+//! milliseconds, which counts for all that is closed with one call. But no signal ends the wait for a file system in
+//! user space (FUSE) that does not answer: when a descriptor of its files is closed, and, if it caches writes, when the
+//! last one goes with a socket's queue. Only the end of the file system does: when root aborts its connection
+//! (`/sys/fs/fuse/connections`), or its process ends, which needs that, too, if it has files of its own open.
 
 use std::{
     collections::HashMap,
@@ -32,13 +35,14 @@ use rustix::{
     event::{EventfdFlags, eventfd},
     fd::{AsFd, BorrowedFd, OwnedFd},
     net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair},
+    process::{Resource, getrlimit},
 };
 
 use crate::sys::Interrupts;
 
 /// Descriptors of a user that may wait to be closed: what two messages hold.
 const PER_USER: usize = 2 * MAX_FDS;
-/// Descriptors that may wait, of all users.
+/// Descriptors that may wait, of all users: this many, or half of what the process may have open.
 const IN_ALL: usize = 4 * PER_USER;
 
 /// As long as a lingering socket may hold up others of its user.
@@ -86,21 +90,26 @@ struct Shared {
     progress: OwnedFd,
 }
 
-/// See above. Its [`AsFd`] is readable when there is progress that somebody waits for.
+/// See above. Its [`AsFd`] is readable when there is progress that somebody waits for. Copies are the same closer.
+#[derive(Clone)]
 pub struct Closer {
     shared: Arc<Shared>,
     patience: Duration,
+    /// Descriptors that may wait, of all users.
+    most: usize,
 }
 
 impl Closer {
     pub fn new() -> io::Result<Closer> {
-        Closer::with_patience(PATIENCE)
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let half = usize::try_from(limit / 2).unwrap_or(usize::MAX);
+        Closer::with(PATIENCE, half.max(IN_ALL))
     }
 
-    fn with_patience(patience: Duration) -> io::Result<Closer> {
+    fn with(patience: Duration, most: usize) -> io::Result<Closer> {
         let progress = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let shared = Arc::new(Shared { piles: Mutex::default(), progress });
-        Ok(Closer { shared, patience })
+        Ok(Closer { shared, patience, most })
     }
 
     /// Closes descriptors that user `uid` has sent. False: not before the next call, for there is no
@@ -132,13 +141,19 @@ impl Closer {
         behind
     }
 
-    /// Whether so much waits to be closed that nobody is to be let in. There will be word of progress
-    /// then.
-    pub fn is_full(&self) -> bool {
+    /// If so much waits to be closed that no client is to be let in: whose most of it is, and how many descriptors
+    /// those are. There will be word of progress then.
+    pub fn fullest(&self) -> Option<(u32, usize)> {
         let mut piles = self.shared.piles();
-        let full = piles.by_lane.values().map(Pile::len).sum::<usize>() >= IN_ALL;
-        piles.awaited |= full;
-        full
+        if piles.by_lane.values().map(Pile::len).sum::<usize>() < self.most {
+            return None;
+        }
+        piles.awaited = true;
+        let mut by_user = HashMap::<u32, usize>::new();
+        for ((uid, _), pile) in &piles.by_lane {
+            *by_user.entry(*uid).or_default() += pile.len();
+        }
+        by_user.into_iter().max_by_key(|(_, count)| *count)
     }
 
     /// Asks for word of the end of whatever is closed next.
@@ -234,7 +249,7 @@ mod tests {
     use ringway_testkit::lingering;
     use rustix::{
         event::{PollFd, PollFlags, Timespec, poll},
-        process::{Resource, Rlimit, getrlimit, setrlimit},
+        process::{Rlimit, setrlimit},
     };
 
     use super::*;
@@ -316,13 +331,14 @@ mod tests {
     fn who_is_held_up_holds_up_nobody_else() {
         let limit = getrlimit(Resource::Nofile);
         setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
-        let closer = Closer::with_patience(HOUR).unwrap();
+        let closer = Closer::with(HOUR, IN_ALL).unwrap();
         let (slow, peer) = lingering();
         closer.close(HOSTILE, Kind::Unknown, [slow]);
         assert!(!closer.is_behind(HOSTILE));
         let null = || OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
         closer.close(HOSTILE, Kind::Unknown, (0..PER_USER).map(|_| null()));
-        assert!(closer.is_behind(HOSTILE) && !closer.is_behind(OTHER) && !closer.is_full());
+        assert!(closer.is_behind(HOSTILE) && !closer.is_behind(OTHER));
+        assert_eq!(closer.fullest(), None);
 
         for kind in [Kind::Known, Kind::Unknown] {
             let (other, end) = pair();
@@ -334,10 +350,10 @@ mod tests {
         assert_closed(&end);
 
         closer.close(HOSTILE, Kind::Unknown, (PER_USER..IN_ALL).map(|_| null()));
-        assert!(closer.is_full());
+        assert_eq!(closer.fullest(), Some((HOSTILE, IN_ALL + 1)));
         // What he has piled up is closed when he lets go.
         drop(peer);
-        while closer.is_behind(HOSTILE) || closer.is_full() {
+        while closer.is_behind(HOSTILE) || closer.fullest().is_some() {
             await_word(&closer);
         }
     }

@@ -29,6 +29,7 @@ mod closer;
 mod config;
 mod confine;
 mod guard;
+mod hang_up;
 mod helper;
 mod janitor;
 mod listener;

@@ -15,6 +15,7 @@ use super::{Client, LISTENER, Server};
 use crate::{
     closer::Kind,
     guard::guarded_in,
+    hang_up::hang_up,
     listener::{Arrival, Peer},
     peer::User,
     reservations, sys,
@@ -28,7 +29,8 @@ impl Server {
     /// Some of them: the others in the next turns.
     pub(super) fn let_in(&mut self) {
         for _ in 0..AT_ONCE {
-            if self.closer.is_full() {
+            if let Some((account, count)) = self.closer.fullest() {
+                self.note_full(account, count);
                 return self.rest(LISTENER);
             }
             match self.listener.accept() {
@@ -39,17 +41,20 @@ impl Server {
                 }
                 Some(Arrival::TurnedAway(peer)) => {
                     self.closer.await_progress();
-                    if self.closer.close(
-                        self.accounts.of(peer.user.account),
-                        Kind::Known,
-                        [peer.fd],
-                    ) {
+                    if self.hang_up(peer.user.account, peer.fd) {
                         return self.rest(LISTENER);
                     }
                 }
                 None => return,
             }
         }
+    }
+
+    /// Ends a connection of this user. True: the closer closes it, and gives word if that is awaited.
+    fn hang_up(&self, uid: u32, connection: OwnedFd) -> bool {
+        hang_up(connection).is_some_and(|connection| {
+            self.closer.close(self.accounts.of(uid), Kind::Known, [connection])
+        })
     }
 
     /// Does not listen to a client, or for new ones, until there is word from the closer.
@@ -106,7 +111,7 @@ impl Server {
             Err(error) => {
                 self.note_not_admitted(&peer.user, &error);
                 refuse(&peer.fd, &error);
-                self.closer.close(self.accounts.of(account), Kind::Known, [peer.fd]);
+                self.hang_up(account, peer.fd);
             }
         }
         gone.is_some()
@@ -124,7 +129,7 @@ impl Server {
             self.clients.insert(self.last, client);
         } else {
             self.registry.close(handle);
-            self.closer.close(self.accounts.of(peer.user.account), Kind::Known, [peer.fd]);
+            self.hang_up(peer.user.account, peer.fd);
         }
     }
 
@@ -171,7 +176,7 @@ impl Server {
             self.start_endings(waiter);
             // Else it would tell of its end until it is closed.
             let _ = epoll::delete(&self.epoll, &client.fd);
-            self.closer.close(self.accounts.of(client.user.account), Kind::Known, [client.fd]);
+            self.hang_up(client.user.account, client.fd);
         }
     }
 }

@@ -18,6 +18,10 @@ use crate::{
     ready::For,
 };
 
+/// What to do about descriptors that do not close.
+const STUCK_REMEDY: &str = "abort the user's file system (FUSE) that does not answer, as root, at its \
+                            /sys/fs/fuse/connections/*/abort";
+
 /// What a request is to do, if an operator may want to know of it.
 struct Act {
     level: Level,
@@ -147,6 +151,25 @@ impl Server {
         let by = self.by(user);
         let text = format!("a connection of {} was refused: {error}", Requester(by));
         log(Entry::warn(EventKind::Refused, text).by(by).cause(name_of(error.cause)).audit());
+    }
+
+    /// The closer does not get on with what programs of an account have sent: no client is let in.
+    pub(super) fn note_full(&self, account: u32, count: usize) {
+        let text = format!(
+            "no connections are accepted before descriptors are closed that programs have sent; {count} are of \
+             user {account}: {STUCK_REMEDY}"
+        );
+        let by = By { uid: account, pid: None, account };
+        log(Entry::error(EventKind::Refused, text).by(by));
+    }
+
+    /// The same of the account of this user alone, which is not listened to.
+    pub(super) fn note_behind(&self, user: &User) {
+        let text = format!(
+            "descriptors that programs of the user have sent are not closed yet: requests of the user are not read \
+             before they are; if that lasts, {STUCK_REMEDY}"
+        );
+        log(Entry::warn(EventKind::Refused, text).by(self.by(user)));
     }
 
     /// What the registry has for an operator.

@@ -66,6 +66,7 @@ impl Server {
         let uid = user.account;
         let account = self.accounts.of(uid);
         if self.closer.is_behind(account) {
+            self.note_behind(&user);
             self.rest(key);
             return false;
         }
