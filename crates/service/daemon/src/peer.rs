@@ -18,13 +18,20 @@
 use std::{
     fs, io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
+    sync::Arc,
 };
 
 use ringway_nic_setup::netns_of;
 use ringway_registry::Netns;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::CWD,
+};
 
-use crate::sys;
+use crate::{
+    closer::{Closer, Kind},
+    sys,
+};
 
 /// Stands for user 0 where that is not the machine's root. No process has it for its user id.
 pub const CONTAINED_ROOT: u32 = u32::MAX;
@@ -113,9 +120,30 @@ impl Trust {
     }
 }
 
-/// Where the names of interfaces in a request are meant, by the socket that its answer goes to. The result may
-/// have a copy of that, and is to be dropped before it.
-pub fn namespace(reply_to: BorrowedFd<'_>, user: &User) -> Netns {
+/// A copy of the socket that an answer goes to: closed by the closer, whichever thread is the last that has it. What is
+/// queued in it may take as long as its maker likes.
+struct Lent {
+    socket: Option<OwnedFd>,
+    account: u32,
+    closer: Closer,
+}
+
+impl AsFd for Lent {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // Without a socket: what no call about sockets takes.
+        self.socket.as_ref().map_or(CWD, |socket| socket.as_fd())
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.closer.close(self.account, Kind::Known, self.socket.take());
+    }
+}
+
+/// Where the names of interfaces in a request are meant, by the socket that its answer goes to. The result may have a
+/// copy of that, which is closed by `closer` for `account`.
+pub fn namespace(reply_to: BorrowedFd<'_>, user: &User, closer: &Closer, account: u32) -> Netns {
     const STRANGE: &str = "the socket for the answer was not made, as a pair, by the process that asks; \
                            open the port in one process";
     const UNKNOWN: &str = "ringwayd may not enter the caller's network namespace; run it there, or \
@@ -130,19 +158,16 @@ pub fn namespace(reply_to: BorrowedFd<'_>, user: &User) -> Netns {
         return Netns::Own;
     }
     // The helper is asked, which no other request is to wait for.
-    let copies = || -> io::Result<_> {
-        Ok((reply_to.try_clone_to_owned()?, reply_to.try_clone_to_owned()?))
-    };
     let cookie = sys::netns_cookie(reply_to).ok();
-    let found = move |socket: OwnedFd| match netns_of(socket.as_fd()) {
+    let found = move |socket: &Lent| match netns_of(socket.as_fd()) {
         Ok(netns) if is_this(&netns) => Netns::Own,
         Ok(netns) => Netns::known_as(netns, cookie),
         Err(_) => Netns::Unknown(UNKNOWN),
     };
-    match copies() {
-        Ok((socket, asked)) => Netns::on_demand(Some(socket), cookie, move || found(asked)),
-        Err(_) => Netns::Unknown(UNKNOWN),
-    }
+    let Ok(socket) = reply_to.try_clone_to_owned() else { return Netns::Unknown(UNKNOWN) };
+    let socket = Arc::new(Lent { socket: Some(socket), account, closer: closer.clone() });
+    let asked = socket.clone();
+    Netns::on_demand(Some(socket), cookie, move || found(&asked))
 }
 
 /// Whether that is the network namespace of this process.
@@ -192,7 +217,8 @@ fn permitted(status: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    use ringway_testkit::lingering;
+    use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair};
 
     use super::*;
 
@@ -205,10 +231,34 @@ mod tests {
         Trust::OneUser.user(pair().0.as_fd()).unwrap()
     }
 
+    fn namespace_of(reply_to: BorrowedFd<'_>, user: &User) -> Netns {
+        namespace(reply_to, user, &Closer::new().unwrap(), user.account)
+    }
+
     #[test]
     fn a_pair_of_this_process_is_of_its_namespace() {
         let (one, _other) = pair();
-        assert!(matches!(namespace(one.as_fd(), &me()), Netns::Own));
+        assert!(matches!(namespace_of(one.as_fd(), &me()), Netns::Own));
+    }
+
+    /// The last thread that has the copy does not close it: what is queued in it may take for ever.
+    #[test]
+    fn a_copy_of_the_socket_is_closed_by_the_closer() {
+        let (holder, behind) = pair();
+        let (slow, other) = lingering();
+        ringway_ipc::send(behind.as_fd(), &[], &[slow.as_fd()], SendFlags::empty()).unwrap();
+        drop(slow);
+        let closer = Closer::new().unwrap();
+        let lent = Arc::new(Lent { socket: Some(holder), account: 1, closer: closer.clone() });
+        assert!(is_of_this(lent.as_fd()).unwrap());
+        let last = lent.clone();
+        drop(lent);
+        closer.await_progress();
+        let done = std::thread::spawn(move || drop(last));
+        done.join().unwrap();
+        let word = poll(&mut [PollFd::new(&closer, PollFlags::IN)], None);
+        assert_eq!(word, Ok(1), "the closer has closed it");
+        drop(other);
     }
 
     #[test]
@@ -216,7 +266,7 @@ mod tests {
         let (one, _other) = pair();
         let stranger = |pid, uid| User { account: uid, connected: Credentials { pid, uid } };
         let me = me().connected;
-        let told = |pid, uid| namespace(one.as_fd(), &stranger(pid, uid));
+        let told = |pid, uid| namespace_of(one.as_fd(), &stranger(pid, uid));
         assert!(matches!(told(me.pid + 1, me.uid + 1), Netns::Unknown(_)));
         // The same process, as another user; another process of the same user.
         assert!(matches!(told(me.pid, me.uid + 1), Netns::Own));

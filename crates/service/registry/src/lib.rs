@@ -152,7 +152,7 @@ pub use lasting::{
 pub use local::LocalRegistry;
 pub use lost_regions::LostRegion;
 pub use name::{IFNAMSIZ, NOT_IN_NAMES, PortName};
-pub use netns::{Netns, OnDemand, OtherNetns};
+pub use netns::{Netns, OnDemand, OtherNetns, SocketThere};
 pub use notices::Notice;
 pub use registry::Registry;
 pub use reserved::{NamePattern, Reserved, for_others};

@@ -31,10 +31,13 @@ pub struct OtherNetns {
     cookie: Option<u64>,
 }
 
+/// A socket in a namespace. The last one that drops it may be any thread.
+pub type SocketThere = Arc<dyn AsFd + Send + Sync>;
+
 /// See [`Netns::on_demand`].
 #[derive(Clone)]
 pub struct OnDemand {
-    socket: Option<Arc<OwnedFd>>,
+    socket: Option<SocketThere>,
     cookie: Option<u64>,
     netns: Arc<LazyLock<Box<Netns>, Find>>,
 }
@@ -63,13 +66,12 @@ impl Netns {
     /// for. Until then it is known by `cookie`, if the kernel tells one, and a `socket` there, if there is any, tells
     /// which names no interface has.
     pub fn on_demand(
-        socket: Option<OwnedFd>,
+        socket: Option<SocketThere>,
         cookie: Option<u64>,
         find: impl FnOnce() -> Netns + Send + 'static,
     ) -> Netns {
         let find: Find = Box::new(move || Box::new(find()));
-        let (socket, netns) = (socket.map(Arc::new), Arc::new(LazyLock::new(find)));
-        Netns::OnDemand(OnDemand { socket, cookie, netns })
+        Netns::OnDemand(OnDemand { socket, cookie, netns: Arc::new(LazyLock::new(find)) })
     }
 
     /// Whether an interface there may have that name: false is certain. It waits for nothing.
@@ -81,7 +83,7 @@ impl Netns {
                 socket.map_or(true, |socket| Interface::may_exist(socket.as_fd(), name))
             }
             Netns::OnDemand(OnDemand { socket: Some(socket), .. }) => {
-                Interface::may_exist(socket.as_fd(), name)
+                Interface::may_exist((**socket).as_fd(), name)
             }
             Netns::OnDemand(_) | Netns::Other(_) | Netns::Unknown(_) => true,
         }
@@ -203,10 +205,12 @@ mod tests {
     fn one_on_demand_is_found_once_and_not_before() {
         let found = Arc::new(AtomicU32::new(0));
         let finds = found.clone();
-        let socket =
-            || socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
-        let within = socket().unwrap();
-        let netns = Netns::on_demand(Some(socket().unwrap()), None, move || {
+        let socket = || -> SocketThere {
+            let flags = SocketFlags::CLOEXEC;
+            Arc::new(socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None).unwrap())
+        };
+        let within = socket();
+        let netns = Netns::on_demand(Some(socket()), None, move || {
             finds.fetch_add(1, Relaxed);
             Netns::on_demand(Some(within), None, || Netns::Unknown("a reason"))
         });

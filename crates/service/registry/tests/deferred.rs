@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::{fmt::Write, process::Command};
+use std::{fmt::Write, os::unix::net::UnixDatagram, process::Command, sync::Arc};
 
 use common::{
     World, all,
@@ -14,7 +14,9 @@ use ringway_proto::{
     Extmem, Filter, Options, PortShape, Registration, Reply, Request, RingSelection, RxSelector,
 };
 use ringway_region::Sizes;
-use ringway_registry::{Caller, Done, Netns, Progress, Registry, Settings, Step, Subject, Work};
+use ringway_registry::{
+    Caller, Done, Netns, Progress, Registry, Settings, SocketThere, Step, Subject, Work,
+};
 use ringway_testkit::skip_without_root;
 
 /// Another user.
@@ -153,17 +155,16 @@ fn names_of_interfaces_are_looked_up_for_one_request() {
 fn the_namespace_of_a_caller_is_found_for_interfaces_alone() {
     let _turn = one_at_a_time();
     let mut world = World::new();
-    let socket = std::os::unix::net::UnixDatagram::unbound().unwrap();
+    let socket = || -> SocketThere { Arc::new(UnixDatagram::unbound().unwrap()) };
     let netns = |socket| Netns::on_demand(socket, Some(7), || panic!("nobody is to look"));
-    world.caller = Caller::new(SOMEBODY, netns(Some(socket.into())));
+    world.caller = Caller::new(SOMEBODY, netns(Some(socket())));
     for name in ["vale0:a", "some{1", "some}1", "other{1"] {
         let mut asked = Asked::new(&mut world, open(name, all()));
         asked.finish(&mut world).unwrap();
     }
     world.ask(Request::Ports { from: 0 }).unwrap();
     // An interface is looked up elsewhere, as is what may have the name of one.
-    let socket = std::os::unix::net::UnixDatagram::unbound().unwrap();
-    for (socket, name) in [(None, "some{1"), (Some(socket.into()), "rwnosuch")] {
+    for (socket, name) in [(None, "some{1"), (Some(socket()), "rwnosuch")] {
         world.caller = Caller::new(SOMEBODY, netns(socket));
         let mut asked = Asked::new(&mut world, open(name, all()));
         let work = asked.work(&mut world);
@@ -181,9 +182,9 @@ fn nothing_is_made_for_a_caller_who_cannot_be_found() {
     let _turn = one_at_a_time();
     let mut world = world();
     let before = links();
-    let socket = std::os::unix::net::UnixDatagram::unbound().unwrap();
+    let socket: SocketThere = Arc::new(UnixDatagram::unbound().unwrap());
     let unknown = || Netns::Unknown("it is not to be entered");
-    world.caller.netns = Netns::on_demand(Some(socket.into()), Some(7), unknown);
+    world.caller.netns = Netns::on_demand(Some(socket), Some(7), unknown);
     let new = Request::NewInterface { name: "per0".into(), shape: PortShape::default() };
     let error = Asked::new(&mut world, new).finish(&mut world).unwrap_err();
     assert_eq!(error.cause, ringway_proto::Cause::Denied, "{error}");

@@ -84,7 +84,7 @@ impl Server {
         self.closer.close(self.accounts.of(uid), Kind::Unknown, useless);
         match received {
             Ok(Some(received)) => {
-                let netns = namespace(received.reply_to.as_fd(), &user);
+                let netns = namespace(received.reply_to.as_fd(), &user, &self.closer, account);
                 let caller = self.caller(uid, user.uid(), netns, reservations);
                 let Received { version, request, reply_to } = received;
                 let progress = Progress::default();
@@ -407,7 +407,7 @@ impl Server {
         let _ = guarded_in(&mut self.registry, "the end of a request", |registry| {
             registry.end(progress)
         });
-        // It may have a copy of the socket, which is not the last one yet.
+        // If it has a copy of the socket, the closer gets that, too.
         drop(caller);
         reply_to
     }
