@@ -33,7 +33,7 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    helper::{Launcher, Part},
+    helper::{BrokerEnd, Launcher, Part},
     log::{Entry, log},
     sys,
 };
@@ -171,11 +171,12 @@ fn start() -> io::Result<OwnedFd> {
 pub fn main() -> io::Result<()> {
     sys::ignore(&[libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT]);
     let _ = rustix::process::setsid();
-    run(rustix::stdio::stdin().try_clone_to_owned()?)
+    run(rustix::stdio::stdin().try_clone_to_owned()?, None)
 }
 
-/// The janitor's own life.
-pub fn run(socket: OwnedFd) -> io::Result<()> {
+/// The janitor's own life. `end`: what tells of the daemon's besides the socket.
+pub fn run(socket: OwnedFd, end: Option<BrokerEnd>) -> io::Result<()> {
+    end.map(|end| end.hang_up(&socket)).transpose()?;
     let mut plans: BTreeMap<u64, (Plan, Option<OwnedFd>)> = BTreeMap::new();
     let mut filters: Vec<Kept> = Vec::new();
     loop {

@@ -12,9 +12,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use ringway_ipc::{LISTEN_FD, ShutdownLock, refuse};
-use ringway_proto::Error as Refusal;
+use ringway_ipc::{LISTEN_FD, ShutdownLock, hung_daemon, is_answered, refuse};
+use ringway_proto::{Error as Refusal, EventKind};
 use rustix::{
+    event::Timespec,
     fd::{AsFd, BorrowedFd, OwnedFd},
     io::ioctl_fionbio,
     net::{
@@ -26,10 +27,15 @@ use rustix::{
 
 use crate::{
     config::Config,
+    log::{Entry, log},
     peer::{Trust, User},
+    running::runs_at,
     service_manager::{self, Sockets},
     sys,
 };
+
+/// As long as another daemon has to answer, whose process seems to have ended.
+const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// A listening socket, not blocking.
 pub struct Listener {
@@ -120,6 +126,19 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Whether a process `ended`, that listens at a socket, answers no more: then its place is taken.
+fn is_given_up(path: &Path, ended: Option<u32>, connection: &OwnedFd) -> bool {
+    let Some(pid) = ended.filter(|_| !is_answered(connection, PATIENCE)) else { return false };
+    let text = format!(
+        "{}: the daemon there (process {pid}) was killed and does not end, for a file system in user space (FUSE) holds \
+         it up: this daemon takes its place; interfaces that programs had open there stay occupied until that file \
+         system is aborted (/sys/fs/fuse/connections/*/abort)",
+        path.display()
+    );
+    log(Entry::warn(EventKind::Process, text));
+    true
+}
+
 /// A system daemon tells its users apart.
 fn trust() -> Result<Trust, Error> {
     let what = "users cannot be told apart without it";
@@ -198,7 +217,14 @@ impl Listener {
         }
         let address = SocketAddrUnix::new(path).map_err(|e| io("not a socket path")(e.into()))?;
         let new = || new_socket().map_err(io("cannot make a socket"));
-        if connect(new()?, &address).is_ok() {
+        let connection = new()?;
+        let is_running = match connect(&connection, &address) {
+            Ok(()) => !is_given_up(path, hung_daemon(&connection), &connection),
+            // There is no room for another connection, and no process to be asked about.
+            Err(rustix::io::Errno::AGAIN) => runs_at(path),
+            Err(_) => false,
+        };
+        if is_running {
             return Err(Error::Running { path: path.display().to_string() }.into());
         }
         remove(path).map_err(io("cannot replace it"))?;

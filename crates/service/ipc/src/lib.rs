@@ -48,6 +48,7 @@
 mod answer;
 mod call;
 mod message;
+mod process;
 mod ring_texts;
 mod shared_folder;
 mod socket_path;
@@ -58,10 +59,11 @@ mod users;
 use ringway_proto::{Cause, Versions};
 
 pub use answer::{Answer, HeaderLen, Index, Page, SwitchFound};
-pub use call::call;
+pub use call::{call, hung_daemon, is_answered};
 pub use message::{
     Datagram, MAX_FDS, MAX_MESSAGE, Received, receive, receive_request, refuse, send, send_reply,
 };
+pub use process::has_ended;
 pub use ring_texts::{RingTexts, sweep_ring_texts};
 pub use shared_folder::{leave_shared_folder, shared_folder};
 pub use socket_path::{SocketPath, is_daemon, is_of_system, leave_user_folder, user_folder};
@@ -91,6 +93,12 @@ pub enum Error {
     /// The connection broke in mid-call.
     #[error("ringwayd ended or was restarted ({0}); try again")]
     Lost(std::io::Error),
+    /// The daemon was killed, and a thread of it waits in the kernel, so that its sockets stay open.
+    #[error(
+        "ringwayd (process {pid}) was killed and does not end: a file system in user space (FUSE) holds it up; as root, \
+         start ringwayd again, or abort that file system (/sys/fs/fuse/connections/*/abort)"
+    )]
+    Hung { pid: u32 },
     /// The daemon speaks other versions.
     #[error(
         "ringwayd speaks {daemon} of the control protocol, and this program {}; {}",
@@ -173,7 +181,7 @@ impl Error {
             Error::Connect { source, .. } | Error::NoDescriptors { source, .. } => {
                 source.raw_os_error().map_or(Cause::Unreachable, Cause::System)
             }
-            Error::Lost(_) => Cause::Gone,
+            Error::Lost(_) | Error::Hung { .. } => Cause::Gone,
             Error::Version { .. } | Error::Malformed => Cause::Version,
             Error::TooNew { .. } => Cause::Unsupported,
         }

@@ -28,6 +28,23 @@ pub fn unread_bytes(socket: BorrowedFd<'_>) -> io::Result<usize> {
     }
 }
 
+/// The process at the other end of a connection, when that began; of a listener's connection, the process that has begun
+/// to listen. ESRCH: it is in no pid namespace that this process sees.
+pub fn peer_pid(socket: BorrowedFd<'_>) -> io::Result<u32> {
+    // rustix has this call, for which a pid of 0 is undefined behaviour.
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = size_of_val(&peer) as libc::socklen_t;
+    let (level, name) = (libc::SOL_SOCKET, libc::SO_PEERCRED);
+    let (to, length_at) = ((&raw mut peer).cast(), &raw mut length);
+    // SAFETY: the kernel writes at most `length` bytes to `peer`, any of which are numbers, and how many to `length`;
+    // both are alive during the call, and nothing refers to them.
+    match unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, to, length_at) } {
+        0 if peer.pid > 0 => Ok(peer.pid.unsigned_abs()),
+        0 => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// The serial number of a key that the kernel keeps for this user, and has made if there was none.
 pub fn folder_key() -> io::Result<u32> {
     let (kind, name, content) = (c"user".as_ptr(), c"ringway".as_ptr(), [0u8; 1]);

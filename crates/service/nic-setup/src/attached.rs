@@ -50,9 +50,11 @@ impl AttachedProgram {
                     .into();
             }
             None if self.is_ours() => {
+                // The threads, too: of a killed process that is held up, they alone show what it holds.
                 return format!(
                     "end the process that holds it: `sudo grep -ls '^prog_id:.{}$' \
-                     /proc/[0-9]*/fdinfo/*` names it",
+                     /proc/[0-9]*/task/*/fdinfo/*` names it; a ringwayd that was killed and does not end is held up \
+                     by a file system in user space, to be aborted at /sys/fs/fuse/connections/*/abort",
                     self.id
                 );
             }

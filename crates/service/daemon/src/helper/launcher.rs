@@ -15,7 +15,7 @@ use ringway_ipc::{receive, send};
 use ringway_proto::EventKind;
 use rustix::net::{RecvFlags, SendFlags};
 
-use super::{messages::pair, process, reader};
+use super::{broker_end::BrokerEnd, messages::pair, process, reader};
 use crate::{
     confine, janitor,
     log::{self, Entry, log},
@@ -71,9 +71,10 @@ impl Launcher {
 /// `config`: the file of the configuration.
 pub fn start(config: &Path) -> io::Result<Launcher> {
     let (ours, theirs) = pair()?;
+    let broker = std::process::id();
     if sys::fork()? {
         drop(ours);
-        exit(match run(theirs, config) {
+        exit(match run(theirs, config, broker) {
             Ok(()) => 0,
             Err(error) => {
                 let text = format!("its helper for network interfaces cannot be started: {error}");
@@ -86,20 +87,22 @@ pub fn start(config: &Path) -> io::Result<Launcher> {
 }
 
 /// The launcher's own life.
-fn run(socket: OwnedFd, config: &Path) -> io::Result<()> {
-    let socket = become_part("ringwayd-launch", socket)?;
+fn run(socket: OwnedFd, config: &Path, broker: u32) -> io::Result<()> {
+    let (socket, end) = become_part("ringwayd-launch", socket, broker)?;
     confine::apply().map_err(io::Error::other)?;
     confine::launcher()?;
     // Its children leave nothing to be collected.
     sys::ignore(&[libc::SIGCHLD]);
-    while let Some((part, _)) =
-        receive(socket.as_fd(), RecvFlags::empty()).map_err(io::Error::other)?
+    while end.await_message(socket.as_fd())
+        && let Some((part, _)) =
+            receive(socket.as_fd(), RecvFlags::empty()).map_err(io::Error::other)?
     {
+        let launch = |part| launch(part, broker, config);
         let started = match part.as_slice() {
-            b"h" => launch(Part::Helper, &socket, config),
-            b"q" => launch(Part::Quick, &socket, config),
-            b"j" => launch(Part::Janitor, &socket, config),
-            b"c" => launch(Part::Configuration, &socket, config),
+            b"h" => launch(Part::Helper),
+            b"q" => launch(Part::Quick),
+            b"j" => launch(Part::Janitor),
+            b"c" => launch(Part::Configuration),
             _ => return Ok(()),
         };
         match started {
@@ -113,17 +116,22 @@ fn run(socket: OwnedFd, config: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn launch(part: Part, own: &OwnedFd, config: &Path) -> io::Result<OwnedFd> {
+fn launch(part: Part, broker: u32, config: &Path) -> io::Result<OwnedFd> {
     let (ours, theirs) = pair()?;
     if sys::fork()? {
-        let _ = (ours, own);
-        let done = match part {
-            Part::Helper => become_part("ringwayd-nic", theirs).and_then(process::run),
-            Part::Quick => become_part("ringwayd-quick", theirs).and_then(process::run_quick),
-            Part::Janitor => become_part("ringwayd-janitor", theirs).and_then(janitor::run),
-            Part::Configuration => become_part("ringwayd-config", theirs)
-                .and_then(|socket| reader::run(&socket, config)),
+        let _ = ours;
+        let name = match part {
+            Part::Helper => "ringwayd-nic",
+            Part::Quick => "ringwayd-quick",
+            Part::Janitor => "ringwayd-janitor",
+            Part::Configuration => "ringwayd-config",
         };
+        let done = become_part(name, theirs, broker).and_then(|(socket, end)| match part {
+            Part::Helper => process::run(socket, end),
+            Part::Quick => process::run_quick(socket, end),
+            Part::Janitor => janitor::run(socket, Some(end)),
+            Part::Configuration => reader::run(&socket, config),
+        });
         exit(match done {
             Ok(()) => 0,
             Err(error) => {
@@ -137,8 +145,8 @@ fn launch(part: Part, own: &OwnedFd, config: &Path) -> io::Result<OwnedFd> {
 }
 
 /// What a new process keeps of its parent: this socket, its error output, and a connection
-/// to the journal.
-fn become_part(name: &str, socket: OwnedFd) -> io::Result<OwnedFd> {
+/// to the journal. It watches the broker.
+fn become_part(name: &str, socket: OwnedFd, broker: u32) -> io::Result<(OwnedFd, BrokerEnd)> {
     // They go to all processes of a unit, or a terminal; this one ends with the broker.
     sys::ignore(&[libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT]);
     let _ = rustix::process::setsid();
@@ -146,5 +154,5 @@ fn become_part(name: &str, socket: OwnedFd) -> io::Result<OwnedFd> {
     let _ = rustix::thread::set_name(&name);
     let (socket, journal) = sys::keep_only(socket, log::forked())?;
     log::keep_journal(journal);
-    Ok(socket)
+    Ok((socket, BrokerEnd::watch(broker)?))
 }

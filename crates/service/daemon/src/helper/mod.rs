@@ -17,14 +17,17 @@
 //!
 //! So the helper's end costs the requests that it was working on, and nothing that was set up. The
 //! launcher starts another. The launcher does nothing else: it reads a byte, forks, and sends a socket. It starts
-//! what reads the configuration again, too, of which the broker does not reach the files. Both end when the broker has, and not before: signals to all processes of the unit do not end them.
+//! what reads the configuration again, too, of which the broker does not reach the files. Both end when the broker has
+//! ([`BrokerEnd`]), and not before: signals to all processes of the unit do not end them.
 
 mod broker;
+mod broker_end;
 mod launcher;
 mod messages;
 mod process;
 mod reader;
 
 pub use broker::Client;
+pub use broker_end::BrokerEnd;
 pub use launcher::{Launcher, Part, start};
 pub use messages::receive_parcel;

@@ -6,12 +6,16 @@ use ringway_ipc::receive;
 use ringway_nic_setup::{Parcel, carry_out, prepare};
 use rustix::net::RecvFlags;
 
-use super::messages::{receive_parcel, send_parcel};
+use super::{
+    broker_end::BrokerEnd,
+    messages::{receive_parcel, send_parcel},
+};
 use crate::{confine, guard::guarded};
 
 /// Serves the broker until that has gone: each message brings a request's own connection.
-pub fn run(broker: OwnedFd) -> io::Result<()> {
+pub fn run(broker: OwnedFd, end: BrokerEnd) -> io::Result<()> {
     confine::helper()?;
+    end.hang_up(&broker)?;
     // The first request does it where there is no thread for it.
     let _ = thread::Builder::new().name("prepare".into()).spawn(prepare);
     while let Some(request) = next(&broker)? {
@@ -23,8 +27,9 @@ pub fn run(broker: OwnedFd) -> io::Result<()> {
 
 /// The same for what is quick, one after the other. It is a process of its own: the kernel holds the memory map
 /// of the other one while it pins pages for a request, and whatever else wants memory there waits for that.
-pub fn run_quick(broker: OwnedFd) -> io::Result<()> {
+pub fn run_quick(broker: OwnedFd, end: BrokerEnd) -> io::Result<()> {
     confine::helper()?;
+    end.hang_up(&broker)?;
     while let Some(request) = next(&broker)? {
         serve(request);
     }
