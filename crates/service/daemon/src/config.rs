@@ -190,6 +190,10 @@ impl Default for Config {
 pub enum Error {
     #[error("{path}: {source}")]
     Read { path: String, source: io::Error },
+    #[error(
+        "{path}: a link to {target}, which is not there; remove the link, or put the file there"
+    )]
+    Dangling { path: String, target: String },
     #[error("{path}: line {line}: {problem}; {remedy}")]
     Parse { path: String, line: usize, problem: String, remedy: &'static str },
     #[error("{key}: `{value}` {problem}")]
@@ -668,8 +672,18 @@ mod tests {
         let (link, file) = (more.join("z.toml"), folder.join("elsewhere.toml"));
         std::os::unix::fs::symlink(&file, &link).unwrap();
         let said = said("x.toml", "");
-        assert!(said.starts_with("x.d/z.toml: No such file"), "{said}");
+        let expected = format!(
+            "x.d/z.toml: a link to {}, which is not there; remove the link",
+            file.display()
+        );
+        assert!(
+            said.starts_with(&expected.replace(&format!("{}/", folder.display()), "")),
+            "{said}"
+        );
         fs::write(&file, grant).unwrap();
+        // An editor's lock, and a copy that it is still writing.
+        std::os::unix::fs::symlink("root@lab.1234:5678", more.join(".#z.toml")).unwrap();
+        fs::write(more.join(".z.toml"), "[[grant").unwrap();
         assert_eq!(Config::read(&folder.join("x.toml")).unwrap().grant.len(), 1);
         fs::remove_dir_all(&folder).unwrap();
     }

@@ -32,6 +32,19 @@ fn folder(path: &Path) -> PathBuf {
     path.with_extension("d")
 }
 
+/// Whether the file at `path` is read. What editors keep beside a file while it is edited begins with a dot, be it a copy
+/// or a lock, which may be a link to no file (Emacs' `.#x.toml`): it declares nothing.
+fn is_drop_in(path: &Path) -> bool {
+    let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    !is_hidden && path.extension().is_some_and(|it| it == "toml")
+}
+
+/// Where the link at `path` leads, if nothing is there.
+fn leads_nowhere(path: &Path) -> Option<String> {
+    let target = fs::read_link(path).ok()?;
+    matches!(path.try_exists(), Ok(false)).then(|| target.display().to_string())
+}
+
 /// Adds what is in the folder of the file at `path`.
 pub(super) fn read(path: &Path, config: &mut Config) -> Result<(), Error> {
     let folder = folder(path);
@@ -48,10 +61,13 @@ pub(super) fn read(path: &Path, config: &mut Config) -> Result<(), Error> {
     };
     let paths: Result<Vec<_>, _> = entries.map(|entry| Ok(entry?.path())).collect();
     let mut paths = paths.map_err(failed(&folder))?;
-    paths.retain(|path| path.extension().is_some_and(|it| it == "toml"));
+    paths.retain(|path| is_drop_in(path));
     paths.sort();
     for path in paths {
-        let text = read_text(&path, Waits::No).map_err(failed(&path))?;
+        let text = read_text(&path, Waits::No).map_err(|source| match leads_nowhere(&path) {
+            Some(target) => Error::Dangling { path: path.display().to_string(), target },
+            None => failed(&path)(source),
+        })?;
         let shown = path.display().to_string();
         let mut more: DropIn = toml::from_str(&text)
             .map_err(|error| Error::parse(&shown, &text, &error, DROP_IN_REMEDY))?;
