@@ -6,7 +6,7 @@ use std::{
     io::ErrorKind,
     net::UdpSocket,
     path::PathBuf,
-    process::Command,
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -620,6 +620,26 @@ fn what_is_saved_declares_the_same() {
         assert!(!good && said.contains("other.toml: line 1: unknown field `mode`"), "{said}");
         end(daemon, Signal::TERM);
     });
+}
+
+/// A check whose reader goes ends as a program that SIGPIPE has ended; what cannot be written is an error.
+#[test]
+fn a_check_that_is_not_read_says_so_and_does_not_panic() {
+    let home = Home::new();
+    let path = config(&home);
+    fs::write(&path, format!("socket = \"{}\"", home.system_socket().display())).unwrap();
+    let check = |to: Stdio| {
+        let mut command = home.system_command(home.bin().join("ringwayd"));
+        let output = command.arg("--check").arg(&path).stdout(to).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    assert_eq!(check(writer.into()), (Some(141), String::new()));
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let (status, said) = check(full.into());
+    assert!(status == Some(1) && said.contains("No space left on device"), "{status:?}: {said}");
+    assert!(said.starts_with("ringwayd: writing what was found: "), "{said}");
 }
 
 /// Permissions change by another reading; what takes a restart is named.

@@ -1,7 +1,11 @@
 //! `ringwayd --check`: what is wrong with a configuration, and what a daemon that runs would change to have it.
-#![allow(clippy::print_stdout, reason = "it is asked for, and not told by a daemon")]
 
-use std::path::Path;
+use std::{
+    fmt::Display,
+    io::{self, Write},
+    path::Path,
+    process::ExitCode,
+};
 
 use ringway_proto::printable;
 use ringway_registry::{Change, LastingAttachment, changes, idle_addresses};
@@ -10,17 +14,47 @@ mod restart_keys;
 
 use crate::{
     config::{Config, Error},
+    log::log_lines,
     running::runs_at,
     state::StateFile,
 };
 
-/// Checks the file at `path`, and those beside it.
+/// The status when the reader of standard output has gone, as a shell reports it of a program that SIGPIPE has ended.
+const UNREAD: u8 = 128 + libc::SIGPIPE as u8;
+
+/// Checks the file at `path`, and those beside it, and says on standard output what it has found, or on standard error
+/// what is wrong with them.
+pub fn main(path: &Path) -> ExitCode {
+    let failed = |error: &dyn Display| {
+        log_lines(error);
+        ExitCode::FAILURE
+    };
+    let lines = match run(path) {
+        Ok(lines) => lines,
+        Err(error) => return failed(&error),
+    };
+    match write_lines(&lines) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => UNREAD.into(),
+        Err(error) => failed(&format_args!("writing what was found: {error}")),
+    }
+}
+
+fn write_lines(lines: &[String]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    lines.iter().try_for_each(|line| writeln!(out, "{}", printable(line, &[])))?;
+    out.flush()
+}
+
+/// What is to be said of the file at `path`, and those beside it, a line each.
 ///
 /// # Errors
 /// What is wrong with them.
-pub fn run(path: &Path) -> Result<(), Error> {
+fn run(path: &Path) -> Result<Vec<String>, Error> {
     let config = Config::read(path)?;
     let declared = config.declared()?;
+    let mut lines = Vec::new();
+    let mut say = |line: &str| lines.push(line.to_owned());
     say(&format!("{}: the configuration is good", path.display()));
     let socket = Path::new(&config.socket);
     let runs = runs_at(socket);
@@ -58,9 +92,5 @@ pub fn run(path: &Path) -> Result<(), Error> {
         }
         Err(error) => say(&format!("what would change is not known: {error}")),
     }
-    Ok(())
-}
-
-fn say(text: &str) {
-    println!("{}", printable(text, &[]));
+    Ok(lines)
 }

@@ -108,6 +108,9 @@ pub fn main() -> ExitCode {
     sys::return_large_memory();
     log::begin(service_manager::journal_stream());
     let args = Args::parse();
+    if let Some(path) = &args.check {
+        return check::main(path);
+    }
     match run(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -120,9 +123,6 @@ pub fn main() -> ExitCode {
 fn run(args: Args) -> Result<(), Box<dyn Error>> {
     if args.janitor {
         return Ok(janitor::main()?);
-    }
-    if let Some(path) = &args.check {
-        return Ok(check::run(path)?);
     }
     confine::take_descriptors();
     // A limit of file sizes, which counts for regions, is to fail a request, and not to end the daemon.
