@@ -46,6 +46,14 @@ impl FromStr for NicMode {
         let found = NicMode::ALL.into_iter().find(|mode| mode.name() == text);
         found.ok_or_else(|| {
             let names = NicMode::ALL.map(NicMode::name).join(", ");
+            if text == "kernel" {
+                // `switch list` shows that word for an interface of a switch.
+                let problem =
+                    "is how a switch drives an interface in the mode packet, and if none is named";
+                return format!(
+                    "`kernel` {problem}; write packet, or no mode (modes are: {names})"
+                );
+            }
             format!("`{text}` is no mode of an interface; these are: {names}")
         })
     }
@@ -60,6 +68,8 @@ mod tests {
         for mode in NicMode::ALL {
             assert_eq!(mode.to_string().parse(), Ok(mode));
         }
+        let said = "kernel".parse::<NicMode>().unwrap_err();
+        assert!(said.contains("write packet, or no mode"), "{said}");
         assert!("zero".parse::<NicMode>().unwrap_err().contains("zerocopy, copy"));
     }
 }

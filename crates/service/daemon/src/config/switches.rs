@@ -154,7 +154,7 @@ struct Port {
     storm_broadcast: Option<u32>,
     /// As many of these at once. Without it: as many as a second has.
     storm_broadcast_burst: Option<u32>,
-    /// Frames a second to other groups that it may send and that are flooded.
+    /// Frames a second to other groups that it may send, whether they are flooded or not.
     storm_multicast: Option<u32>,
     /// As many of these at once.
     storm_multicast_burst: Option<u32>,

@@ -137,8 +137,8 @@ fn ports((_, answer): &(SocketPath, io::Result<()>), only: Option<&str>) -> Vec<
     ask().unwrap_or_default()
 }
 
-/// `only` one of the interfaces, or all but the loopback and those that the kernel makes for its own
-/// queueing, by name: those of this process's network namespace, which
+/// `only` one of the interfaces, or all but the loopback, those that the kernel makes for its own
+/// queueing, and those that a daemon makes for its ports, by name: those of this process's network namespace, which
 /// `/proc/net/dev` tells, where sysfs may show those of another. `ask` asks the kernel for the driver.
 fn nics(
     dev: &str,
@@ -148,7 +148,8 @@ fn nics(
 ) -> Vec<Nic> {
     // Two lines of headings, and then `  name: numbers`.
     let names = dev.lines().skip(2).filter_map(|line| Some(line.split_once(':')?.0.trim()));
-    let wanted = |name: &&str| only.map_or(*name != "lo", |only| *name == only);
+    let is_others = |name: &str| name != "lo" && !is_private(name);
+    let wanted = |name: &&str| only.map_or_else(|| is_others(name), |only| *name == only);
     let mut names: Vec<&str> = names.filter(wanted).collect();
     names.sort_unstable();
     names
@@ -165,6 +166,13 @@ fn nics(
         })
         .filter(|nic| only.is_some() || nic.driver != QUEUEING)
         .collect()
+}
+
+/// Whether an interface is an end of a pair of a daemon's own, which goes with the port that it is for: `nic-setup` names
+/// them.
+fn is_private(name: &str) -> bool {
+    let number = ["rwhost", "rwport", "rwrecv"].iter().find_map(|begin| name.strip_prefix(begin));
+    number.is_some_and(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Whether frames have Ethernet headers, where sysfs tells.
@@ -244,11 +252,13 @@ mod tests {
         fs::write(sysfs.add("odd0", "").join("type"), "776\n").unwrap();
         fs::write(eth.join("type"), "1\n").unwrap();
         sysfs.add("ifb0", "");
+        sysfs.add("rwport7", "");
+        sysfs.add("rwhost12", "");
         sysfs.add("elsewhere0", "");
         let dev = "Inter-|   Receive\n face |bytes\n    lo: 0 0\n  eth0: 1 2\n  tap0:1 2\n   br0: 0\n \
-                   veth0: 0\n  odd0: 0\n  ifb0: 0\n";
+                   veth0: 0\n  odd0: 0\n  ifb0: 0\nrwport7: 0\nrwhost12: 0\n";
         let ask = |name: &str| match name {
-            "veth0" => Ok("veth".into()),
+            "veth0" | "rwport7" | "rwhost12" => Ok("veth".into()),
             "ifb0" => Ok("ifb".into()),
             _ => Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP)),
         };
@@ -273,7 +283,7 @@ mod tests {
         let wanted = wanted.map(|(name, driver)| (name.to_string(), driver.to_string(), 2));
         assert_eq!(found, wanted);
         assert_eq!(look(Some("eth0")), [wanted[1].clone()]);
-        for named in ["lo", "ifb0"] {
+        for named in ["lo", "ifb0", "rwport7"] {
             assert_eq!(look(Some(named)).len(), 1, "{named}");
         }
         assert_eq!(look(Some("elsewhere0")), []);

@@ -156,7 +156,7 @@ pub struct Port {
     )]
     lossless: Option<u32>,
     /// Lose packets when the port is full
-    #[arg(long, group = "choice")]
+    #[arg(long, alias = "no-lossless", group = "choice")]
     lossy: bool,
     /// Of the link-local groups 01:80:c2:00:00:00 to 0f (spanning tree, LACP, LLDP), which go from an interface
     /// to no other, those that this one passes on: a bit for each, as in Linux's group_fwd_mask; 0xffff
@@ -229,7 +229,8 @@ pub struct Port {
     /// Take that limit off
     #[arg(long, group = "choice")]
     no_storm_broadcast: bool,
-    /// Drop what the port sends to other groups, and the switch floods, over so many frames a second, beside --storm
+    /// Drop what the port sends to other groups over so many frames a second, whether the switch floods them or not, beside
+    /// --storm
     #[arg(
         long, value_name = "RATE", value_parser = frames, group = "choice",
         conflicts_with = "no_storm_multicast"
@@ -280,12 +281,18 @@ fn seconds(text: &str) -> Result<u32> {
 }
 
 fn milliseconds(text: &str) -> Result<u32> {
-    parse_whole(text, Duration::from_millis(1))
+    match parse_whole(text, Duration::from_millis(1))? {
+        0 => Err(Error::Value(format!(
+            "`{text}` is no time for senders to wait; write milliseconds: --lossless=1000, or --lossy to lose packets when \
+             the port is full"
+        ))),
+        patience => Ok(patience),
+    }
 }
 
 /// A rate in bits a second.
 fn bits(text: &str) -> Result<u64> {
-    match text.parse()? {
+    match limit(text, "bits a second: 100Mbit/s")? {
         Rate::Bits(bits) => Ok(bits.round() as u64),
         Rate::Packets(_) => {
             Err(Error::Value(format!("`{text}` is in packets; write bits a second: 100Mbit/s")))
@@ -293,10 +300,20 @@ fn bits(text: &str) -> Result<u64> {
     }
 }
 
+/// A rate of either kind, for an option that takes what `unit` says. No rate at all is no limit.
+fn limit(text: &str, unit: &str) -> Result<Rate> {
+    text.parse().map_err(|_| {
+        Error::Value(format!(
+            "`{text}` is no limit; write {unit}, or, to have none, `--no-` before the option's name"
+        ))
+    })
+}
+
 /// A rate in whole frames a second.
 fn frames(text: &str) -> Result<u32> {
-    let wrong = |why| Err(Error::Value(format!("`{text}` {why}; write frames a second: 1000pps")));
-    match text.parse()? {
+    const UNIT: &str = "frames a second: 1000pps";
+    let wrong = |why| Err(Error::Value(format!("`{text}` {why}; write {UNIT}")));
+    match limit(text, UNIT)? {
         Rate::Packets(frames) if frames.fract() != 0.0 => wrong("is no whole number"),
         Rate::Packets(frames) if frames > u32::MAX.into() => wrong("is no limit for any port"),
         Rate::Packets(frames) => Ok(frames as u32),
@@ -657,6 +674,30 @@ mod tests {
         assert_eq!([frames("1000pps"), frames("2k")].map(Result::unwrap), [1000, 2000]);
         for wrong in ["0.5", "1Mbps", "5G", "0"] {
             assert!(frames(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_limit_has_the_remedy_of_its_option() {
+        let said = bits("0").unwrap_err().to_string();
+        assert!(
+            said.contains("write bits a second: 100Mbit/s, or, to have none, `--no-`"),
+            "{said}"
+        );
+        let said = frames("0").unwrap_err().to_string();
+        assert!(said.contains("write frames a second: 1000pps, or"), "{said}");
+        let said = milliseconds("0").unwrap_err().to_string();
+        assert!(said.contains("or --lossy"), "{said}");
+        assert_eq!(milliseconds("2s").unwrap(), 2000);
+    }
+
+    #[test]
+    fn both_words_for_lossy_are_taken() {
+        use clap::Args as _;
+        let command = Port::augment_args(clap::Command::new("port"));
+        for word in ["--lossy", "--no-lossless"] {
+            let matches = command.clone().try_get_matches_from(["port", "vale0:a", word]).unwrap();
+            assert!(matches.get_flag("lossy"), "{word}");
         }
     }
 
