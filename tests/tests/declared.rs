@@ -5,7 +5,7 @@ use std::{
     fs,
     io::ErrorKind,
     net::UdpSocket,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
@@ -151,8 +151,12 @@ fn declared(control: &Control, port: &str) -> Option<Declared> {
 
 /// All interfaces are there.
 fn attached(control: &Control) {
+    attached_on(control, "vale0");
+}
+
+fn attached_on(control: &Control, name: &str) {
     until("all is attached", || {
-        let ports = switch(control, "vale0").map(|switch| switch.ports).unwrap_or_default();
+        let ports = switch(control, name).map(|switch| switch.ports).unwrap_or_default();
         let absent = ports.iter().filter(|port| port.absent && port.attachment.is_some());
         let absent: Vec<_> = absent.filter_map(|port| port.mode.as_deref()).collect();
         if !ports.is_empty() && absent.is_empty() { Ok(()) } else { Err(absent.join("; ")) }
@@ -618,6 +622,83 @@ fn what_is_saved_declares_the_same() {
         let (good, said) =
             world.run(home, "ringwayd", &["--check", config(home).to_str().unwrap()]);
         assert!(!good && said.contains("other.toml: line 1: unknown field `mode`"), "{said}");
+        end(daemon, Signal::TERM);
+    });
+}
+
+/// What is declared is in the daemon's network namespace: an interface of another one, of the same name, is not it, and is
+/// not saved as if it were.
+#[test]
+fn an_interface_elsewhere_is_not_the_declared_one() {
+    const TEST: &str = "an_interface_elsewhere_is_not_the_declared_one";
+    if skip_without_root(TEST) {
+        return;
+    }
+    isolated_with_system(TEST, HANGS, |home| {
+        let world = World::new(home);
+        let mut daemon = world.daemon(home, "");
+        let run = |args: &[&str]| {
+            let (good, said) = world.run(home, "ringway", args);
+            assert!(good, "{args:?}: {said}");
+            said
+        };
+        let check = |path: &Path| {
+            let (good, said) = world.run(home, "ringwayd", &["--check", path.to_str().unwrap()]);
+            assert!(good, "{said}");
+            said
+        };
+        // The first container's own `c2`, which stands for an interface of that name beside the daemon.
+        let elsewhere = &world.containers[0];
+        let name = elsewhere.name().unwrap();
+        let _cable = elsewhere.veth(&world.containers[2], "c2", "other");
+        let mut attach = home.system_command(home.bin().join("ringway"));
+        attach.args(["switch", "attach", "vale0", "c2", "--host"]);
+        assert!(inside(elsewhere, attach).status().unwrap().success());
+        run(&["switch", "attach", "vale0", "c1"]);
+        run(&["switch", "port", "vale0:c2", "--access", "20"]);
+        run(&["switch", "port", "vale0:c2^", "--access", "20"]);
+
+        let said = run(&["switch", "save"]);
+        let why = format!("vale0:c2: in namespace {name}: cannot be declared");
+        assert!(said.contains(&format!("\n# {why}")), "{said}");
+        assert!(said.contains(&format!("{why}, and is left out")), "{said}");
+        assert!(said.contains("interface = \"c1\"") && !said.contains("\"c2"), "{said}");
+
+        // A declaration of that name is another interface.
+        let declared = home.path().join("declared.toml");
+        let socket = format!("socket = \"{}\"", home.system_socket().display());
+        let switch = "[[switch]]\nname = 'vale0'\n[[switch.port]]\ninterface = 'c2'\nhost = true\naccess = 20\n";
+        fs::write(&declared, format!("{socket}\n{switch}")).unwrap();
+        let said = check(&declared);
+        for change in ["detach vale0:c2", "attach vale0:c2"] {
+            assert!(said.contains(&format!("would change: {change}\n")), "{said}");
+        }
+        reload(home, &daemon, switch);
+        attached(&Control::connect().unwrap());
+        assert!(check(&declared).contains("switches are as declared"));
+
+        // One that was attached by hand to another switch stays there until it is detached.
+        let of_another = switch.replace("vale0", "vale1").replace("c2", "c1");
+        fs::write(&declared, format!("{socket}\n{switch}{of_another}")).unwrap();
+        let remedy = "`ringway switch detach vale0 c1`";
+        let later = format!("attach vale1:c1 when vale0:c1 was detached, which {remedy} does");
+        let said = check(&declared);
+        assert!(said.contains(&format!("would change: {later}\n")), "{said}");
+        assert!(!said.contains("would change: attach vale1:c1\n"), "{said}");
+        let said = reload(home, &daemon, &format!("{switch}{of_another}"));
+        assert!(said.contains(&format!("as declared: {later}")), "{said}");
+        let said = check(&declared);
+        assert!(said.contains("not attached: vale1:c1: it is on a switch as vale0:c1"), "{said}");
+        assert!(said.contains(remedy), "{said}");
+        run(&["switch", "detach", "vale0", "c1"]);
+        attached_on(&Control::connect().unwrap(), "vale1");
+        let said = check(&declared);
+        assert!(said.contains("switches are as declared\n"), "{said}");
+        end(daemon, Signal::TERM);
+        daemon = world.daemon(home, &format!("{switch}{of_another}"));
+        let control = Control::connect().unwrap();
+        ["vale0", "vale1"].iter().for_each(|name| attached_on(&control, name));
+        assert!(check(&declared).contains("switches are as declared\n"));
         end(daemon, Signal::TERM);
     });
 }

@@ -2,20 +2,23 @@
 
 use std::{
     fmt::Display,
+    fs::File,
     io::{self, Write},
     path::Path,
     process::ExitCode,
 };
 
 use ringway_proto::printable;
-use ringway_registry::{Change, LastingAttachment, changes, idle_addresses};
+use ringway_registry::{
+    Change, LastingAttachment, LastingNetns, changes, idle_addresses, why_not_attached,
+};
 
 mod restart_keys;
 
 use crate::{
     config::{Config, Error},
     log::log_lines,
-    running::runs_at,
+    running::running_at,
     state::StateFile,
 };
 
@@ -57,7 +60,8 @@ fn run(path: &Path) -> Result<Vec<String>, Error> {
     let mut say = |line: &str| lines.push(line.to_owned());
     say(&format!("{}: the configuration is good", path.display()));
     let socket = Path::new(&config.socket);
-    let runs = runs_at(socket);
+    let daemon = running_at(socket);
+    let runs = daemon.is_some();
     if runs {
         match restart_keys::otherwise(&config, socket) {
             Ok(keys) => keys.iter().for_each(|key| say(&format!("would take a restart: `{key}`"))),
@@ -69,7 +73,9 @@ fn run(path: &Path) -> Result<Vec<String>, Error> {
             if !runs {
                 say(&format!("no daemon runs at {}: what the last one left", socket.display()));
             }
-            let changes = changes(&now, &declared);
+            let netns = daemon.and_then(|pid| File::open(format!("/proc/{pid}/ns/net")).ok());
+            let own = LastingNetns::of_process(netns.map(Into::into));
+            let changes = changes(&now, &declared, own);
             changes.iter().for_each(|change| say(&format!("would change: {change}")));
             idle_addresses(&now, &declared).iter().for_each(|idle| say(&format!("note: {idle}")));
             // What is to be detached is not waited for any more.
@@ -82,7 +88,10 @@ fn run(path: &Path) -> Result<Vec<String>, Error> {
             let waiting: Vec<_> = absent.filter(stays).collect();
             let why = if runs { " (`ringway switch list` says why)" } else { "" };
             for LastingAttachment { name, .. } in &waiting {
-                say(&format!("not attached: {name}{why}"));
+                match why_not_attached(&now, own, name) {
+                    Some(held) => say(&format!("not attached: {name}: {held}")),
+                    None => say(&format!("not attached: {name}{why}")),
+                }
             }
             match (changes.is_empty(), waiting.is_empty()) {
                 (true, true) => say("switches are as declared"),

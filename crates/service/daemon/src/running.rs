@@ -5,26 +5,30 @@ use std::{fs, path::Path};
 /// The name of the daemon's process.
 const NAME: &str = "ringwayd";
 
-/// Whether one does. Of processes that may not be looked at it is not known: then none does.
-pub fn runs_at(socket: &Path) -> bool {
-    has_listener(socket, NAME)
+/// The process that does, by its number. Of processes that may not be looked at it is not known: then none does.
+pub fn running_at(socket: &Path) -> Option<u32> {
+    listener(socket, NAME)
 }
 
-/// Whether a process of that name listens at a socket. The service manager listens at some, too.
-fn has_listener(socket: &Path, name: &str) -> bool {
-    let Some(path) = socket.to_str() else { return false };
+/// The process of that name that listens at a socket. The service manager listens at some, too.
+fn listener(socket: &Path, name: &str) -> Option<u32> {
+    let path = socket.to_str()?;
     let sockets = fs::read_to_string("/proc/net/unix").unwrap_or_default();
     let inodes: Vec<_> = sockets.lines().filter_map(|line| listening(line, path)).collect();
     let links: Vec<_> = inodes.iter().map(|inode| format!("socket:[{inode}]")).collect();
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let mut named = processes.map(|process| process.path()).filter(|folder| {
-        fs::read_to_string(folder.join("comm")).is_ok_and(|comm| comm.trim_end() == name)
+    // Beside other files, such as `self`.
+    let processes = processes.filter_map(|process| process.file_name().to_str()?.parse().ok());
+    let file = |pid: &u32, name| Path::new("/proc").join(pid.to_string()).join(name);
+    let mut named = processes.filter(|pid| {
+        fs::read_to_string(file(pid, "comm")).is_ok_and(|comm| comm.trim_end() == name)
     });
-    named.any(|folder| {
-        let fds = fs::read_dir(folder.join("fd")).into_iter().flatten().flatten();
+    let listens = |pid: &u32| {
+        let fds = fs::read_dir(file(pid, "fd")).into_iter().flatten().flatten();
         let mut targets = fds.filter_map(|fd| fs::read_link(fd.path()).ok());
         targets.any(|target| links.iter().any(|link| target.as_os_str() == &**link))
-    })
+    };
+    named.find(listens)
 }
 
 /// The inode of a line of `/proc/net/unix` that is of a socket which listens at that path.
@@ -51,10 +55,10 @@ mod tests {
         fs::create_dir(&folder).unwrap();
         let own = fs::read_to_string("/proc/self/comm").unwrap();
         let socket = folder.join("a socket");
-        let runs = || has_listener(&socket, own.trim_end());
+        let runs = || listener(&socket, own.trim_end()) == Some(std::process::id());
         assert!(!runs());
         let listener = UnixListener::bind(&socket).unwrap();
-        assert!(runs() && !runs_at(&socket), "another program has it");
+        assert!(runs() && running_at(&socket).is_none(), "another program has it");
         listener.set_nonblocking(true).unwrap();
         assert!(listener.accept().is_err(), "nothing has connected");
         drop(listener);

@@ -164,6 +164,10 @@ pub struct BridgePortInfo {
     /// the interface was attached.
     #[serde(with = "Shown::<7>", default)]
     pub interface: Option<String>,
+    /// For interfaces: the number by which the kernel knows their network namespace (`SO_NETNS_COOKIE`), if it is another
+    /// one than the daemon's.
+    #[serde(with = "Shown::<7>", default)]
+    pub netns: Option<u64>,
 }
 
 /// A port, for display.

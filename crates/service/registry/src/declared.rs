@@ -222,6 +222,12 @@ pub enum Change {
     Addresses(String),
     Mirrors(String),
     Attach(String),
+    /// The same of an interface that is on another switch, where it was attached by hand.
+    AttachLater {
+        port: String,
+        /// The port that it is.
+        held_by: String,
+    },
     /// A port is not declared any more: its open port, and its name, lose what was.
     Release(String),
     /// How a port takes part.
@@ -240,6 +246,7 @@ impl Change {
             | Change::Addresses(name)
             | Change::Mirrors(name)
             | Change::Attach(name)
+            | Change::AttachLater { port: name, .. }
             | Change::Release(name)
             | Change::Settings(name) => name,
         }
@@ -259,18 +266,61 @@ impl fmt::Display for Change {
             Change::Addresses(switch) => write!(f, "change the static addresses of {switch}"),
             Change::Mirrors(switch) => write!(f, "change the mirrors of {switch}"),
             Change::Attach(port) => write!(f, "attach {port}"),
+            Change::AttachLater { port, held_by } => {
+                let remedy = detach_by_hand(held_by);
+                write!(f, "attach {port} when {held_by} was detached, which {remedy} does")
+            }
             Change::Release(port) => write!(f, "take the declared settings from {port}"),
             Change::Settings(port) => write!(f, "change how {port} takes part"),
         }
     }
 }
 
-/// What is to change for `wanted` to be true, in an order in which it can: what goes first makes room.
-pub fn changes(now: &Lasting, wanted: &[DeclaredSwitch]) -> Vec<Change> {
+/// How an interface that was attached by hand leaves its switch.
+fn detach_by_hand(full: &str) -> String {
+    let (switch, interface) = full.split_once(':').unwrap_or_default();
+    format!("`ringway switch detach {switch} {interface}`")
+}
+
+/// The port of another switch that the interface of a declared port is, and stays after `changes`.
+fn held_by<'a>(
+    now: &'a Lasting,
+    changes: &[Change],
+    own: LastingNetns,
+    full: &str,
+) -> Option<&'a str> {
+    let (_, interface) = full.split_once(':')?;
+    if is_persistent(now, full) {
+        return None;
+    }
+    let is_it = |it: &&LastingAttachment| {
+        let is_same = it.name.split_once(':').is_some_and(|(_, name)| name == interface);
+        let is_there = !(it.absent || it.never_there);
+        is_same && is_there && it.name != full && it.netns.other_than(own).is_none()
+    };
+    let held = now.attached.iter().find(is_it)?;
+    (!changes.contains(&Change::Detach(held.name.clone()))).then_some(&held.name)
+}
+
+/// Whether a port of a switch is a persistent port, which may be on two, and is known by its name wherever its device is.
+fn is_persistent(now: &Lasting, full: &str) -> bool {
+    now.ports.iter().any(|port| full.split_once(':').is_some_and(|(_, name)| name == port.name))
+}
+
+/// A declared interface that is waited for because it is on another switch: that switch's port, and what to do.
+pub fn why_not_attached(now: &Lasting, own: LastingNetns, full: &str) -> Option<String> {
+    let held_by = held_by(now, &[], own, full)?;
+    Some(format!("it is on a switch as {held_by}; {} takes it off", detach_by_hand(held_by)))
+}
+
+/// What is to change for `wanted` to be true, in an order in which it can: what goes first makes room. `own`: the network
+/// namespace of the daemon, in which declared interfaces are.
+pub fn changes(now: &Lasting, wanted: &[DeclaredSwitch], own: LastingNetns) -> Vec<Change> {
     let attached = |full: &str| now.attached.iter().find(|it| it.name == full);
     let is_wanted = |full: &str| {
         let as_wanted = |there: &LastingAttachment, to_be: &DeclaredInterface| {
-            there.stack == to_be.stack && there.mode == to_be.mode
+            let is_here = is_persistent(now, full) || there.netns.other_than(own).is_none();
+            is_here && there.stack == to_be.stack && there.mode == to_be.mode
         };
         let mut interfaces = wanted.iter().flat_map(DeclaredSwitch::interfaces);
         let to_be = interfaces.find(|(name, _)| *name == full).map(|(_, to_be)| to_be);
@@ -300,7 +350,12 @@ pub fn changes(now: &Lasting, wanted: &[DeclaredSwitch]) -> Vec<Change> {
         };
         changes.extend(released.filter(stays).map(|full| Change::Release(full.into())));
         let missing = switch.interfaces().filter(|(full, _)| !is_wanted(full));
-        changes.extend(missing.map(|(full, _)| Change::Attach(full.into())));
+        let attach = |full: &str, changes: &[Change]| match held_by(now, changes, own, full) {
+            None => Change::Attach(full.into()),
+            Some(held_by) => Change::AttachLater { port: full.into(), held_by: held_by.into() },
+        };
+        let missing: Vec<_> = missing.map(|(full, _)| attach(full, &changes)).collect();
+        changes.extend(missing);
     }
     changes
 }
@@ -421,7 +476,8 @@ impl Registry {
     /// what could not be, and what has no effect any more.
     pub fn declare(&mut self, wanted: &[DeclaredSwitch], now: Instant) -> Outcome {
         let lasting = Lasting::of(&self.ports, &self.bridges, &self.expected);
-        let changes = changes(&lasting, wanted);
+        let own = LastingNetns::of(&Netns::Own);
+        let changes = changes(&lasting, wanted, own);
         let idle = idle_addresses(&lasting, wanted);
         let (mut failed, mut stay) = (Vec::new(), Vec::new());
         for change in &changes {
@@ -446,8 +502,10 @@ impl Registry {
         }
         let interfaces = wanted.iter().flat_map(DeclaredSwitch::interfaces);
         for (full, DeclaredInterface { stack, mode }) in interfaces {
-            let is_attached_anew =
-                |change: &Change| matches!(change, Change::Attach(it) if it == full);
+            let is_attached_anew = |change: &Change| match change {
+                Change::Attach(port) | Change::AttachLater { port, .. } => port == full,
+                _ => false,
+            };
             // What could not be detached is there.
             if !changes.iter().any(is_attached_anew) || stay.iter().any(|it| *it == full) {
                 continue;
@@ -455,7 +513,7 @@ impl Registry {
             let attachment = LastingAttachment {
                 name: full.into(),
                 uid: 0,
-                netns: LastingNetns::of(&Netns::Own),
+                netns: own,
                 stack: *stack,
                 mode: *mode,
                 polling: None,

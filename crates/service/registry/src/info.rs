@@ -15,8 +15,9 @@ use crate::{
     caller::Caller,
     handles::Handle,
     kinds::{KindInfo, OpenRequest, attached::Attached},
-    lasting::LastingAttachment,
+    lasting::{LastingAttachment, LastingNetns},
     lasting_state::lasting_attachment,
+    netns::Netns,
     page::{page, port_bytes, shorten_texts},
     port::{Port, PortId, Shape},
     regions::Regions,
@@ -135,23 +136,27 @@ pub(crate) fn switches(
         let port = ports.port(ports.find::<Attached>(name)?);
         Some(port.get::<Attached>()?.mode().into())
     };
+    let own = LastingNetns::of(&Netns::Own);
     let attachment = |name: &str| {
         let there = name.split_once(':').and_then(|(bridge, _)| {
             lasting_attachment(ports, bridge, name).map(|(attachment, _)| attachment)
         });
-        let LastingAttachment { stack, mode, .. } =
-            there.or_else(|| expected.attachment(name).cloned())?;
-        Some(AttachmentInfo { stack, mode })
+        there.or_else(|| expected.attachment(name).cloned())
     };
     // A host's stack is behind its interface.
     let interface = |name: &str| {
         let port = ports.port(ports.find::<Attached>(name.trim_end_matches('^'))?);
         Some(port.get::<Attached>()?.losses.interface_name().to_owned())
     };
-    bridges.info(from, |name| AboutPort {
-        mode: mode(name).or_else(|| expected.absence(name)),
-        attachment: attachment(name),
-        interface: interface(name),
+    bridges.info(from, |name| {
+        let attachment = attachment(name);
+        AboutPort {
+            mode: mode(name).or_else(|| expected.absence(name)),
+            netns: attachment.as_ref().and_then(|it| it.netns.other_than(own)),
+            attachment: attachment
+                .map(|LastingAttachment { stack, mode, .. }| AttachmentInfo { stack, mode }),
+            interface: interface(name),
+        }
     })
 }
 

@@ -3,6 +3,8 @@
 //! A daemon keeps it in a file, and the next one [restores](Registry::restore) it. It is what users
 //! asked for, never how far that got: regions, rings and what ports have counted are made anew.
 
+use std::os::fd::OwnedFd;
+
 use ringway_nic_setup::DeviceSettings;
 use ringway_proto::{
     Filter, FloodLimit, Forwarding, Lossless, MirrorDirection, Multicast, MulticastRouter, NicMode,
@@ -294,5 +296,18 @@ pub enum LastingNetns {
 impl LastingNetns {
     pub(crate) fn of(netns: &Netns) -> LastingNetns {
         netns.cookie().map_or(LastingNetns::Unknown, LastingNetns::Cookie)
+    }
+
+    /// Its number, if it is known to be another one than `other`.
+    pub(crate) fn other_than(self, other: LastingNetns) -> Option<u64> {
+        match (self, other) {
+            (LastingNetns::Cookie(it), LastingNetns::Cookie(other)) if it != other => Some(it),
+            _ => None,
+        }
+    }
+
+    /// The namespace of the daemon that a descriptor leads to, or of the calling thread.
+    pub fn of_process(netns: Option<OwnedFd>) -> LastingNetns {
+        LastingNetns::of(&netns.map_or(Netns::Own, Netns::other))
     }
 }

@@ -42,6 +42,7 @@ mod losses;
 mod manual;
 mod metered;
 mod metrics;
+mod namespace;
 mod netlink;
 mod opened;
 mod opening;

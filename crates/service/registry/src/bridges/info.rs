@@ -243,6 +243,7 @@ impl BridgeEntry {
             attachment: about.attachment,
             declared: if declared.is_some() { Declared::Yes } else { Declared::No },
             interface: None,
+            netns: about.netns,
         }
     }
 }
@@ -280,6 +281,7 @@ impl PortEntry {
             attachment: about.attachment,
             declared: self.is_declared(bridge),
             interface: about.interface,
+            netns: about.netns,
         }
     }
 }
@@ -307,6 +309,8 @@ pub(crate) struct AboutPort {
     pub attachment: Option<AttachmentInfo>,
     /// What the interface is called now.
     pub interface: Option<String>,
+    /// The number of another network namespace than this process's.
+    pub netns: Option<u64>,
 }
 
 /// What pages are made of.

@@ -6,18 +6,17 @@
 //! way. Frames have an EtherType for experiments, a number of this run, and a sequence number; all
 //! others are passed over.
 
-mod namespace;
 mod passage;
 mod report;
 
 use crate::error::{Error, Result};
 use crate::interface_use::InterfaceUse;
 use crate::losses::Losses;
+use crate::namespace::Namespace;
 use crate::opening::{self, Stops};
 use crate::output::Output;
 use crate::run_loop::{self, RunLoop};
 use crate::sys;
-use namespace::Namespace;
 use passage::{ETHERNET_HEADER, Frames, LONGEST, Passage, SHORTEST};
 use report::{Trial, Trials};
 use ringway::{Control, NicMode, OpenOptions, Port, PortInfo};

@@ -1,6 +1,6 @@
 //! `ringway switch save`: switches as the daemon's configuration declares them.
 
-use std::{collections::BTreeMap, ops::RangeInclusive};
+use std::{collections::BTreeMap, ops::RangeInclusive, slice};
 
 use ringway::{
     AddressInfo, AttachmentInfo, BridgeInfo, BridgePortInfo, Control, Filter, FloodLimit,
@@ -13,7 +13,9 @@ use serde::Serialize;
 use super::choose::{ranges, renamed};
 use crate::endpoint::Mac;
 use crate::error::{Error, Result};
+use crate::namespace::name_of;
 use crate::output::{Output, note};
+use crate::printable::printable;
 
 /// Numbers that systemd draws for units with `DynamicUser=`, each time another: systemd's UIDS-GIDS.md.
 const DYNAMIC_USERS: RangeInclusive<u32> = 61184..=65519;
@@ -23,7 +25,8 @@ const DYNAMIC_USERS: RangeInclusive<u32> = 61184..=65519;
 What it prints is for the system daemon's configuration, or for a file of its own in the folder
 beside it. It has what stays: the switches, the interfaces on them, and how ports take part; not
 the ports of programs of which nothing is chosen, mirrors that `ringway switch mirror` runs or that
-users other than root have set, and processors that poll.
+users other than root have set, and processors that poll. Declared interfaces are in the daemon's
+network namespace: of one that is in another, a comment says so, and standard error.
 
 Examples:
   ringway switch save
@@ -175,7 +178,7 @@ pub fn run(control: &Control, args: &Args) -> Result<()> {
             "{missing}: there is no such switch; `ringway switch list` shows those there are"
         )));
     }
-    let mut switches = Vec::new();
+    let (mut switches, mut left_out) = (Vec::new(), Vec::new());
     for switch in all {
         if !args.switches.is_empty() && !args.switches.contains(&switch.name) {
             continue;
@@ -193,13 +196,34 @@ pub fn run(control: &Control, args: &Args) -> Result<()> {
                 ));
             }
         }
+        let others: Vec<_> = switch.ports.iter().filter_map(elsewhere).collect();
+        others.iter().for_each(|why| note(format_args!("{why}, and is left out")));
         switches.push(saved(&switch, &addresses)?);
+        left_out.push(others);
     }
     let lines: Vec<_> = switches.iter().map(|switch| Declaration { switch }).collect();
     Output::chosen().write_all(&lines, || {
-        // Numbers, texts and lists of them: there is nothing that TOML has not.
-        toml::to_string(&File { switch: &switches }).unwrap_or_default().trim_end().into()
+        let texts = switches.iter().zip(&left_out).map(|(switch, left_out)| {
+            // Numbers, texts and lists of them: there is nothing that TOML has not.
+            let file = File { switch: slice::from_ref(switch) };
+            let mut text = toml::to_string(&file).unwrap_or_default().trim_end().to_owned();
+            for why in left_out {
+                text.push_str(&format!("\n# {}", printable(why, &[])));
+            }
+            text
+        });
+        texts.collect::<Vec<_>>().join("\n\n")
     })
+}
+
+/// Why an interface cannot be declared: the daemon finds declared ones in its own network namespace.
+fn elsewhere(port: &BridgePortInfo) -> Option<String> {
+    let number = port.netns?;
+    let namespace = match name_of(number) {
+        Some(name) => format!("in namespace {name}"),
+        None => "in another network namespace, which has no name in `ip netns`".into(),
+    };
+    Some(format!("{}: {namespace}: cannot be declared", port.name))
 }
 
 /// A port's name without its switch's.
@@ -249,6 +273,11 @@ fn saved(switch: &BridgeInfo, known: &[AddressInfo]) -> Result<Switch> {
     ports.sort_by(|a, b| a.name.cmp(&b.name));
     for port in ports {
         let addresses = addresses.remove(plain(&port.name)).unwrap_or_default();
+        // The host's stack behind an interface goes with it.
+        let base = port.name.trim_end_matches('^');
+        if switch.ports.iter().any(|it| it.name == base && it.netns.is_some()) {
+            continue;
+        }
         saved.port.extend(saved_port(switch, port, addresses)?);
     }
     // Of ports that are away.

@@ -6,6 +6,7 @@ mod bpf;
 mod frames;
 mod interfaces;
 mod memory;
+mod netns;
 mod stop;
 pub mod syslog;
 
@@ -14,4 +15,5 @@ pub use bpf::make_socket_map;
 pub use frames::{be_tap, hear_all};
 pub use interfaces::{driver, has_link, index_of, is_up, rx_queues};
 pub use memory::advise_huge_pages;
+pub use netns::netns_cookie;
 pub use stop::Stop;

@@ -1,8 +1,9 @@
-//! The network namespace that an interface is in.
+//! The network namespace that an interface is in, and the names that namespaces have.
 
 use crate::error::{Error, Result};
+use crate::sys;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use std::fs::File;
+use std::fs::{self, File};
 use std::os::fd::AsFd;
 use std::panic::resume_unwind;
 use std::path::{Component, Path};
@@ -50,9 +51,25 @@ impl Namespace {
     }
 }
 
+/// The name of the namespace that the kernel knows by this number, if it has a name, and may be entered.
+pub fn name_of(cookie: u64) -> Option<String> {
+    let entries = fs::read_dir(NAMES).ok()?.flatten();
+    let mut names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.find(|name| {
+        let found = Namespace::Named(name.clone()).enter(sys::netns_cookie);
+        matches!(found, Ok(Ok(found)) if found == cookie)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_without_a_name_has_none() {
+        assert!(sys::netns_cookie().unwrap() > 0);
+        assert_eq!(name_of(u64::MAX), None);
+    }
 
     #[test]
     fn names_are_no_paths() {
