@@ -672,10 +672,15 @@ impl Live {
                 reader.end_turn(rings);
             }
             if reading.signals.any() {
-                if reading.signals.take_break() {
+                // A packet that is kept is the program's: the break is for the next read.
+                let is_over = reading.keeps && packets > 0;
+                if !is_over && reading.signals.take_break() {
                     return Err(End::Broken);
                 }
                 self.take_filter(reader, reading.signals);
+                if is_over {
+                    break;
+                }
             }
         }
         Ok(packets)

@@ -350,7 +350,9 @@ impl Tap {
                     sink(&header, heard.data, metadata(&heard, is_outgoing));
                 }
                 if reading.signals.any() {
-                    if reading.signals.take_break() {
+                    // A packet that is kept is the program's: the break is for the next read.
+                    let is_over = reading.keeps && packets >= most;
+                    if !is_over && reading.signals.take_break() {
                         end = Err(End::Broken);
                         return ControlFlow::Break(());
                     }

@@ -13,7 +13,7 @@ use ringway_abi::Dir;
 use ringway_doc::fairness::BusyPipe;
 use ringway_filter::Insn;
 
-use crate::{Live, Reading, Settings, Signals};
+use crate::{End, Live, Reading, Settings, Signals};
 
 /// A handle of a port.
 fn opened(name: &str) -> Live {
@@ -190,6 +190,31 @@ fn packets_of_a_run_are_those_of_single_reads() {
     assert_eq!(next(), None);
     assert!(runs > 100, "{runs} of them were of a run");
     assert_eq!(live.stats().ps_recv, 40 + 15 + 70);
+}
+
+/// A break that comes while a packet is handed on ends the next read: the packet, which is kept, is not lost.
+#[test]
+fn a_break_does_not_lose_a_packet_that_is_kept() {
+    let mut sender = ringway_doc::open("netmap:broken{1").unwrap();
+    let live = opened("netmap:broken}1");
+    let signals = Signals::default();
+    let reading = Reading { signals: &signals, most: Some(1), nonblocking: true, keeps: true };
+    for _ in 0..2 {
+        for length in [60, 61] {
+            assert!(sender.tx(0).push(&vec![0; length]));
+        }
+        sender.tx(0).sync();
+        for length in [60, 61] {
+            let mut got = None;
+            let read = live.read(reading, |header, _, _| {
+                got = Some(header.len);
+                signals.break_loop();
+            });
+            assert!(read.is_ok_and(|packets| packets == 1) && got == Some(length));
+            let next = live.read(reading, |_, _, _| panic!("it is broken"));
+            assert!(matches!(next, Err(End::Broken)));
+        }
+    }
 }
 
 fn since_1970() -> u128 {
