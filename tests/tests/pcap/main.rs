@@ -4,6 +4,7 @@ mod devices;
 mod late_filter;
 mod leaks;
 mod listen;
+mod selectable;
 
 use std::{
     collections::BTreeSet,

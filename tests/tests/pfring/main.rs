@@ -148,6 +148,32 @@ fn a_filter_before_the_ring_is_enabled_chooses_the_mode() {
     });
 }
 
+/// An event loop that looks at one packet, or receives it, each time that the descriptor is readable gets them all.
+#[test]
+fn packets_are_received_one_by_one() {
+    if skip_without_root("packets_are_received_one_by_one") {
+        return;
+    }
+    isolated("packets_are_received_one_by_one", |home| {
+        install(home);
+        let program = build(home, "pfring_singly");
+        let netns = Netns::quiet("rws");
+        let _pairs = [netns.veth(&netns, "n0", "n1"), netns.veth(&netns, "n2", "n3")];
+        for line in [
+            "netmap:n0 n1",
+            "netmap:n0@mode=copy n1",
+            "netmap:n0@mode=packet n1",
+            "'netmap:n0;netmap:n2' n1 n3",
+            "'netmap:n0@mode=packet;netmap:n2@mode=packet' n1 n3",
+            "'netmap:n0;vale0:a;netmap:x{1' n1 vale0:b 'netmap:x}1'",
+            "vale0:a vale0:b",
+            "'netmap:x{1' 'netmap:x}1'",
+        ] {
+            succeeds(run(home, Some(&netns), &format!("{program} {line}")));
+        }
+    });
+}
+
 #[test]
 fn rings_receive_from_switches_and_pipes() {
     isolated("rings_receive_from_switches_and_pipes", |home| {

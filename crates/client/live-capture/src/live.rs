@@ -205,6 +205,8 @@ struct Reader {
     run: Run,
     /// A packet that lies in several buffers, in one piece.
     whole: Vec<u8>,
+    /// The last packet of a ring whose descriptor is watched, which the program keeps: its slot has been given back.
+    copy: Vec<u8>,
     /// Whether anything was read, or tried to be.
     began: bool,
     /// What came by a port that has been closed, to be read first.
@@ -249,6 +251,7 @@ impl Live {
                 turn: 0,
                 taken: 0,
                 whole: Vec::new(),
+                copy: Vec::new(),
                 began: false,
                 early: VecDeque::new(),
                 in_vain: 0,
@@ -309,18 +312,41 @@ impl Live {
     }
 
     /// The program is going to watch the descriptor: from now on it is readable while there are packets, and only
-    /// then. What a read keeps for the program stays until the next read, which makes it so.
+    /// then. What a read has kept for the program stays until the next read, which makes it so.
     pub fn watch(&self) -> RawFd {
         if !self.watched.swap(true, Relaxed)
             && !self.has_early()
-            && let Some(reader) = self.try_reader()
-            && reader.taken == 0
+            && let Some(mut reader) = self.try_reader()
             && reader.reopening.is_none()
         {
-            // An error is the next read's.
-            let _ = self.prepare_watched();
+            if reader.taken == 0 {
+                // An error is the next read's.
+                let _ = self.prepare_watched();
+            } else {
+                // It was to end with a packet that stays in the ring.
+                reader.turn -= reader.run.end();
+            }
         }
         self.fd
+    }
+
+    /// Has the descriptor be readable, if the program watches it, until a read finds nothing, or
+    /// [`settle`](Self::settle): for a caller that has read a packet and keeps it for the program.
+    pub fn hold(&self) {
+        if self.watched.load(Relaxed) {
+            self.hold_watched();
+        }
+    }
+
+    /// The descriptor, if the program watches it, is readable while there are packets for the next reads.
+    pub fn settle(&self) {
+        if self.watched.load(Relaxed)
+            && !self.has_early()
+            && let Some(mut reader) = self.try_reader()
+            && reader.reopening.is_none()
+        {
+            self.settle_watched(&mut reader);
+        }
     }
 
     /// What ends the sleep of a thread that sends.
@@ -432,7 +458,13 @@ impl Live {
             look_behind(ring, kept);
             held(ring.kring().ring())
         });
-        rings.sum::<u32>().saturating_add(reader.early.len() as u32)
+        let queued = rings.sum::<u32>();
+        drop(port);
+        if queued > 0 {
+            // What has come to the rings is no more where the descriptor would tell of it.
+            self.hold();
+        }
+        queued.saturating_add(reader.early.len() as u32)
     }
 
     /// Whether [`read_early`](Self::read_early) has packets, which come before all others.
@@ -465,12 +497,14 @@ impl Live {
                 // What the port before has received comes first: the next read has it.
                 return Ok(0);
             }
-            let packets = self.deliver(&mut reader, &reading, &mut sink)?;
+            let packets = if reading.keeps && self.watched.load(Relaxed) {
+                self.deliver_watched(&mut reader, &reading, &mut sink)?
+            } else {
+                self.deliver::<false>(&mut reader, &reading, &mut sink)?
+            };
             if packets > 0 {
-                if self.watched.load(Relaxed) && !reading.keeps {
-                    reader.found = None;
-                    // An error is the next read's.
-                    let _ = self.prepare_watched();
+                if self.watched.load(Relaxed) {
+                    self.settle_watched(&mut reader);
                 }
                 return Ok(packets);
             }
@@ -599,6 +633,24 @@ impl Live {
         port.prepare(Interest::Rx)
     }
 
+    /// After a read: the descriptor is readable if there is more.
+    fn settle_watched(&self, reader: &mut Reader) {
+        if reader.taken > 0 {
+            // A packet is kept in the ring, and there are others behind it: the last one is copied.
+            self.hold_watched();
+        } else {
+            reader.found = None;
+            // An error is the next read's.
+            let _ = self.prepare_watched();
+        }
+    }
+
+    /// A sync takes what has come out of an interface's socket, which is not readable any more then: as long as slots
+    /// are left in the ring, the descriptor is readable without it. Where it is already, this makes no system call.
+    fn hold_watched(&self) {
+        self.port.write().unwrap_or_else(PoisonError::into_inner).hold();
+    }
+
     fn sleep(&self, signals: &Signals, deadline: Option<Instant>) -> Result<(), Error> {
         if self.sleeps(signals, deadline)? {
             let mut port = self.port.write().unwrap_or_else(PoisonError::into_inner);
@@ -640,8 +692,23 @@ impl Live {
         Ok(false)
     }
 
+    /// The same as [`deliver`](Self::deliver), for a program that keeps what it reads and watches the descriptor.
+    #[cold]
+    #[inline(never)]
+    fn deliver_watched(
+        &self,
+        reader: &mut Reader,
+        reading: &Reading<'_>,
+        sink: &mut impl FnMut(&pcap_pkthdr, *const u8, Metadata),
+    ) -> Result<u32, End> {
+        self.deliver::<true>(reader, reading, sink)
+    }
+
     /// Hands on what the rings hold, in turns, and no more than a ring's worth of each.
-    fn deliver(
+    ///
+    /// `COPIES`: the last packet of a ring, which is kept, is handed on as a copy, and its slot is given back. So what
+    /// the ring holds is for the next reads, and the descriptor can say whether there is any.
+    fn deliver<const COPIES: bool>(
         &self,
         reader: &mut Reader,
         reading: &Reading<'_>,
@@ -662,7 +729,7 @@ impl Live {
                 reader.end_turn(rings);
                 continue;
             }
-            let burst = self.burst(ring, reader, reading, room, sink);
+            let burst = self.burst::<COPIES>(ring, reader, reading, room, sink);
             packets += burst.packets;
             slots += burst.slots;
             empty += 1;
@@ -695,7 +762,7 @@ impl Live {
 
     /// Hands on the next packets of a ring: at most a burst, and `room`.
     #[inline]
-    fn burst(
+    fn burst<const COPIES: bool>(
         &self,
         ring: &BoundRing,
         reader: &mut Reader,
@@ -710,7 +777,7 @@ impl Live {
             held = self::held(view);
         }
         self.take_filter(reader, reading.signals);
-        let Reader { filter, clock, found, whole, .. } = reader;
+        let Reader { filter, clock, found, whole, copy, .. } = reader;
         let now = *found.get_or_insert_with(|| clock.now());
         let mut header = now;
         let mut burst = Burst::default();
@@ -720,6 +787,7 @@ impl Live {
         let mut passed = self.passed.load(Relaxed);
         let mut at = view.head();
         held = held.min(BURST);
+        let mut is_copied = false;
         while burst.slots < held && burst.packets < room {
             let slot = view.plain_slot(at);
             if held - burst.slots > AHEAD
@@ -759,8 +827,14 @@ impl Live {
             burst.packets += 1;
             passed += 1;
             self.passed.store(passed, Relaxed);
+            let mut place = packet.0.as_ptr().cast_const();
+            if COPIES && burst.slots == held {
+                copy.resize(header.caplen as usize, 0);
+                packet.0.copy_to(copy.len(), copy);
+                (place, is_copied) = (copy.as_ptr(), true);
+            }
             // Computed here, so that it is optimised away for a sink that does not use it.
-            sink(&header, packet.0.as_ptr(), Metadata::of(slot.flags & NS_TXMON != 0));
+            sink(&header, place, Metadata::of(slot.flags & NS_TXMON != 0));
             if reading.signals.any() {
                 break;
             }
@@ -769,10 +843,12 @@ impl Live {
         view.set_head(at);
         reader.turn += burst.slots;
         reader.taken += burst.slots;
-        if burst.slots > 0 && !reading.keeps {
+        if burst.slots > 0 && (!reading.keeps || is_copied) {
             reader.sync(ring);
         } else if reading.most == Some(1) && !has_timestamps {
-            let left = (held - burst.slots).min(BURST.saturating_sub(reader.turn));
+            // The last one is to be copied.
+            let held = if COPIES { held.saturating_sub(1) } else { held };
+            let left = held.saturating_sub(burst.slots).min(BURST.saturating_sub(reader.turn));
             reader.run.begin(at, left, now, reader.filter.is_some());
             reader.turn += left;
         }

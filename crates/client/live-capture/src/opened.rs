@@ -96,6 +96,20 @@ impl Opened {
         }
     }
 
+    /// [`Live::hold`]; what a tap keeps has not been given back to the kernel, and keeps its descriptor readable.
+    pub fn hold(&self) {
+        if let Opened::Port(live) = self {
+            live.hold();
+        }
+    }
+
+    /// [`Live::settle`]
+    pub fn settle(&self) {
+        if let Opened::Port(live) = self {
+            live.settle();
+        }
+    }
+
     /// The thread is going to read for a function of the program's.
     pub fn handing_out(&self) -> Option<HandingOut> {
         match self {

@@ -13,7 +13,9 @@ use ringway_abi::Dir;
 use ringway_doc::fairness::BusyPipe;
 use ringway_filter::Insn;
 
-use crate::{End, Live, Reading, Settings, Signals};
+use rustix::event::{PollFlags, Timespec};
+
+use crate::{End, Live, Reading, Settings, Signals, abi::pcap_pkthdr, poll};
 
 /// A handle of a port.
 fn opened(name: &str) -> Live {
@@ -199,7 +201,10 @@ fn a_break_does_not_lose_a_packet_that_is_kept() {
     let live = opened("netmap:broken}1");
     let signals = Signals::default();
     let reading = Reading { signals: &signals, most: Some(1), nonblocking: true, keeps: true };
-    for _ in 0..2 {
+    for watched in [false, true] {
+        if watched {
+            live.watch();
+        }
         for length in [60, 61] {
             assert!(sender.tx(0).push(&vec![0; length]));
         }
@@ -215,6 +220,40 @@ fn a_break_does_not_lose_a_packet_that_is_kept() {
             assert!(matches!(next, Err(End::Broken)));
         }
     }
+}
+
+/// It says what is left for the next reads, whatever the program keeps, and whether runs have begun.
+#[test]
+fn a_watched_descriptor_is_readable_as_long_as_there_are_packets() {
+    let mut sender = ringway_doc::open("netmap:watched{1").unwrap();
+    let live = opened("netmap:watched}1");
+    let fd = live.watch();
+    let is_readable = || {
+        let seen = poll(&[(fd, PollFlags::IN)], Some(Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap();
+        !seen[0].is_empty()
+    };
+    let signals = Signals::default();
+    let reading = Reading { signals: &signals, most: Some(1), nonblocking: true, keeps: true };
+    for count in [1, 2, 5, 300] {
+        assert!(!is_readable());
+        for number in 0..count {
+            assert!(sender.tx(0).push(&vec![0; 60 + number as usize]));
+        }
+        sender.tx(0).sync();
+        assert_eq!(live.queued(), count);
+        for number in 0..count {
+            assert!(is_readable(), "{number} of {count}");
+            let mut got = None;
+            let mut keep = |header: &pcap_pkthdr, _, _| got = Some(header.len);
+            if !live.read_run(&signals, &mut keep) {
+                assert!(live.read(reading, keep).is_ok_and(|packets| packets == 1));
+            }
+            assert_eq!(got, Some(60 + number));
+            assert_eq!(live.queued(), count - number - 1);
+        }
+        assert!(!is_readable(), "after {count}");
+    }
+    assert_eq!(live.stats().ps_recv, 308);
 }
 
 fn since_1970() -> u128 {

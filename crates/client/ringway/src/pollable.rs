@@ -288,8 +288,11 @@ impl PollablePort {
         self.unwatch();
     }
 
+    /// Has the descriptor be readable until [`prepare`](Self::prepare) says no, without a sync: for a caller that has
+    /// synced the rings by itself, and leaves some of what came.
+    #[doc(hidden)]
     #[inline]
-    fn hold(&mut self) {
+    pub fn hold(&mut self) {
         if !self.held {
             self.hold_anew();
         }

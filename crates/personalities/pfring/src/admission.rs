@@ -127,6 +127,8 @@ pub struct Reader {
     pub header: pfring_pkthdr,
     /// A packet that was looked at and not taken.
     pub kept: Option<Place>,
+    /// The source that it is of.
+    pub kept_of: usize,
     /// The packet that the program got last, for bounces.
     pub last: Option<Place>,
     /// The source that is asked first, of several.
@@ -162,6 +164,7 @@ impl Reader {
         Reader {
             header: pfring_pkthdr::default(),
             kept: None,
+            kept_of: 0,
             last: None,
             turn: 0,
             bounced: None,

@@ -78,7 +78,7 @@ impl Ring {
 
     /// One read, or one wait for all devices after another.
     fn next_alone(&self, reader: &mut Reader, wait: bool) -> Got {
-        if let Some(place) = reader.kept.take() {
+        if let Some(place) = self.take_kept(reader) {
             return Got::Packet(place);
         }
         if let [source] = &self.sources[..] {
@@ -100,7 +100,7 @@ impl Ring {
         loop {
             {
                 let mut reader = lock(&self.reader);
-                let got = match reader.kept.take() {
+                let got = match self.take_kept(&mut reader) {
                     Some(place) => Got::Packet(place),
                     None => self.look(&mut reader),
                 };
@@ -298,6 +298,27 @@ impl Ring {
         }
     }
 
+    /// The packet that was looked at. The program's descriptor is readable only if there are others.
+    fn take_kept(&self, reader: &mut Reader) -> Option<Place> {
+        let place = reader.kept.take()?;
+        if self.is_selectable.load(Relaxed)
+            && let Some(source) = self.sources.get(reader.kept_of)
+        {
+            source.opened.settle();
+        }
+        Some(place)
+    }
+
+    /// As long as a packet that was looked at is there, the program's descriptor is readable.
+    pub fn hold_kept(&self, reader: &Reader) {
+        if reader.kept.is_some()
+            && self.is_selectable.load(Relaxed)
+            && let Some(source) = self.sources.get(reader.kept_of)
+        {
+            source.opened.hold();
+        }
+    }
+
     /// Looks at the next packet, which stays. A ring that is not enabled collects none.
     pub fn peek(&self) -> Option<pfring_pkthdr> {
         if !self.is_enabled() {
@@ -308,8 +329,9 @@ impl Ring {
         if reader.kept.is_none()
             && let Got::Packet(place) = self.look(&mut reader)
         {
-            reader.kept = Some(place);
+            (reader.kept, reader.kept_of) = (Some(place), reader.turn);
         }
+        self.hold_kept(&reader);
         reader.kept.map(|_| reader.header)
     }
 
@@ -341,6 +363,7 @@ impl Ring {
 
     /// The descriptor that is readable while there are packets; -1 without devices.
     pub fn fd(&self) -> c_int {
+        self.is_selectable.store(true, Relaxed);
         match &self.sources[..] {
             [] => -1,
             [source] => source.opened.watch(),

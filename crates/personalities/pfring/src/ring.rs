@@ -59,6 +59,8 @@ pub struct Ring {
     pub texts: Mutex<Texts>,
     pub files: Files,
     pub reflector: Mutex<Option<Outlet>>,
+    /// The program has asked for a descriptor to poll.
+    pub is_selectable: AtomicBool,
     /// What programs poll, of several devices.
     pub set: OnceLock<Option<OwnedFd>>,
 }
@@ -140,6 +142,7 @@ impl Ring {
             reader: Mutex::new(Reader::new(now.subsec_nanos())),
             texts: Mutex::default(),
             reflector: Mutex::default(),
+            is_selectable: AtomicBool::new(false),
             set: OnceLock::new(),
             sources,
         };

@@ -123,13 +123,14 @@ impl Ring {
             // In a child of `fork` the lock may be held for ever.
             let Ok(mut reader) = self.reader.try_lock() else { return };
             let mut has_failed = false;
-            for source in &self.sources {
+            for (index, source) in self.sources.iter().enumerate() {
                 if stops() || reader.kept.is_some() {
                     return;
                 }
                 match self.read_turn(&mut reader, source, stops).0 {
                     Got::Packet(place) => {
-                        reader.kept = Some(place);
+                        (reader.kept, reader.kept_of) = (Some(place), index);
+                        self.hold_kept(&reader);
                         return;
                     }
                     Got::Nothing | Got::Broken => {}
