@@ -120,6 +120,44 @@ fn programs_that_ask_about_the_device_run_on_a_switch() {
     });
 }
 
+/// The list of devices has the addresses of an interface whose port is open: arp-scan takes its own from there.
+#[test]
+fn a_port_of_an_interface_is_listed_with_its_addresses() {
+    if skip_without_root("devices::a_port_of_an_interface_is_listed_with_its_addresses") {
+        return;
+    }
+    isolated("devices::a_port_of_an_interface_is_listed_with_its_addresses", |home| {
+        install(home);
+        let netns = Netns::quiet("rwp");
+        let _pair = netns.veth(&netns, "n0", "n1");
+        netns.run("ip addr add 10.5.0.1/20 broadcast 10.5.15.255 dev n0");
+        let far = PacketSocket::of_all(&netns, "n1");
+        let line = "arp-scan -I netmap:n0 --plain --retry=1 --timeout=50 10.5.0.2";
+        let said = succeeds(run(home, Some(&netns), line));
+        assert!(!said.contains("Could not obtain IP address"), "{said}");
+        let is_request = |frame: &Vec<u8>| frame[12..14] == [8, 6];
+        let hear = || far.hear_within(LIMIT).unwrap().bytes;
+        let request = std::iter::repeat_with(hear).find(is_request).unwrap();
+        assert_eq!(request[28..32], [10, 5, 0, 1]);
+    });
+}
+
+#[test]
+fn a_monitor_that_is_to_send_says_why_not() {
+    if skip_without_root("devices::a_monitor_that_is_to_send_says_why_not") {
+        return;
+    }
+    isolated("devices::a_monitor_that_is_to_send_says_why_not", |home| {
+        install(home);
+        let program = link(home, "tests/c/pcap_cannot_send.c", C11, &["-lpcap"]);
+        let netns = Netns::quiet("rwp");
+        let _pair = netns.veth(&netns, "n0", "n1");
+        let _port = Port::open("vale0:a").unwrap();
+        let line = format!("{} netmap:n0/rt vale0:a vale0:a/t", program.display());
+        succeeds(run(home, Some(&netns), &line));
+    });
+}
+
 /// A program that loads libpcap while it runs has ports, whatever it calls the library.
 #[test]
 fn a_libpcap_that_is_loaded_has_ports() {

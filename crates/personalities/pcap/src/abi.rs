@@ -1,6 +1,6 @@
 //! Types and constants of libpcap's interface (`pcap/pcap.h` of 1.10), on machines with 64-bit `long`.
 
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint};
 
 use ringway_filter::Insn;
 pub use ringway_live_capture::abi::*;
@@ -23,8 +23,18 @@ pub struct pcap_if_t {
     pub next: *mut pcap_if_t,
     pub name: *mut c_char,
     pub description: *mut c_char,
-    pub addresses: *mut c_void,
+    pub addresses: *mut pcap_addr_t,
     pub flags: c_uint,
+}
+
+/// An address of a device, in a list; each of the four may be null.
+#[repr(C)]
+pub struct pcap_addr_t {
+    pub next: *mut pcap_addr_t,
+    pub addr: *mut libc::sockaddr,
+    pub netmask: *mut libc::sockaddr,
+    pub broadaddr: *mut libc::sockaddr,
+    pub dstaddr: *mut libc::sockaddr,
 }
 
 #[repr(C)]
@@ -36,6 +46,7 @@ pub struct bpf_program {
 pub type pcap_handler = Option<unsafe extern "C-unwind" fn(*mut u8, *const pcap_pkthdr, *const u8)>;
 
 const _: () = assert!(size_of::<pcap_if_t>() == 40 && size_of::<bpf_program>() == 16);
+const _: () = assert!(size_of::<pcap_addr_t>() == 40);
 
 pub const PCAP_ERRBUF_SIZE: usize = 256;
 pub const DLT_EN10MB: c_int = 1;

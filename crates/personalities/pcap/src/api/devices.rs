@@ -1,8 +1,8 @@
 //! The list of devices.
 
 use std::{
-    ffi::{CString, c_char, c_int, c_uint},
-    ptr::null_mut,
+    ffi::{CStr, CString, c_char, c_int, c_uint},
+    ptr::{null, null_mut},
 };
 
 use ringway_live_capture::{
@@ -33,11 +33,82 @@ pub unsafe extern "C-unwind" fn pcap_findalldevs(
         }
         for device in devices() {
             let Some(entry) = entry(&device) else { break };
+            (*entry).addresses = addresses(of_interface(*list, &device.name));
             *end = entry;
             end = &raw mut (*entry).next;
         }
     }
     0
+}
+
+/// The addresses of the interface that a port is of, as the system's library lists them; null for other ports.
+///
+/// # Safety
+/// A list of that library's.
+unsafe fn of_interface(mut list: *const pcap_if_t, port: &str) -> *const pcap_addr_t {
+    let Some(interface) = port.strip_prefix("netmap:") else { return null() };
+    // SAFETY: by the caller's contract; each device has a name.
+    unsafe {
+        while let Some(device) = list.as_ref() {
+            if CStr::from_ptr(device.name).to_bytes() == interface.as_bytes() {
+                return device.addresses;
+            }
+            list = device.next;
+        }
+    }
+    null()
+}
+
+/// A copy of a list of addresses, in memory of `malloc`: no more of it than there is memory for.
+///
+/// # Safety
+/// A list of the system library's, or null.
+unsafe fn addresses(mut list: *const pcap_addr_t) -> *mut pcap_addr_t {
+    let mut first = null_mut();
+    let mut end = &raw mut first;
+    // SAFETY: by the caller's contract; the copies are new memory of that size, the last of which points nowhere.
+    unsafe {
+        while let Some(of_interface) = list.as_ref() {
+            let copy: *mut pcap_addr_t = libc::calloc(1, size_of::<pcap_addr_t>()).cast();
+            if copy.is_null() {
+                break;
+            }
+            copy.write(pcap_addr_t {
+                next: null_mut(),
+                addr: address(of_interface.addr),
+                netmask: address(of_interface.netmask),
+                broadaddr: address(of_interface.broadaddr),
+                dstaddr: address(of_interface.dstaddr),
+            });
+            *end = copy;
+            end = &raw mut (*copy).next;
+            list = of_interface.next;
+        }
+    }
+    first
+}
+
+/// A copy of an address in memory of `malloc`; null of one whose length is not known.
+///
+/// # Safety
+/// An address, as long as its family says, or null.
+unsafe fn address(of_interface: *const libc::sockaddr) -> *mut libc::sockaddr {
+    // SAFETY: by the caller's contract.
+    let family = unsafe { of_interface.as_ref() }.map(|address| c_int::from(address.sa_family));
+    let size = match family {
+        Some(libc::AF_INET) => size_of::<libc::sockaddr_in>(),
+        Some(libc::AF_INET6) => size_of::<libc::sockaddr_in6>(),
+        Some(libc::AF_PACKET) => size_of::<libc::sockaddr_ll>(),
+        _ => return null_mut(),
+    };
+    // SAFETY: any size is right; it is written where there is memory, and as long as the address is.
+    unsafe {
+        let copy = libc::malloc(size);
+        if !copy.is_null() {
+            std::ptr::copy_nonoverlapping(of_interface.cast::<u8>(), copy.cast(), size);
+        }
+        copy.cast()
+    }
 }
 
 /// A device in memory of `malloc`; `None` if there is none.

@@ -22,7 +22,13 @@ fn inject(handle: &Handle, bytes: *const c_void, size: usize) -> c_int {
     let packet = unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), size) };
     match live.inject(packet, handle.is_nonblocking()) {
         Ok(()) => sent,
-        Err(error) => handle.fail(PCAP_ERROR, &error.text),
+        Err(error) => {
+            let code = handle.fail(PCAP_ERROR, &error.text);
+            // Programs look there, as after libpcap's own `send`.
+            // SAFETY: the thread's own number.
+            unsafe { *libc::__errno_location() = error.errno };
+            code
+        }
     }
 }
 
