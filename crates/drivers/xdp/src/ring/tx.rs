@@ -282,7 +282,7 @@ impl XdpTx {
         batch: &mut Batch,
     ) -> Chain {
         let (ring, reach) = (kring.ring(), spares::reach(kring));
-        // One that cannot end in time is not waited for: the program may have no slot left.
+        // A packet that cannot end in time is not waited for: the program may have no slot left.
         let most = self.most_slots.min(ring.num_slots() - 1);
         let (mut at, mut good, mut length) = (first, true, 0);
         let mut staged = batch.staged;
