@@ -66,7 +66,7 @@ enum Holder {
 /// The shortest frame that the kernel sends: an Ethernet header.
 const MIN_FRAME: u32 = 14;
 
-/// The address of a descriptor that names no chunk: that of the last one that a number can have.
+/// The address of a descriptor that names no chunk: the last multiple of a page's size.
 const NOWHERE: u64 = u64::MAX << 12;
 
 /// Receives and sends whole frames on one queue.
@@ -337,9 +337,9 @@ impl FrameQueue {
         (packets + self.staged_packets, bytes + self.staged_bytes)
     }
 
-    /// Gives up what [waits](Self::waiting): the kernel passes over it, and its chunks are free at once. Not in zero copy,
-    /// where the driver reads the ring whenever it likes: there, what waits stays. So does the rest of a packet of which
-    /// the kernel has taken a part. Returns how many descriptors the kernel is to pass over.
+    /// Gives up what [waits](Self::waiting): the kernel passes over it, and its chunks are free at once. Not in zero
+    /// copy, where the driver reads the ring whenever it likes: there, what waits stays. So does the rest of a packet
+    /// of which the kernel has taken a part. Returns how many descriptors the kernel is to pass over.
     pub fn discard(&mut self) -> u32 {
         if is_zero_copy(&self.socket.fd).unwrap_or(true) {
             return 0;
@@ -350,8 +350,8 @@ impl FrameQueue {
     /// The same, where the kernel reads the TX ring in calls of this thread alone: when it is kicked, and when the
     /// descriptor is polled, of which it is the only user that has something to send.
     ///
-    /// The index stays where it is: the kernel keeps a copy of it, and reads on up to that. Whether it completes what it
-    /// passes over depends on its version, so that the descriptors name no chunk any more.
+    /// The index stays where it is: the kernel keeps a copy of it, and reads on up to that. Whether it completes what
+    /// it passes over depends on its version, so that the descriptors name no chunk any more.
     fn pass_over(&mut self) -> u32 {
         self.rings.tx.submit(std::mem::take(&mut self.staged));
         (self.staged_packets, self.staged_bytes) = (0, 0);

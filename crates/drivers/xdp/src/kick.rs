@@ -14,8 +14,8 @@ pub enum KickOutcome {
     /// descriptor. Done when the TX ring is empty, else kick again.
     Sent,
     /// More was left than the budget, or the completion ring, the send buffer or the qdisc is full, or a driver in
-    /// zero-copy mode is being set up anew: the kernel does not say which. What it did not consume stays in the ring: drain
-    /// the completions and kick again.
+    /// zero-copy mode is being set up anew: the kernel does not say which. What it did not consume stays in the ring:
+    /// drain the completions and kick again.
     Again,
     /// The last consumed frame was lost (the peer's ring is full, the peer is down, or the frame
     /// is shorter than 14 bytes or longer than the MTU allows); it completes like the others.
@@ -56,8 +56,8 @@ fn refusal(errno: Errno, is_bound: impl FnOnce() -> bool) -> rustix::io::Result<
         // NOBUFS: no memory for an skb; the descriptor stays.
         Errno::AGAIN | Errno::NOBUFS => Ok(KickOutcome::Again),
         Errno::NETDOWN => Ok(KickOutcome::LinkDown),
-        // The kernel's own answer for a socket whose interface has gone, but also that of drivers in zero-copy mode whose
-        // queue has no program or memory for a moment: they are reset, or get other queues (ixgbe, igc, mlx5).
+        // The kernel's own answer for a socket whose interface has gone, but also that of drivers in zero-copy mode
+        // whose queue has no program or memory for a moment: they are reset, or get other queues (ixgbe, igc, mlx5).
         Errno::NXIO if !is_bound() => Ok(KickOutcome::Gone),
         // So do others (i40e, ice).
         Errno::NXIO | Errno::INVAL => Ok(KickOutcome::Again),
@@ -67,8 +67,8 @@ fn refusal(errno: Errno, is_bound: impl FnOnce() -> bool) -> rustix::io::Result<
 
 /// Whether a socket is still bound to its interface: it is not once that has gone, and will never be again.
 ///
-/// An AF_XDP socket refuses to wait (EOPNOTSUPP), but says first whether it is bound; it never gets to the driver. Only for
-/// these sockets: others would wait.
+/// An AF_XDP socket refuses to wait (EOPNOTSUPP), but says first whether it is bound; it never gets to the driver. Only
+/// for these sockets: others would wait.
 pub fn is_bound(fd: impl AsFd) -> bool {
     recv(fd, &mut [0u8; 0][..], RecvFlags::empty()) != Err(Errno::NXIO)
 }

@@ -61,8 +61,9 @@ impl Desc {
     }
 }
 
-/// Descriptors that a packet to be sent may have at most where the kernel copies: those of one with more are all invalid.
-/// In zero-copy mode a driver may take fewer, and a packet with more stays on the ring for good, with all behind it.
+/// Descriptors that a packet to be sent may have at most where the kernel copies: those of one with more are all
+/// invalid. In zero-copy mode a driver may take fewer, and a packet with more stays on the ring for good, with all
+/// behind it.
 pub const MAX_FRAGS: u32 = 18;
 
 /// Entries of each ring, powers of two.
@@ -238,19 +239,20 @@ impl<T: Entry, R: Borrow<Ring<T>>> Producer<T, R> {
 
     /// Whether the kernel waits for a kick; on a TX ring, always so in copy mode.
     ///
-    /// Enough for a FILL ring, which is looked at with each batch: drivers set its flag when they have found it empty, and
-    /// do not look again, so a fence would close no gap.
+    /// Enough for a FILL ring, which is looked at with each batch: drivers set its flag when they have found it empty,
+    /// and do not look again, so a fence would close no gap.
     #[inline]
     pub fn needs_wakeup(&self) -> bool {
         self.ring().flags().load(Ordering::Relaxed) & XdpRingFlags::XDP_RING_NEED_WAKEUP.bits() != 0
     }
 
-    /// The same after [`Producer::submit`], by one who may not look again soon: to be asked once a batch.
+    /// The same after [`Producer::submit`], where the next look may be late: to be asked once a batch.
     ///
-    /// A driver that clears the flag while it is at work sets it before it looks at the ring a last time (mlx5), so that
-    /// either it sees the batch or we see the flag. Without a fence this load could be done before the index is visible,
-    /// and both would wait. Where the flag is set already, as in copy mode and by most drivers, there is nothing to miss,
-    /// and no fence. The kernel has none between its two steps: what it misses by that waits for the next flush or poll.
+    /// A driver that clears the flag while it is at work sets it before it looks at the ring a last time (mlx5), so
+    /// that either it sees the batch or we see the flag. Without a fence this load could be done before the index is
+    /// visible, and both would wait. Where the flag is set already, as in copy mode and by most drivers, there is
+    /// nothing to miss, and no fence. The kernel has none between its two steps: what it misses by that waits for the
+    /// next flush or poll.
     #[inline]
     pub fn needs_kick(&self) -> bool {
         self.needs_wakeup() || {

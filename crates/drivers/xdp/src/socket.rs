@@ -16,7 +16,7 @@ pub struct XskSocket {
     /// Whether a packet may have several buffers: [`Desc::goes_on`](crate::Desc::goes_on). Longer ones
     /// than a buffer are not received else.
     pub frags: bool,
-    /// Descriptors that a packet to be sent may have: 1 without `frags`, [`MAX_FRAGS`](crate::MAX_FRAGS) where the kernel
-    /// copies, what the driver takes where that reads the memory itself.
+    /// Descriptors that a packet to be sent may have: 1 without `frags`, [`MAX_FRAGS`](crate::MAX_FRAGS) where the
+    /// kernel copies, what the driver takes where that reads the memory itself.
     pub max_segs: u32,
 }

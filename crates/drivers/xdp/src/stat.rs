@@ -50,8 +50,8 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// On the way in; `frags`: the socket takes packets of several buffers. What a card in zero-copy mode loses for want
-    /// of buffers is among its own counters alone.
+    /// On the way in; `frags`: the socket takes packets of several buffers. What a card in zero-copy mode loses for
+    /// want of buffers is among its own counters alone.
     pub fn receiving(fd: impl AsFd, frags: bool) -> Lost {
         // A broken descriptor loses nothing that anything could count.
         let zero_copy = is_zero_copy(&fd).unwrap_or(false);
@@ -100,8 +100,8 @@ pub fn is_zero_copy(fd: impl AsFd) -> rustix::io::Result<bool> {
 mod tests {
     use super::*;
 
-    /// Where the kernel copies, each frame without a buffer is also dropped; a driver that looks for buffers in vain has
-    /// lost none yet.
+    /// Where the kernel copies, each frame without a buffer is also dropped; a driver that looks for buffers in vain
+    /// has lost none yet.
     #[test]
     fn a_refill_in_vain_is_no_loss() {
         let counted = Statistics {

@@ -53,8 +53,8 @@ pub fn takes_zero_copy(ifindex: u32) -> Option<bool> {
     Some(features & FEATURES_ZERO_COPY == FEATURES_ZERO_COPY)
 }
 
-/// Descriptors that a packet to be sent in zero copy may have. `None`: the driver has no zero copy, or the kernel does not
-/// say: before 6.6 it takes one.
+/// Descriptors that a packet to be sent in zero copy may have. `None`: the driver has no zero copy, or the kernel does
+/// not say: before 6.6 it takes one.
 pub fn zero_copy_segments(ifindex: u32) -> Option<u32> {
     let segments = number(ifindex, DEV_XDP_ZC_MAX_SEGS)?;
     u32::try_from(segments).ok().filter(|segments| *segments > 0)

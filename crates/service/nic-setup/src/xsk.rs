@@ -279,8 +279,8 @@ impl Xsk {
     }
 }
 
-/// Descriptors that a packet to be sent may have. Where the kernel does not tell what the driver takes in zero-copy mode,
-/// as many as where the kernel copies.
+/// Descriptors that a packet to be sent may have. Where the kernel does not tell what the driver takes in zero-copy
+/// mode, as many as where the kernel copies.
 fn max_segs(interface: &Interface, mode: Mode, frags: bool) -> u32 {
     match mode {
         _ if !frags => 1,

@@ -38,8 +38,8 @@ const NOTHING: u32 = 0;
 /// whatever it names, for the program to mend.
 ///
 /// On a ring with offsets a sync moves what has arrived to where its slot says. It also moves what a driver in
-/// zero-copy mode has put elsewhere in the chunk. A packet that has too little room there is lost (`too_long`), as is one
-/// that lies in no chunk (`bad_slot`): its slots come with length 0.
+/// zero-copy mode has put elsewhere in the chunk. A packet that has too little room there (`too_long`), or
+/// lies in no chunk (`bad_slot`), is lost: its slots come with length 0.
 ///
 /// A sync makes no system call, but with a zero-copy NIC that ran out of buffers.
 pub struct XdpRx {
@@ -288,8 +288,9 @@ impl XdpRx {
         whole
     }
 
-    /// Moves a part of a packet from where it lies to where its slot has it. False: that cannot be done, which is counted
-    /// but where the packet `is_counted`. Once only, for it does not lie there any more: so not before the packet is whole.
+    /// Moves a part of a packet from where it lies to where its slot has it. False: that cannot be done, which is
+    /// counted but where the packet `is_counted`. Once only, for it does not lie there any more: so not before the
+    /// packet is whole.
     #[cold]
     #[inline(never)]
     fn settle(&self, kring: &Kring, buffer: u32, desc: &Desc, is_counted: bool) -> bool {
@@ -304,8 +305,8 @@ impl XdpRx {
         false
     }
 
-    /// Does with the whole packet in slots `[from, to)` what is asked for on this ring; one that is `lost` has no length.
-    /// False: it is lost.
+    /// Does with the whole packet in slots `[from, to)` what is asked for on this ring. If it is `lost`, it has no
+    /// length. False: it is lost.
     #[inline]
     fn complete(&self, kring: &Kring, offsets: &Offsets, from: u32, to: u32, lost: bool) -> bool {
         if lost {
@@ -372,7 +373,8 @@ impl XdpRx {
         }));
     }
 
-    /// Moves the data of slots `[from, to)` to where they say that it is to begin (S-OFF-5). Whether there is room for all.
+    /// Moves the data of slots `[from, to)` to where they say that it is to begin (S-OFF-5). Whether there is room for
+    /// all.
     fn shift(&self, kring: &Kring, offsets: &Offsets, from: u32, to: u32) -> bool {
         let ring = kring.ring();
         let (mut at, mut all_fit) = (from, true);

@@ -36,11 +36,11 @@ const LOSSES: u32 = 16;
 /// Driver of a tx ring of a NIC: any process that holds the socket and the region.
 ///
 /// Packets are sent whole, or dropped whole, completed at once and counted: as `too_long` with a
-/// slot that is longer than what is left of its buffer (S-SYNC-9), with more slots than the kernel takes, or when they are
-/// longer than the interface sends: the kernel gets none of these, which it would drop, or not, by its driver and the other
-/// end; as `bad_slot` when they name no buffer, or begin with a slot of less than 14 bytes. What the kernel
-/// drops counts as `too_long` where it is longer than the interface's MTU allows by then, or than all that the kernel has
-/// taken while the link was there: the other end may have a smaller MTU. Else it counts as `ring_full`.
+/// slot that is longer than what is left of its buffer (S-SYNC-9), with more slots than the kernel takes, or when they
+/// are longer than the interface sends: the kernel gets none of these, which it would drop, or not, by its driver and
+/// the other end; as `bad_slot` when they name no buffer, or begin with a slot of less than 14 bytes. What the kernel
+/// drops counts as `too_long` where it is longer than the interface's MTU allows by then, or than all that the kernel
+/// has taken while the link was there: the other end may have a smaller MTU. Else it counts as `ring_full`.
 ///
 /// A packet that is not whole yet waits, with those behind it, for its last slot. By default the
 /// kernel takes one slot a packet, and a packet of several is dropped as `too_long`;

@@ -179,7 +179,7 @@ impl World {
             }
             Err(counter) => self.lost[*counter] += 1,
         }
-        // One that is lost has its slots, and nothing in them.
+        // A lost packet has its slots, and nothing in them.
         let parts = whole.unwrap_or(vec![Vec::new(); count]);
         self.arrived.extend((1..).zip(parts).map(|(i, bytes)| (bytes, i < count)));
         Ok(())
@@ -348,7 +348,8 @@ fn plain(kernel: &Kernel, kring: &Kring) -> XdpRx {
     kernel.fake.rx(kring.ring().region().layout()).unwrap()
 }
 
-/// A frame is received wherever a driver has put it: with a tag in front, or behind a card's timestamp (igb, igc, tsnep).
+/// A frame is received wherever a driver has put it: with a tag in front, or behind a card's timestamp (igb, igc,
+/// tsnep).
 #[test]
 fn a_frame_is_received_wherever_it_begins() {
     for (begin, length) in
@@ -372,8 +373,8 @@ fn a_frame_is_received_wherever_it_begins() {
     }
 }
 
-/// A packet with a part that cannot be where its slot has it is lost: all of it, and once, however often it is looked at
-/// before it is whole.
+/// A packet with a part that cannot be where its slot has it is lost: all of it, and once, however often it is looked
+/// at before it is whole.
 #[test]
 fn a_packet_with_a_part_that_has_no_room_is_lost_whole() {
     let kernel = Kernel::new(SIZES, 0);

@@ -338,7 +338,8 @@ proptest! {
     #[test]
     fn the_kernel_gets_what_the_slots_hold(
         ops in vec(op(), 1..60), first in prop_oneof![Just(0), u32::MAX - 40..=u32::MAX],
-        most_slots in prop_oneof![1 => Just(1), 1 => 2u32..9, 3 => Just(MAX_FRAGS)], to_host in prop::bool::weighted(0.2),
+        most_slots in prop_oneof![1 => Just(1), 1 => 2u32..9, 3 => Just(MAX_FRAGS)],
+        to_host in prop::bool::weighted(0.2),
         longest in prop_oneof![Just(0), 14u32..400],
     ) {
         let mut world = World::new(first, most_slots, to_host, longest);
