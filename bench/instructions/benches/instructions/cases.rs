@@ -10,7 +10,7 @@ use ringway_ring::{PipeRx, PipeTx, Sink};
 use ringway_xdp::{RX_HEADROOM, RingSizes, fake::FakeKernel};
 
 use crate::{
-    counted, packet_mode, pcap, pfring, ports, queues, switch, tpacket4, usdpaa_reflector,
+    counted, machine, packet_mode, pcap, pfring, ports, queues, switch, tpacket4, usdpaa_reflector,
 };
 
 /// Packets that each case counts: a multiple of every batch.
@@ -25,6 +25,10 @@ pub struct Case {
 }
 
 pub const CASES: &[Case] = &[
+    Case { name: "machine-rx-64", run: || machine::to(64, false) },
+    Case { name: "machine-rx-packed-64", run: || machine::to(64, true) },
+    Case { name: "machine-tx-64", run: || machine::from(64, false) },
+    Case { name: "machine-tx-packed-64", run: || machine::from(64, true) },
     Case { name: "monitor-64", run: || ports::monitored(64) },
     Case { name: "null-1", run: || null(1) },
     Case { name: "null-64", run: || null(64) },

@@ -18,6 +18,7 @@
 
 mod callgrind;
 mod cases;
+mod machine;
 mod netmap_calls;
 mod packet_mode;
 mod pcap;

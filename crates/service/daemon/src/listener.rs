@@ -29,7 +29,7 @@ use crate::{
     config::Config,
     log::{Entry, log},
     peer::{Trust, User},
-    running::runs_at,
+    running::running_at,
     service_manager::{self, Sockets},
     sys,
 };
@@ -221,7 +221,7 @@ impl Listener {
         let is_running = match connect(&connection, &address) {
             Ok(()) => !is_given_up(path, hung_daemon(&connection), &connection),
             // There is no room for another connection, and no process to be asked about.
-            Err(rustix::io::Errno::AGAIN) => runs_at(path),
+            Err(rustix::io::Errno::AGAIN) => running_at(path).is_some(),
             Err(_) => false,
         };
         if is_running {
