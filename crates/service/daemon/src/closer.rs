@@ -350,7 +350,8 @@ mod tests {
         assert_closed(&end);
 
         closer.close(HOSTILE, Kind::Unknown, (PER_USER..IN_ALL).map(|_| null()));
-        assert_eq!(closer.fullest(), Some((HOSTILE, IN_ALL + 1)));
+        // The last thread may be about to say that it is done.
+        assert!(matches!(closer.fullest(), Some((HOSTILE, count)) if count > IN_ALL));
         // What he has piled up is closed when he lets go.
         drop(peer);
         while closer.is_behind(HOSTILE) || closer.fullest().is_some() {
