@@ -207,8 +207,8 @@ fn the_kernel_lets_no_static_address_age() {
     });
 }
 
-/// Where an address is does not say that its port may send with it, whichever was configured first: the kernel's path lets
-/// nothing pass that the worker would drop.
+/// Where an address is does not say that its port may send with it, whichever was configured first: the kernel's
+/// path lets nothing pass that the worker would drop.
 fn a_port_is_kept_to_its_addresses(home: &Home, mode: &str) {
     let mut world = World::new(mode);
     for number in [0, 1] {

@@ -48,8 +48,8 @@ enum { LOOKS_AT_TAGS = 1 };
 #define NONE 0xffffffff
 
 /*
- * In the word of an address's port: it does not age, and if so, the worker has had no frame from it yet that its port may
- * send. Above these are bits of the address's hash.
+ * In the word of an address's port: it does not age; and if so, the worker has had no frame from it yet that its
+ * port may send. Above these are bits of the address's hash.
  */
 #define IS_STATIC 0x100
 #define IS_SILENT 0x200

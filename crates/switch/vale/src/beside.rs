@@ -5,9 +5,9 @@
 //! those may not have passed, and it gives them to all. When it ends, the worker sees to all ports at
 //! once: a frame on its way comes twice then, and none is lost.
 //!
-//! What is for one machine passes unless the program knows that machine behind a third port. When an address moves from there
-//! to the stack, or is configured there, frames that were handed over before have not passed, and the worker gives those for
-//! one machine to the port beside: some come twice, and none is lost.
+//! What is for one machine passes unless the program knows that machine behind a third port. When an address moves
+//! from there to the stack, or is configured there, frames that were handed over before have not passed, and the
+//! worker gives those for one machine to the port beside: some come twice, and none is lost.
 
 use ringway_switch_port::PortIndex;
 

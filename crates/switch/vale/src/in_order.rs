@@ -4,8 +4,8 @@
 //! The program numbers what it hands over, and a frame may be between its number and the socket when the
 //! worker finds nothing more there. So the worker counts: it is through when it has had as many frames as
 //! there are numbers. A frame that was lost on the way would be missing for ever. So the worker keeps what the
-//! number was when it found nothing: where it finds nothing again a while later, frames with numbers up to that have come,
-//! or were lost, however many more there are by now. And it counts what the kernel says to have lost.
+//! number was when it found nothing: where it finds nothing again a while later, frames with numbers up to that
+//! have come, or were lost, however many more there are by now. And it counts what the kernel says to have lost.
 //!
 //! What the worker has delivered may wait for the kernel yet, where an interface takes no more: until that has left, the flow
 //! stays. No longer than such a frame is kept there: an interface for which more comes all the time keeps no flow of others
@@ -83,8 +83,8 @@ impl InOrder {
         self.counted += frames;
     }
 
-    /// None was found, after `begun` had been read. `have_left`: whether what was delivered has. Returns whether frames were
-    /// lost: the port is to [count](Self::note_lost) them.
+    /// None was found, after `begun` had been read. `have_left`: whether what was delivered has. Returns whether
+    /// frames were lost: the port is to [count](Self::note_lost) them.
     #[inline(never)]
     pub fn note_none(
         &mut self,

@@ -14,10 +14,10 @@
 //!
 //! Routers are ports by which queries come, and those that are [said to be](Snooping::set_routers).
 //!
-//! Ports do not trust each other. What a port says of its groups is about that port alone, but where frames pass between an
-//! interface and the host's stack: hosts on one side that hear the other's report of an old version say nothing themselves,
-//! so what the one joins the other has joined. Hosts answer each
-//! query that is believed; no query makes anything known for a shorter time. A port that is in more groups than
+//! Ports do not trust each other. What a port says of its groups is about that port alone, but where frames pass
+//! between an interface and the host's stack: hosts on one side that hear the other's report of an old version say
+//! nothing themselves, so what the one joins the other has joined. Hosts answer each query that is believed; no
+//! query makes anything known for a shorter time. A port that is in more groups than
 //! [are noted](PER_PORT) gets all of them.
 
 mod message;
@@ -460,7 +460,7 @@ impl Snooping {
         now: Millis,
         budget: &mut Budget,
     ) {
-        // Newer versions have hosts say what they are in whatever others say (RFC 3376, 5.2; RFC 3810, 6.2).
+        // In newer versions, hosts report although others have (RFC 3376, 5.2; RFC 3810, 6.2).
         let silenced = beside.filter(|_| matches!(report, Report::One(_, Change::Joins)));
         let answers_switch = self.own.get(&key).is_some_and(|own| now < own.answered);
         if let Some(domain) = self.domains.get_mut(&key).filter(|_| !answers_switch) {

@@ -483,7 +483,7 @@ fn a_report_that_passes_in_the_kernel_joins_both() {
     let record = [&[0x22, 0, 0, 0, 0, 0, 0, 1, 4, 0, 0, 0][..], &[239, 1, 2, 6]].concat();
     world.send_frame(0, &igmp(0, [224, 0, 0, 22], record));
     assert_eq!(members(6), [0]);
-    // One that leaves says it for itself alone.
+    // A port leaves for itself alone.
     let left = [&[0x17, 0, 0, 0], &[239, 1, 2, 1][..]].concat();
     world.send_frame(0, &igmp(0, [224, 0, 0, 2], left));
     assert_eq!(members(1), [0, 1]);
@@ -585,7 +585,7 @@ fn what_has_not_passed_to_the_stack_is_sent() {
     assert_eq!(world.send(0, mac(9), mac(1)), [1]);
     world.hand_over(1);
     assert_eq!(world.send(0, mac(9), mac(1)), [0usize; 0], "it has passed");
-    // The same of one that is configured.
+    // The same of configured addresses.
     let address = |port| StaticAddress { mac: mac(8), vlan: 0, port };
     world.bridge.set_static_addresses(vec![address(2)]);
     world.hand_over(1);

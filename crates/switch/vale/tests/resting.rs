@@ -97,8 +97,8 @@ fn who_has_time_looks_at_all() {
     assert_eq!(world.rounds_until_taken(1, 8), 1);
 }
 
-/// What waits for a lossless port goes on in the round after that has room, and monitors that take buffers get them as soon
-/// as the program has released them, however long there was nothing.
+/// What waits for a lossless port goes on in the round after that has room, and monitors that take buffers get them
+/// as soon as the program has released them, however long there was nothing.
 #[test]
 fn a_port_that_is_waited_for_does_not_rest() {
     let mut world = World::new(PORTS);
@@ -115,7 +115,9 @@ fn a_port_that_is_waited_for_does_not_rest() {
     world.clients[1].tx_sync(0);
     world.clients[1].send(&frame);
     // Without work all are looked at.
-    (0..3).for_each(|_| drop(world.bridge.round()));
+    for _ in 0..3 {
+        world.bridge.round();
+    }
     let state = world.bridge.state(world.places[1]).unwrap();
     assert_eq!(state.waits_for, Some(world.places[2]));
     (0..40).for_each(|_| world.busy_round(8));

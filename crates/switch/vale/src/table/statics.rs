@@ -7,7 +7,7 @@
 //! the worker decides.
 //!
 //! Where an address is configured does not say that its port may send with it: the program takes it for a source only
-//! when the worker has let a frame from it pass, as with one that is learned.
+//! when the worker has let a frame from it pass, as with learned addresses.
 
 use std::collections::HashMap;
 

@@ -253,8 +253,8 @@ fn what_was_seen_elsewhere_is_known() {
     assert_eq!((table.lookup(there), table.known(2)), (None, 0));
 }
 
-/// The program takes a static address for a source when the worker has learned that its port may send with it, until the
-/// port may send with others.
+/// The program takes a static address for a source when the worker has learned that its port may send with it,
+/// until the port may send with others.
 #[test]
 fn a_static_address_is_no_source_until_its_port_has_sent() {
     let fast = Arc::new(FastPath::unshared(random_secret()).unwrap());

@@ -94,8 +94,8 @@ impl Worker {
     }
 
     /// What a program leaves in a ring whose first packet waits for a lossless port gives way to what others send:
-    /// it is lost, and counted at that port; and what it leaves in others when patience has ended, which has no port to be
-    /// counted at, at its own. How much there is was [sealed](Self::leave).
+    /// it is lost, and counted at that port. What it leaves in other rings when patience has ended is counted at its
+    /// own. How much there is was [sealed](Self::leave).
     fn lose_what_waits(&mut self, member: &mut BridgePort) {
         let BridgePort { port, held, totals, .. } = member;
         for (ring, held) in held.iter().enumerate() {
