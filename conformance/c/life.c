@@ -63,6 +63,20 @@ ways_of_opening(void)
 }
 
 static void
+numbers_of_descriptors(void)
+{
+	int lowest = dup(STDIN_FILENO), fd;
+
+	require(lowest >= 0, "a number");
+	close(lowest);
+	fd = open(NETMAP_DEVICE_NAME, O_RDWR);
+	check_number(fd, lowest, "the lowest that is free");
+	check_call(bind_all(fd, own("vale$:a")), 0, "and bind");
+	close(fd);
+	check_number(open(NETMAP_DEVICE_NAME, O_RDWR), lowest, "and again");
+}
+
+static void
 a_descriptor_binds_once(void)
 {
 	size_t i;
@@ -970,6 +984,7 @@ static const struct test_case cases[] = {
 	{ "S-LIFE-1", "descriptors are independent",
 	  descriptors_are_independent },
 	{ "S-LIFE-1", "ways of opening", ways_of_opening },
+	{ "S-LIFE-1", "numbers of descriptors", numbers_of_descriptors },
 	{ "S-LIFE-1", "a bystander", a_bystander },
 	{ "S-LIFE-2", "a descriptor binds once", a_descriptor_binds_once },
 	{ "S-LIFE-2", "a failure leaves it unbound",

@@ -142,6 +142,32 @@ epoll_waits_for_nanoseconds(void)
 		     call->name, "a packet");
 }
 
+/* The kernel's own rules for EPOLLEXCLUSIVE: few events go with it, and nothing changes it. */
+static void
+an_exclusive_member_of_a_set(void)
+{
+	struct pair pair = pipe_pair();
+	struct epoll_event event = { 0 };
+	int epoll = epoll_create1(0);
+
+	event.events = EPOLLIN | EPOLLEXCLUSIVE | EPOLLONESHOT;
+	check_call(epoll_ctl(epoll, EPOLL_CTL_ADD, pair.to.fd, &event), EINVAL,
+		   "EPOLLEXCLUSIVE with EPOLLONESHOT");
+	event.events = EPOLLIN | EPOLLEXCLUSIVE | EPOLLET;
+	check_call(epoll_ctl(epoll, EPOLL_CTL_MOD, pair.to.fd, &event), EINVAL,
+		   "EPOLL_CTL_MOD with it");
+	check_call(epoll_ctl(epoll, EPOLL_CTL_ADD, pair.to.fd, &event), 0,
+		   "EPOLL_CTL_ADD with it");
+	event.events = EPOLLIN;
+	check_call(epoll_ctl(epoll, EPOLL_CTL_MOD, pair.to.fd, &event), EINVAL,
+		   "EPOLL_CTL_MOD of such a member");
+	port_send(&pair.from, broadcast, mac_of(1), 1);
+	check_number(epoll_wait(epoll, &event, 1, PATIENCE_MS), 1,
+		     "which has events");
+	check_call(epoll_ctl(epoll, EPOLL_CTL_DEL, pair.to.fd, NULL), 0,
+		   "EPOLL_CTL_DEL of it");
+}
+
 /* The kernel's own rule for EPOLLET: told when it comes, not while it lasts. */
 static void
 an_epoll_event_by_its_edge(void)
@@ -429,6 +455,8 @@ static const struct test_case cases[] = {
 	{ "S-POLL-1", "an epoll member by other numbers",
 	  an_epoll_member_by_other_numbers },
 	{ "S-POLL-1", "an epoll event once", an_epoll_event_once },
+	{ "S-POLL-1", "an exclusive member of a set",
+	  an_exclusive_member_of_a_set },
 	{ "S-POLL-1", "an epoll event by its edge",
 	  an_epoll_event_by_its_edge },
 	{ "S-POLL-1", "epoll_pwait2", epoll_waits_for_nanoseconds },

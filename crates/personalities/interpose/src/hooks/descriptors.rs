@@ -2,7 +2,7 @@
 
 use std::{
     ffi::{CStr, c_char, c_int, c_uint, c_ulong},
-    os::fd::{AsFd, IntoRawFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd},
 };
 
 use libc::FILE;
@@ -26,6 +26,10 @@ pub(super) fn number_of(opened: Result<Opened, c_int>, personality: usize, flags
         }
         fd.into_raw_fd()
     };
+    let opened = opened.map(|opened| match opened {
+        Opened::Own(fd) => Opened::Own(lowest(fd)),
+        Opened::Plain(fd) => Opened::Plain(lowest(fd)),
+    });
     match opened {
         Ok(Opened::Own(fd)) => match descriptors::insert(fd.as_fd(), personality, flags) {
             true => into_number(fd),
@@ -42,6 +46,15 @@ fn open_claimed(path: *const c_char, flags: c_int) -> Option<c_int> {
     let path = UserPath::new(path);
     let (personality, opened) = descriptors::claim(|p| p.open(path, flags))?;
     Some(number_of(opened, personality, flags))
+}
+
+/// By the lowest number that is free, as each file that is opened: while the personality opened this one, it may have
+/// had another there.
+fn lowest(fd: OwnedFd) -> OwnedFd {
+    match rustix::io::fcntl_dupfd_cloexec(&fd, 0) {
+        Ok(lower) if lower.as_raw_fd() < fd.as_raw_fd() => lower,
+        _ => fd,
+    }
 }
 
 /// A descriptor that the kernel has made for the program: whatever was known of the number is out of

@@ -10,8 +10,8 @@ use std::{
 };
 
 use libc::{
-    EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, EPOLLET, EPOLLONESHOT, POLLIN, epoll_event,
-    sigset_t, timespec,
+    EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, EPOLLERR, EPOLLET, EPOLLEXCLUSIVE, EPOLLHUP,
+    EPOLLIN, EPOLLONESHOT, EPOLLOUT, EPOLLWAKEUP, POLLIN, epoll_event, sigset_t, timespec,
 };
 
 use crate::{
@@ -22,6 +22,10 @@ use crate::{
     uaccess,
     wait::{Deadline, Edge, Entry, wait_for_these},
 };
+
+/// What may be asked for with `EPOLLEXCLUSIVE`.
+const EXCLUSIVE: u32 =
+    (EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP | EPOLLWAKEUP | EPOLLET | EPOLLEXCLUSIVE) as u32;
 
 /// Events that one call may ask for.
 const MAX_EVENTS: c_int = c_int::MAX / size_of::<epoll_event>() as c_int;
@@ -111,12 +115,26 @@ unsafe fn change(
         let id = IDS.fetch_add(1, Relaxed);
         Member { fd, added_as: fd, life, id, events, data, edge, armed: true }
     };
+    // SAFETY: by the caller's contract.
+    let events = || unsafe { event.read_unaligned() }.events;
+    let is_refused = match operation {
+        EPOLL_CTL_ADD => is_exclusive(events()) && events() & !EXCLUSIVE != 0,
+        EPOLL_CTL_MOD => is_exclusive(events()),
+        _ => false,
+    };
+    if is_refused {
+        return Err(libc::EINVAL);
+    }
     let mut sets = Sets::lock();
     let set = sets.get_or_new(epfd);
     let known = set.members.iter().position(|m| m.added_as == fd && m.life == life);
     match (operation, known) {
         (EPOLL_CTL_ADD, None) => set.add(member()),
         (EPOLL_CTL_ADD, Some(_)) => return Err(libc::EEXIST),
+        // Such a member stays as it was added.
+        (EPOLL_CTL_MOD, Some(at)) if is_exclusive(set.members[at].events) => {
+            return Err(libc::EINVAL);
+        }
         (EPOLL_CTL_MOD, Some(at)) => set.members[at] = member(),
         (EPOLL_CTL_DEL, Some(at)) => {
             set.members.remove(at);
@@ -128,6 +146,10 @@ unsafe fn change(
         sets.changed(epfd);
     }
     Ok(())
+}
+
+fn is_exclusive(events: u32) -> bool {
+    events & EPOLLEXCLUSIVE as u32 != 0
 }
 
 fn kernels(epfd: c_int, events: *mut epoll_event, max: c_int, timeout: c_int) -> c_int {
