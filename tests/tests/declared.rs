@@ -677,7 +677,7 @@ fn an_interface_elsewhere_is_not_the_declared_one() {
         attached(&Control::connect().unwrap());
         assert!(check(&declared).contains("switches are as declared"));
 
-        // One that was attached by hand to another switch stays there until it is detached.
+        // What was attached by hand to another switch stays there until it is detached.
         let of_another = switch.replace("vale0", "vale1").replace("c2", "c1");
         fs::write(&declared, format!("{socket}\n{switch}{of_another}")).unwrap();
         let remedy = "`ringway switch detach vale0 c1`";

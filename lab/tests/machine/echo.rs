@@ -11,7 +11,7 @@ use ringway_testkit::Netns;
 
 use crate::LIMIT;
 
-/// How much has to come back, for a state to be one that the connection lives in.
+/// How much has to come back, before a connection has lived through a state.
 const ENOUGH: u64 = 4 << 20;
 /// Bytes at once.
 const CHUNK: usize = 32 << 10;

@@ -44,7 +44,7 @@ pub struct Vm {
 }
 
 impl Vm {
-    /// Starts a machine whose card, with these options, is at that socket; one that waits for another to come, if there is
+    /// Starts a machine whose card, with these options, is at that socket; it waits for another to come, if there is
     /// `incoming`.
     pub fn start(
         kernel: &Kernel,

@@ -222,7 +222,7 @@ fn a_break_does_not_lose_a_packet_that_is_kept() {
     }
 }
 
-/// It says what is left for the next reads, whatever the program keeps, and whether runs have begun.
+/// It says what is left for the next reads, also of what the program keeps, and whether runs have begun.
 #[test]
 fn a_watched_descriptor_is_readable_as_long_as_there_are_packets() {
     let mut sender = ringway_doc::open("netmap:watched{1").unwrap();

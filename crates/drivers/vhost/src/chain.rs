@@ -224,7 +224,7 @@ impl<'m> Taken<'m> {
         self.pieces.truncate(end);
     }
 
-    /// The number of the first piece of chain `i`, or of the one that would come there.
+    /// The number of the first piece of chain `i`, or of the chain that would come there.
     #[inline]
     pub fn first_piece(&self, i: usize) -> usize {
         i.checked_sub(1).map_or(0, |before| self.chains[before].1)

@@ -121,7 +121,7 @@ impl Connection {
     }
 
     /// After what time another [`receive`](Self::receive) is of use although no queue offers more: where there are several,
-    /// frames of one that has nothing are dropped then.
+    /// those of a queue without buffers are dropped then.
     pub fn patience(&self) -> Option<Duration> {
         let ready = self.device.queues.iter().step_by(2).filter(|queue| queue.is_ready());
         (ready.count() > 1).then_some(inbound::PATIENCE)

@@ -17,7 +17,7 @@ use crate::{
 /// Bytes of a frame's beginning that its header is checked against: all headers that there may be.
 const BEGIN: usize = 256;
 
-/// For how long frames of the other queues wait for one that offers no buffers. After that, its frames are dropped until it
+/// For how long frames of the other queues wait for a queue without buffers. After that, its frames are dropped until it
 /// offers some.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(10);
 

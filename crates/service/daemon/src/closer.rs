@@ -10,7 +10,7 @@
 //! - The daemon reads no requests of an account that is [behind](Closer::is_behind) until the account's
 //!   threads have caught up.
 //! - A connection is closed by the loop itself unless descriptors are queued in it
-//!   ([`hang_up`](crate::hang_up)). What a client sends into one that is refused counts for the client's user,
+//!   ([`hang_up`](crate::hang_up)). What a client sends into a refused connection counts for the client's user,
 //!   by the kernel's limit of descriptors in flight.
 //! - The daemon accepts no connections while half of the descriptors that it may have wait to be closed
 //!   ([`fullest`](Closer::fullest)): the last resort, which holds up all users.

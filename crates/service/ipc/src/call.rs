@@ -108,7 +108,7 @@ pub fn hung_daemon(connection: impl AsFd) -> Option<u32> {
     peer_pid(connection.as_fd()).ok().filter(|pid| has_ended(*pid))
 }
 
-/// Whether a daemon answers on a connection within about that time, whatever it says.
+/// Whether a daemon answers on a connection within about that time, also by a refusal.
 pub fn is_answered(connection: impl AsFd, patience: Timespec) -> bool {
     let connection = connection.as_fd();
     ask(connection, VERSION, &Request::Daemon)
@@ -152,7 +152,7 @@ mod tests {
         child
     }
 
-    /// A killed process whose sockets stay open, as those of one that the kernel holds up do: requests of its clients
+    /// A killed process whose sockets stay open, as where the kernel holds it up: requests of its clients
     /// end, and say why.
     #[test]
     fn a_killed_daemon_that_does_not_end_is_not_waited_for() {

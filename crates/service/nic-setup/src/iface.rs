@@ -230,7 +230,7 @@ impl Asked<'_> {
         let mut mac = [0; 6];
         mac.iter_mut().zip(address).for_each(|(to, byte)| *to = *byte);
         let (rx_queues, tx_queues) = self.queues(link.index, mac);
-        // Each interface has one of each, whatever its driver counts.
+        // Each interface has one of each, also where its driver counts none.
         let (rx_queues, tx_queues) = (rx_queues.max(1), tx_queues.max(1));
         Interface {
             name: self.name.into(),

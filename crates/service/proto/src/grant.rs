@@ -122,7 +122,7 @@ pub enum RingBackend {
         host: bool,
         /// A packet may have several buffers.
         frags: bool,
-        /// One that is sent may have so many at most. `None`: 18, as where the kernel copies.
+        /// A packet to be sent may have so many at most. `None`: 18, as where the kernel copies.
         #[serde(with = "Shown::<7>", default)]
         max_segs: Option<u32>,
         /// A packet's checksum may be partial.

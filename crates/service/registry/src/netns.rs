@@ -31,7 +31,7 @@ pub struct OtherNetns {
     cookie: Option<u64>,
 }
 
-/// A socket in a namespace. The last one that drops it may be any thread.
+/// A socket in a namespace. Any thread may drop it last.
 pub type SocketThere = Arc<dyn AsFd + Send + Sync>;
 
 /// See [`Netns::on_demand`].

@@ -121,7 +121,7 @@ fn a_queue_is_a_ring() {
     assert_eq!(drops, Drops::default());
 }
 
-/// Nothing is sent by a queue that receives only, and nothing is looked for in one that sends only.
+/// Nothing is sent by a queue that receives only, and nothing is looked for in a queue that sends only.
 #[test]
 fn each_direction_has_its_own_queues() {
     for (counts, sends_by) in [([1, 4], [0, 0, 0, 0, 0]), ([3, 2], [0, 1, 2, 0, 1])] {
@@ -197,7 +197,7 @@ fn what_is_delivered_is_sent_or_counted() {
     }
 }
 
-/// A frame of more parts than the driver takes would stand in the way of all behind it: it is too long, whatever the MTU.
+/// A frame of more parts than the driver takes would stand in the way of all behind it: it is too long for any MTU.
 #[test]
 fn a_frame_has_no_more_parts_than_the_driver_takes() {
     for (max_segs, most) in [(2, 4096), (3, 6144), (5, 9018), (MAX_FRAGS, 9018)] {

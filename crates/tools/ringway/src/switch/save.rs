@@ -26,7 +26,7 @@ What it prints is for the system daemon's configuration, or for a file of its ow
 beside it. It has what stays: the switches, the interfaces on them, and how ports take part; not
 the ports of programs of which nothing is chosen, mirrors that `ringway switch mirror` runs or that
 users other than root have set, and processors that poll. Declared interfaces are in the daemon's
-network namespace: of one that is in another, a comment says so, and standard error.
+network namespace: where it is another, a comment says so, and standard error.
 
 Examples:
   ringway switch save
