@@ -102,6 +102,9 @@ fn assert_arrive(from: &mut Guest, to: &mut Guest) {
 fn machines_and_programs_on_a_switch() {
     let home = Home::new();
     let ports = ["one", "other"].map(|name| Port::open(&home, name));
+    for port in home.json(&["ports"]) {
+        assert_eq!(port["slots"], serde_json::json!([1024, 4096]), "{port}");
+    }
     let packed = Setup { packed: true, events: true, indirect: true, ..Setup::default() };
     let mut one = ports[0].boot(Setup::default());
     let mut other = ports[1].boot(packed);
