@@ -496,6 +496,49 @@ fn a_daemon_that_was_killed_has_the_containers_again() {
     });
 }
 
+/// Containers do not go to the private daemon of the user whose runtime it is.
+#[test]
+fn without_the_system_daemon_no_other_gets_the_containers() {
+    const TEST: &str = "without_the_system_daemon_no_other_gets_the_containers";
+    if cannot_run(TEST) {
+        return;
+    }
+    isolated_with_system(TEST, HANGS, |home| {
+        let world = World::new(home);
+        let a = Netns::new("rna");
+        home.install(&[("ringway", "ringway-cli")]);
+        // A private one in its namespace, which a switch keeps.
+        let switch = |what| {
+            let mut program = home.command(home.bin().join("ringway"));
+            program.args(["switch", what, "vale0"]);
+            assert!(inside(&world.here, program).status().unwrap().success());
+        };
+        switch("new");
+        assert_eq!(home.daemons().len(), 1);
+        let private =
+            ["RINGWAY_SOCKET", "", "RINGWAY_DIR", home.run().to_str().unwrap()].map(str::to_owned);
+        let [socket, none, dir, run] = private.each_ref().map(String::as_str);
+        let (id, path) = place(&a);
+        let of_container = [("CNI_CONTAINERID", id), ("CNI_IFNAME", "eth0"), ("CNI_NETNS", &*path)];
+        let environment: Vec<_> = [(socket, none), (dir, run), ("CNI_COMMAND", "ADD")]
+            .into_iter()
+            .chain(of_container)
+            .chain([("CNI_PATH", PLUGINS)])
+            .collect();
+        let config = world.network("red", json!({"switch": "vale0"}));
+        let error = world.run(&[], &environment, &config.to_string()).unwrap_err();
+        assert_eq!(error["code"], 11, "{error}");
+        let said = error["msg"].as_str().unwrap();
+        assert!(said.contains("/run/ringway/ringwayd.sock"), "{said}");
+        assert_eq!(world.links(), Vec::<String>::new());
+        // The one that is named is the system's, at whatever path.
+        let error = world.cni("ADD", Some((id, &path)), &config).unwrap_err();
+        let named = home.system_socket();
+        assert!(error["msg"].as_str().unwrap().contains(named.to_str().unwrap()), "{error}");
+        switch("delete");
+    });
+}
+
 #[test]
 fn gc_removes_what_is_not_valid() {
     const TEST: &str = "gc_removes_what_is_not_valid";
@@ -545,6 +588,14 @@ fn gc_removes_what_is_not_valid() {
             "cniVersion": "1.1.0",
             "cni.dev/valid-attachments": [{"containerID": a.name().unwrap(), "ifname": "eth0"}],
         });
+        // Without a list, nothing is removed.
+        let names = || ports(&control).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        let before = names();
+        for missing in [json!({}), json!({"cni.dev/valid-attachments": null})] {
+            let error = world.cni("GC", None, &with(&red, missing)).unwrap_err();
+            assert_eq!(error["code"], 7, "{error}");
+        }
+        assert_eq!(names(), before);
         world.cni("GC", None, &with(&red, valid)).unwrap();
         assert!(!b.run("ip -o link").contains("eth0"));
         // The id of the container whose namespace has gone is known to the IPAM plugin's GC alone.

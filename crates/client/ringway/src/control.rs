@@ -53,6 +53,14 @@ impl Control {
         Ok(Control { session: Session::connect_running()? })
     }
 
+    /// Connects to the system daemon (what `RINGWAY_SOCKET` names, or its usual socket), and fails if there is none. A
+    /// private daemon is not asked, although [`connect_running`](Self::connect_running) would find it then: for what
+    /// has to stay when the programs end that keep one running.
+    #[doc(hidden)]
+    pub fn connect_system() -> Result<Control, Error> {
+        Ok(Control { session: Session::connect_system()? })
+    }
+
     /// Asks another registry than the daemon's.
     #[doc(hidden)]
     pub fn over(connector: &dyn Connector) -> Control {

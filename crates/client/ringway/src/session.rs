@@ -36,6 +36,11 @@ impl Session {
         Ok(Session::Daemon(ringway_ipc::connect_running()?))
     }
 
+    /// Connects to the system daemon, and fails if there is none.
+    pub fn connect_system() -> Result<Session, Error> {
+        Ok(Session::Daemon(ringway_ipc::connect_system()?))
+    }
+
     /// A handle from elsewhere.
     pub fn over(connector: &dyn Connector) -> Session {
         Session::Other(connector.connect())

@@ -48,6 +48,14 @@ impl SocketPath {
         SocketPath::Private { dir: private_dir() }
     }
 
+    /// Where the system daemon is, be it there or not: what `RINGWAY_SOCKET` names, or its usual socket.
+    pub fn system() -> SocketPath {
+        match set("RINGWAY_SOCKET") {
+            Some(path) => SocketPath::Named(path.into()),
+            None => SocketPath::System(SYSTEM_SOCKET.into()),
+        }
+    }
+
     /// The socket's path.
     pub fn socket(&self) -> PathBuf {
         match self {

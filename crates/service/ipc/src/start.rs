@@ -99,6 +99,11 @@ pub fn connect_running() -> Result<OwnedFd, Error> {
     })
 }
 
+/// Connects to the [system daemon](SocketPath::system), and to no private one.
+pub fn connect_system() -> Result<OwnedFd, Error> {
+    retried(|| connect_to(&SocketPath::system().socket()))
+}
+
 /// Takes the lock of a private directory, which is made if need be. A daemon that leaves
 /// removes both: the lock that counts is the one that is still there when it is held.
 fn lock(dir: &Path, operation: FlockOperation) -> Result<File, Error> {

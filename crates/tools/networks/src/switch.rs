@@ -39,7 +39,8 @@ impl Place {
     }
 }
 
-/// A connection to the daemon.
+/// A connection to the system daemon. A private one, which ends with the programs that use it, is no place for
+/// containers, also while the system daemon is away.
 pub struct Daemon(Control);
 
 impl Daemon {
@@ -53,7 +54,7 @@ impl Daemon {
             }
             _ => Error::unreachable(&error),
         };
-        Control::connect_running().map(Daemon).map_err(refused)
+        Control::connect_system().map(Daemon).map_err(refused)
     }
 
     /// Attaches an interface of this namespace, which is down: nothing passes before its settings are made.

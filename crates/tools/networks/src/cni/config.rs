@@ -76,7 +76,8 @@ pub struct Config {
     /// The address of the container's interface that the runtime wants.
     pub mac: Option<Mac>,
     pub previous: Option<AddResult>,
-    pub valid: Vec<Valid>,
+    /// `None`: the runtime does not say which there are. An empty list says that there are none.
+    pub valid: Option<Vec<Valid>>,
 }
 
 impl Config {
@@ -163,7 +164,7 @@ impl Config {
             dns: read.dns,
             mac,
             previous: read.prev_result,
-            valid: read.valid.or(read.valid_before).unwrap_or_default(),
+            valid: read.valid.or(read.valid_before),
             name,
         })
     }
@@ -258,7 +259,11 @@ mod tests {
         let valid = json!([{"containerID": "a", "ifname": "eth0"}]);
         for key in ["cni.dev/valid-attachments", "cni.dev/attachments"] {
             let config = read(json!({key: valid})).unwrap();
-            assert_eq!(config.valid, [Valid { container: "a".into(), interface: "eth0".into() }]);
+            let expected = vec![Valid { container: "a".into(), interface: "eth0".into() }];
+            assert_eq!(config.valid, Some(expected));
+            assert_eq!(read(json!({key: []})).unwrap().valid, Some(vec![]));
+            assert_eq!(read(json!({key: null})).unwrap().valid, None);
         }
+        assert_eq!(read(json!({})).unwrap().valid, None);
     }
 }

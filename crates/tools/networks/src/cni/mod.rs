@@ -231,8 +231,14 @@ impl Plugin<'_> {
 
     fn gc(&self) -> Result<(), Error> {
         let config = &self.config;
+        let Some(valid) = &config.valid else {
+            let problem =
+                "cni.dev/valid-attachments: GC removes all that are not in it, and it is missing";
+            let remedy = "the runtime has to add it, as [] if no container has this network";
+            return Err(Error::new(Kind::Config, problem, remedy));
+        };
         let daemon = Daemon::connect()?;
-        let valid = config.valid.iter().map(|valid| Attachment {
+        let valid = valid.iter().map(|valid| Attachment {
             network: &config.name,
             container: &valid.container,
             interface: &valid.interface,
@@ -411,6 +417,9 @@ mod tests {
         assert_eq!(of(Command::Gc, "1.0.0").unwrap_err().code(), 1);
         assert_eq!(of(Command::Status, "1.0.0").unwrap_err().code(), 1);
         assert_eq!(of(Command::Check, "0.4.0").unwrap_err().code(), 7);
+        // It would remove all that there is.
+        let error = of(Command::Gc, "1.1.0").unwrap_err();
+        assert!(error.code() == 7 && error.problem.contains("valid-attachments"), "{error}");
         for (command, variable) in
             [(Command::Add, "CNI_CONTAINERID"), (Command::Del, "CNI_CONTAINERID")]
         {
