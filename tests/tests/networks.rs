@@ -531,7 +531,7 @@ fn without_the_system_daemon_no_other_gets_the_containers() {
         let said = error["msg"].as_str().unwrap();
         assert!(said.contains("/run/ringway/ringwayd.sock"), "{said}");
         assert_eq!(world.links(), Vec::<String>::new());
-        // The one that is named is the system's, at whatever path.
+        // What is named is the system's, at any path.
         let error = world.cni("ADD", Some((id, &path)), &config).unwrap_err();
         let named = home.system_socket();
         assert!(error["msg"].as_str().unwrap().contains(named.to_str().unwrap()), "{error}");
