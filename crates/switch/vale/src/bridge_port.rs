@@ -16,6 +16,7 @@ use crate::{
     function::LearningCounters,
     in_order::InOrder,
     lossless_queue::{Held, LosslessQueue, Sender, Stall},
+    own_frames::OwnFrames,
     sources::SourceGuard,
     storm::Storm,
     switch_mirror::MirrorMarks,
@@ -40,6 +41,7 @@ pub(crate) struct BridgePort {
     asked: u32,
     /// What of it the kernel has not taken yet.
     waiting: Delivered,
+    own_frames: OwnFrames,
     /// Something was delivered, or freed, since the last flush.
     pub dirty: bool,
     /// As much in an earlier round: a program that waits for it may not have been woken yet.
@@ -131,6 +133,7 @@ impl BridgePort {
             asked_at: 0,
             asked: 0,
             waiting: Delivered::default(),
+            own_frames: OwnFrames::default(),
             dirty: false,
             notify_next_round: false,
             next_ring: 0,
@@ -270,9 +273,20 @@ impl BridgePort {
 
     /// Learns what the kernel has made of what was delivered.
     pub fn settle(&mut self) {
-        let Unsent { refused, waiting } = self.port.unsent(&mut self.totals.drops);
+        let unsent = self.port.unsent(&mut self.totals.drops);
+        let Unsent { refused, waiting } =
+            self.own_frames.without(unsent, self.totals.received_packets);
         self.totals.take_received(refused);
         self.waiting = waiting;
+    }
+
+    /// Delivers a frame of the worker's own, which no counter has.
+    pub fn deliver_own(&mut self, burst: &Burst<'_>) {
+        self.in_hand = true;
+        let delivered = self.port.deliver(0, &burst.frames, burst, &mut self.totals.drops);
+        self.own_frames.add(delivered, self.totals.received_packets);
+        self.in_hand = false;
+        self.dirty = true;
     }
 
     /// Whether the kernel has taken, or refused, all that was delivered.

@@ -78,6 +78,7 @@ mod lossless_queue;
 mod mailbox;
 mod multicast;
 mod offsets;
+mod own_frames;
 mod policing;
 mod program_port;
 mod ring_port;

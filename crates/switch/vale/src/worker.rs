@@ -694,14 +694,7 @@ impl Worker {
             burst.push_private(&mut bytes);
             burst.end_frame();
             burst.read_headers();
-            member.in_hand = true;
-            let Delivered { packets, bytes } =
-                member.port.deliver(0, &burst.frames, &burst, &mut member.totals.drops);
-            // As any other frame, since a port that waits for the kernel takes it off like one.
-            member.totals.received_packets += packets;
-            member.totals.received_bytes += bytes;
-            member.in_hand = false;
-            member.dirty = true;
+            member.deliver_own(&burst);
             self.spare = burst.recycle(Source::default());
         }
     }

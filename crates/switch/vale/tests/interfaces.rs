@@ -342,35 +342,48 @@ fn what_the_kernel_refuses_is_counted_once() {
     assert_eq!((totals.received_packets, totals.drops.ring_full), (2, 3));
 }
 
-/// The worker's own frames, too, which look for loops, wait for the kernel and may be refused: what was received before
-/// them stays received.
+/// The worker's own frames, which look for loops, are in no counter: neither while they wait for the kernel among others,
+/// nor when it has taken or refused them.
 #[test]
-fn a_frame_of_the_workers_own_is_counted_as_others_are() {
-    let mut bridge = stepped();
-    let scripts = [(); 2].map(|()| Arc::new(Mutex::new(Script::default())));
-    let [_, nic] = scripts.each_ref().map(|script| {
-        let config = PortConfig { is_interface: true, ..PortConfig::default() };
-        bridge.attach(Box::new(Scripted::new(script)), config).unwrap()
-    });
+fn frames_of_the_workers_own_are_not_counted() {
     const MANY: u64 = 1200;
-    scripts[0].lock().unwrap().to_send.extend((0..MANY).map(|_| frame(BROADCAST, 1)));
-    while bridge.round() {}
-    let counted = |bridge: &mut SteppedBridge| {
+    for is_refused in [false, true] {
+        let mut bridge = stepped();
+        let scripts = [(); 2].map(|()| Arc::new(Mutex::new(Script::default())));
+        let [_, nic] = scripts.each_ref().map(|script| {
+            let config = PortConfig { is_interface: true, ..PortConfig::default() };
+            bridge.attach(Box::new(Scripted::new(script)), config).unwrap()
+        });
+        let behind =
+            |packets, probe| Delivered { packets: packets + 1, bytes: packets * 60 + probe };
+        scripts[1].lock().unwrap().waiting = behind(700, 60);
+        scripts[0].lock().unwrap().to_send.extend((0..MANY).map(|_| frame(BROADCAST, 1)));
+        while bridge.round() {}
         bridge.flush_idle();
-        let totals = bridge.totals(nic).unwrap();
-        [totals.received_packets, totals.received_bytes, totals.drops.ring_full]
-    };
-    counted(&mut bridge);
-    let received = std::mem::take(&mut scripts[1].lock().unwrap().received);
-    assert_eq!(received.len() as u64, MANY + 1);
-    let probe = Delivered { packets: 1, bytes: received[MANY as usize].1.len() as u64 };
-    assert_eq!(received[MANY as usize].1[0], 0xcf, "the last is the worker's");
-    assert_eq!(counted(&mut bridge), [MANY + 1, MANY * 60 + probe.bytes, 0], "the kernel took it");
-    scripts[1].lock().unwrap().waiting = probe;
-    assert_eq!(counted(&mut bridge), [MANY, MANY * 60, 0]);
-    (scripts[1].lock().unwrap().waiting, scripts[1].lock().unwrap().refused) =
-        (Delivered::default(), probe);
-    assert_eq!(counted(&mut bridge), [MANY, MANY * 60, 1]);
+        let mut counted = |waiting, refused| {
+            let mut script = scripts[1].lock().unwrap();
+            (script.waiting, script.refused) = (waiting, refused);
+            drop(script);
+            bridge.flush_idle();
+            let totals = bridge.totals(nic).unwrap();
+            [totals.received_packets, totals.received_bytes, totals.drops.ring_full]
+        };
+        let received = std::mem::take(&mut scripts[1].lock().unwrap().received);
+        assert_eq!(received.len() as u64, MANY + 1);
+        let probe = &received[MANY as usize].1;
+        assert_eq!(probe[0], 0xcf, "the last is the worker's");
+        let (probe, none) = (probe.len() as u64, Delivered::default());
+        for left in [700, 3, 0] {
+            let received = MANY - left;
+            assert_eq!(counted(behind(left, probe), none), [received, received * 60, 0]);
+        }
+        let (refused, lost) = if is_refused { (behind(0, probe), 1) } else { (none, 0) };
+        assert_eq!(counted(none, refused), [MANY, MANY * 60, lost]);
+        // Others are in the counters again.
+        let one = Delivered { packets: 1, bytes: 60 };
+        assert_eq!(counted(one, none), [MANY - 1, (MANY - 1) * 60, lost]);
+        assert_eq!(counted(none, one), [MANY - 1, (MANY - 1) * 60, lost + 1]);
+    }
 }
 
 /// An interface is the owner's to close; a port of a client is let go of.

@@ -120,7 +120,7 @@ mod tests {
         let kernel = KernelCounters { rx_fill_ring_empty_descs: 7, ..Default::default() };
         let ring = |ring_full| RingInfo { ring_full, ..RingInfo::default() };
         assert_eq!(troubles(&ring(9), &kernel), "7 rx_fill_ring_empty_descs");
-        assert_eq!(troubles(&ring(0), &kernel), "");
+        assert_eq!(troubles(&ring(0), &kernel), "none");
     }
 
     #[test]
