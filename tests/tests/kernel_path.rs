@@ -331,8 +331,7 @@ fn the_kernel_does_what_the_worker_would() {
         let said = attached.unwrap_err().to_string();
         assert!(said.contains("the daemon has made that interface"), "{said}");
 
-        // By two bytes.
-        containers.here.run("ip link set c1 mtu 1184");
+        containers.here.run("ip link set c1 mtu 1000");
         until("the switch has the new MTU", || {
             let before = totals(&control, "vale0:c1").drops.too_long;
             from.send(&bytes);

@@ -507,8 +507,8 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 	pair->since = 0;
 	sent->sent_packets++;
 	sent->sent_bytes += skb->len + tag;
-	/* A tag is not counted, be it in the frame's bytes. */
-	if (!skb->gso_size && skb->len > to->max_frame + (!tag && data[12] == 0x81 && !data[13] ? 4 : 0)) {
+	/* A tag is not counted. */
+	if (!skb->gso_size && skb->len > to->max_frame + 4) {
 		received->too_long++;
 		return TC_ACT_SHOT;
 	}
