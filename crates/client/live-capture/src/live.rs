@@ -497,11 +497,7 @@ impl Live {
                 // What the port before has received comes first: the next read has it.
                 return Ok(0);
             }
-            let packets = if reading.keeps && self.watched.load(Relaxed) {
-                self.deliver_watched(&mut reader, &reading, &mut sink)?
-            } else {
-                self.deliver::<false>(&mut reader, &reading, &mut sink)?
-            };
+            let packets = self.deliver(&mut reader, &reading, &mut sink)?;
             if packets > 0 {
                 if self.watched.load(Relaxed) {
                     self.settle_watched(&mut reader);
@@ -692,23 +688,8 @@ impl Live {
         Ok(false)
     }
 
-    /// The same as [`deliver`](Self::deliver), for a program that keeps what it reads and watches the descriptor.
-    #[cold]
-    #[inline(never)]
-    fn deliver_watched(
-        &self,
-        reader: &mut Reader,
-        reading: &Reading<'_>,
-        sink: &mut impl FnMut(&pcap_pkthdr, *const u8, Metadata),
-    ) -> Result<u32, End> {
-        self.deliver::<true>(reader, reading, sink)
-    }
-
     /// Hands on what the rings hold, in turns, and no more than a ring's worth of each.
-    ///
-    /// `COPIES`: the last packet of a ring, which is kept, is handed on as a copy, and its slot is given back. So what
-    /// the ring holds is for the next reads, and the descriptor can say whether there is any.
-    fn deliver<const COPIES: bool>(
+    fn deliver(
         &self,
         reader: &mut Reader,
         reading: &Reading<'_>,
@@ -716,6 +697,7 @@ impl Live {
     ) -> Result<u32, End> {
         let port = self.port();
         let rings = port.binding().rings(Dir::Rx);
+        let copies = reading.keeps && self.watched.load(Relaxed);
         let (mut packets, mut slots, mut empty) = (0, 0, 0);
         while let Some(ring) = rings.get(reader.ring)
             && empty < rings.len()
@@ -729,7 +711,7 @@ impl Live {
                 reader.end_turn(rings);
                 continue;
             }
-            let burst = self.burst::<COPIES>(ring, reader, reading, room, sink);
+            let burst = self.burst(ring, reader, reading, (room, copies), sink);
             packets += burst.packets;
             slots += burst.slots;
             empty += 1;
@@ -761,13 +743,16 @@ impl Live {
     }
 
     /// Hands on the next packets of a ring: at most a burst, and `room`.
+    ///
+    /// `copies`: the last packet of the ring, which is kept, is handed on as a copy, and its slot is given back. So what
+    /// the ring holds is for the next reads, and the descriptor can say whether there is any.
     #[inline]
-    fn burst<const COPIES: bool>(
+    fn burst(
         &self,
         ring: &BoundRing,
         reader: &mut Reader,
         reading: &Reading<'_>,
-        room: u32,
+        (room, copies): (u32, bool),
         sink: &mut impl FnMut(&pcap_pkthdr, *const u8, Metadata),
     ) -> Burst {
         let view = ring.kring().ring();
@@ -787,7 +772,8 @@ impl Live {
         let mut passed = self.passed.load(Relaxed);
         let mut at = view.head();
         held = held.min(BURST);
-        let mut is_copied = false;
+        // No burst has as many slots else. What it has then is copied, or passed no filter.
+        let copied_at = if copies { held } else { u32::MAX };
         while burst.slots < held && burst.packets < room {
             let slot = view.plain_slot(at);
             if held - burst.slots > AHEAD
@@ -827,12 +813,11 @@ impl Live {
             burst.packets += 1;
             passed += 1;
             self.passed.store(passed, Relaxed);
-            let mut place = packet.0.as_ptr().cast_const();
-            if COPIES && burst.slots == held {
-                copy.resize(header.caplen as usize, 0);
-                packet.0.copy_to(copy.len(), copy);
-                (place, is_copied) = (copy.as_ptr(), true);
-            }
+            let place = if burst.slots == copied_at {
+                copied(&packet.0, header.caplen, copy)
+            } else {
+                packet.0.as_ptr().cast_const()
+            };
             // Computed here, so that it is optimised away for a sink that does not use it.
             sink(&header, place, Metadata::of(slot.flags & NS_TXMON != 0));
             if reading.signals.any() {
@@ -843,17 +828,26 @@ impl Live {
         view.set_head(at);
         reader.turn += burst.slots;
         reader.taken += burst.slots;
-        if burst.slots > 0 && (!reading.keeps || is_copied) {
+        if burst.slots > 0 && (!reading.keeps || burst.slots == copied_at) {
             reader.sync(ring);
         } else if reading.most == Some(1) && !has_timestamps {
             // The last one is to be copied.
-            let held = if COPIES { held.saturating_sub(1) } else { held };
+            let held = if copies { held.saturating_sub(1) } else { held };
             let left = held.saturating_sub(burst.slots).min(BURST.saturating_sub(reader.turn));
             reader.run.begin(at, left, now, reader.filter.is_some());
             reader.turn += left;
         }
         burst
     }
+}
+
+/// A copy of the first `len` bytes of a packet, in `copy`.
+#[cold]
+#[inline(never)]
+fn copied(packet: &Buf<'_>, len: u32, copy: &mut Vec<u8>) -> *const u8 {
+    copy.resize(len as usize, 0);
+    packet.copy_to(copy.len(), copy);
+    copy.as_ptr()
 }
 
 impl Drop for Live {
