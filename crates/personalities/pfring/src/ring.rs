@@ -18,6 +18,7 @@ use crate::{
     bpf::Filter,
     cluster::{self, Member},
     describe, device,
+    errno::keep_errno,
     files::Files,
     rule_thread::RuleThread,
     rules::Outlet,
@@ -72,9 +73,11 @@ pub struct Texts {
     pub bound_to: Option<String>,
 }
 
-/// Locks; a thread that has panicked has left nothing half done here.
+/// Locks; a thread that has panicked has left nothing half done here. A wait for another thread sets errno, which is the
+/// program's (PF-STATE-1).
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    let wait = || mutex.lock().unwrap_or_else(PoisonError::into_inner);
+    try_lock(mutex).unwrap_or_else(|| keep_errno(wait))
 }
 
 /// The same without a wait. `None` where it is held: perhaps by what a signal's handler has interrupted.
@@ -277,5 +280,27 @@ impl Ring {
             [source] => source.mtu(),
             _ => 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{io, thread};
+
+    use super::*;
+    use crate::errno::set_errno;
+
+    /// However the wait goes: what two threads want at once is not there when they begin to wait, now and then.
+    #[test]
+    fn a_wait_for_a_lock_leaves_errno() {
+        let count = Mutex::new(0u32);
+        let add = || {
+            set_errno(libc::EXFULL);
+            while *lock(&count) < 1_000_000 {
+                *lock(&count) += 1;
+                assert_eq!(io::Error::last_os_error().raw_os_error(), Some(libc::EXFULL));
+            }
+        };
+        thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(add))));
     }
 }
