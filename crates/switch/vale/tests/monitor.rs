@@ -5,78 +5,26 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{BROADCAST, Client, bytes, header, mac};
+use common::{BROADCAST, Client, bytes, header, mac, watched::Watched};
 use ringway_abi::{Dir, NS_TXMON};
 use ringway_kring::{Doorbell, Kring};
 use ringway_mirror::{Mirror, MirrorMode, Mirrors};
 use ringway_region::RingInit;
-use ringway_switch_port::{
-    Backpressure, Burst, Configure, Delivered, Drops, Frame, Mirrored, PacketIo, PortMirrors, Wake,
-};
-use ringway_vale::{
-    Clock, Forwarding, MirrorSources, PortConfig, RingPort, SteppedBridge, SwitchMirror,
-};
-use rustix::fd::BorrowedFd;
+use ringway_switch_port::{Burst, Frame, PortMirrors};
+use ringway_vale::{Clock, Forwarding, MirrorSources, PortConfig, SteppedBridge, SwitchMirror};
 
-/// A receiver at which the sender's packets have just arrived when the sender writes others into its
-/// buffers.
-struct Moment {
-    port: RingPort,
-    sender: Kring,
-}
-
-impl PacketIo for Moment {
-    fn tx_rings(&self) -> usize {
-        0
-    }
-
-    fn receives(&self) -> bool {
-        true
-    }
-
-    fn collect<'a>(&'a mut self, _: usize, _: &mut Burst<'a>, _: &mut Drops) -> u32 {
-        0
-    }
-
-    fn release(&mut self, _: usize) {}
-
-    fn deliver(
-        &mut self,
-        ring: usize,
-        frames: &[Frame],
-        burst: &Burst<'_>,
-        drops: &mut Drops,
-    ) -> Delivered {
-        let delivered = self.port.deliver(ring, frames, burst, drops);
-        let sender = self.sender.ring();
-        for at in 0..sender.num_slots() {
-            let slot = sender.slot(at);
-            sender.buf(slot.buf_idx).unwrap().write(0, &[0xee; 60]);
-            sender.set_slot(at, slot.buf_idx, 17, slot.flags);
+/// A receiver at which the sender's packets have just arrived when the sender writes others into its buffers.
+fn moment(receiver: &Client, sender: &Client) -> Watched<impl FnMut(&[Frame], &Burst<'_>) + use<>> {
+    let sent = sender.tx[0].clone();
+    let look = move |_: &[Frame], _: &Burst<'_>| {
+        let sent = sent.ring();
+        for at in 0..sent.num_slots() {
+            let slot = sent.slot(at);
+            sent.buf(slot.buf_idx).unwrap().write(0, &[0xee; 60]);
+            sent.set_slot(at, slot.buf_idx, 17, slot.flags);
         }
-        delivered
-    }
-
-    fn flush(&mut self, idle: bool) {
-        self.port.flush(idle);
-    }
-}
-
-impl Backpressure for Moment {}
-impl Configure for Moment {}
-impl Mirrored for Moment {}
-impl Wake for Moment {
-    fn arm(&mut self) {
-        self.port.arm();
-    }
-
-    fn doorbell(&self) -> BorrowedFd<'_> {
-        self.port.doorbell()
-    }
-
-    fn drain(&self) {
-        self.port.drain();
-    }
+    };
+    Watched { port: receiver.port(), look }
 }
 
 #[test]
@@ -84,7 +32,7 @@ fn a_monitor_sees_what_was_delivered() {
     let mut bridge = SteppedBridge::new(&Forwarding::Flood, Clock::new(|| 0)).unwrap();
     let [sender, receiver, monitor] = [(); 3].map(|()| Client::new([1, 1], [16, 16], 0));
     let place = bridge.attach(Box::new(sender.port()), PortConfig::default()).unwrap();
-    let moment = Moment { port: receiver.port(), sender: sender.tx[0].clone() };
+    let moment = moment(&receiver, &sender);
     bridge.attach(Box::new(moment), PortConfig::default()).unwrap();
     // The monitor's ring is another of its own region.
     let bufs: Vec<u32> = (2..18).collect();
@@ -123,7 +71,7 @@ fn a_mirror_shows_what_was_delivered() {
         let mut bridge = SteppedBridge::new(&Forwarding::Flood, Clock::new(|| 0)).unwrap();
         let [sender, receiver, probe] = [(); 3].map(|()| Client::new([1, 1], [16, 16], 0));
         bridge.attach(Box::new(sender.port()), PortConfig::default()).unwrap();
-        let moment = Moment { port: receiver.port(), sender: sender.tx[0].clone() };
+        let moment = moment(&receiver, &sender);
         bridge.attach(Box::new(moment), PortConfig::default()).unwrap();
         let to = bridge.attach(Box::new(probe.port()), PortConfig::default()).unwrap();
         let ([sent, received], counters) = (directions, Arc::default());

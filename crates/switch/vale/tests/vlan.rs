@@ -11,18 +11,15 @@ use std::{
     },
 };
 
-use common::{BROADCAST, Client, Piece, barrier, bytes, header, mac};
+use common::{BROADCAST, Client, Piece, barrier, bytes, header, mac, watched::Watched};
 use proptest::{collection::vec, prelude::*, sample::select};
 use ringway_abi::{Dir, NS_MOREFRAG};
 use ringway_kring::Offsets;
-use ringway_switch_port::{
-    Backpressure, Burst, Configure, Delivered, Drops, Frame, Mirrored, PacketIo, Wake,
-};
+use ringway_switch_port::{Burst, Drops, Frame};
 use ringway_vale::{
-    Bridge, Clock, Forwarding, Lossless, PortConfig, PortCounters, RingPort, SteppedBridge, Vlan,
+    Bridge, Clock, Forwarding, Lossless, PortConfig, PortCounters, SteppedBridge, Vlan,
 };
 use ringway_vnet::{Header, Output, consume};
-use rustix::fd::BorrowedFd;
 
 const PORTS: usize = 5;
 const VIDS: [u16; 4] = [1, 2, 300, 4094];
@@ -466,61 +463,6 @@ fn a_tag_pushes_out_of_a_slot_with_an_offset() {
     assert_eq!(world.drops(), Drops { too_long: 1, ..Drops::default() });
 }
 
-/// A receiver that counts how many frames it is handed as the burst has them, and how many were copied for it.
-struct Receiver {
-    port: RingPort,
-    frames: Arc<[AtomicUsize; 2]>,
-}
-
-impl PacketIo for Receiver {
-    fn tx_rings(&self) -> usize {
-        0
-    }
-
-    fn receives(&self) -> bool {
-        true
-    }
-
-    fn collect<'a>(&'a mut self, _: usize, _: &mut Burst<'a>, _: &mut Drops) -> u32 {
-        0
-    }
-
-    fn release(&mut self, _: usize) {}
-
-    fn deliver(
-        &mut self,
-        ring: usize,
-        frames: &[Frame],
-        burst: &Burst<'_>,
-        drops: &mut Drops,
-    ) -> Delivered {
-        let is_copied = !burst.frames().as_ptr_range().contains(&frames.as_ptr());
-        self.frames[usize::from(is_copied)].fetch_add(frames.len(), Relaxed);
-        self.port.deliver(ring, frames, burst, drops)
-    }
-
-    fn flush(&mut self, idle: bool) {
-        self.port.flush(idle);
-    }
-}
-
-impl Backpressure for Receiver {}
-impl Configure for Receiver {}
-impl Mirrored for Receiver {}
-impl Wake for Receiver {
-    fn arm(&mut self) {
-        self.port.arm();
-    }
-
-    fn doorbell(&self) -> BorrowedFd<'_> {
-        self.port.doorbell()
-    }
-
-    fn drain(&self) {
-        self.port.drain();
-    }
-}
-
 /// Where no frame of a burst has a tag, and the receiver gets none, frames are handed over as they are.
 #[test]
 fn frames_that_need_no_tag_are_not_copied() {
@@ -539,8 +481,14 @@ fn frames_that_need_no_tag_are_not_copied() {
         let [sender, receiver, other] = [(); 3].map(|()| Client::new([1, 1], [16, 16], 0));
         let with = |vlan: &Vlan| PortConfig { vlan: vlan.clone(), ..PortConfig::default() };
         bridge.attach(Box::new(sender.port()), with(&from)).unwrap();
+        // Frames that the burst has, and that were copied for the receiver.
         let count: Arc<[AtomicUsize; 2]> = Arc::default();
-        let port = Receiver { port: receiver.port(), frames: count.clone() };
+        let noted = count.clone();
+        let look = move |frames: &[Frame], burst: &Burst<'_>| {
+            let is_copied = !burst.frames().as_ptr_range().contains(&frames.as_ptr());
+            noted[usize::from(is_copied)].fetch_add(frames.len(), Relaxed);
+        };
+        let port = Watched { port: receiver.port(), look };
         bridge.attach(Box::new(port), with(&to)).unwrap();
         // Some port is told of VLANs.
         bridge.attach(Box::new(other.port()), with(&Vlan::Access(7))).unwrap();

@@ -1,6 +1,8 @@
 //! The program's side of VALE ports, in the process of the bridge.
 #![allow(dead_code)] // Each test uses its own part.
 
+pub mod watched;
+
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering::Relaxed},
