@@ -36,6 +36,8 @@
 //! | `clock.rs` | the time, as coarse as a bridge needs it |
 //! | `bridge.rs`, `mailbox.rs` | a bridge as its owner has it, and what its thread is asked |
 //! | `worker.rs` | the thread: rounds, and sleep |
+//! | `worker/turn.rs` | a port's turn in a round |
+//! | `worker/periodic.rs` | what is done from time to time: ageing, queries for groups, the look for loops |
 //! | `budget.rs` | what a port may cost in one turn |
 //! | `worker/leaving.rs`, `draining.rs` | a port that goes, and word of that for its owner |
 //! | `worker/commands.rs` | what it does when it is asked |

@@ -10,7 +10,7 @@ use ringway_abi::Dir;
 use ringway_fastpath::{FastPath, FastPort, VLAN_WORDS};
 use rustix::{event::epoll, thread::sched_setaffinity};
 
-use super::{MAX_PORTS, Worker, note_moved};
+use super::{MAX_PORTS, Worker, turn::note_moved};
 use crate::{
     bridge_port::BridgePort,
     budget::Turn,
