@@ -10,6 +10,7 @@ use serde::Serialize;
 use std::fmt::Display;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The options that `gen`, `recv` and `bridge` share.
@@ -32,6 +33,10 @@ pub struct RunLoop {
     pub start: Instant,
     end: Option<Instant>,
     stop: Stop,
+    /// Whether the command knows that the user has asked for the end, and that its time is over. Until then either
+    /// ends a sleep, also one that was begun after it.
+    knows_stop: AtomicBool,
+    knows_end: AtomicBool,
     waker: Option<Waker>,
 }
 
@@ -64,7 +69,16 @@ impl RunLoop {
         let start = Instant::now();
         let end = args.duration.and_then(|time| start.checked_add(time));
         let output = Output::chosen();
-        Ok(RunLoop { output, is_data_on_stdout: false, start, end, stop, waker: None })
+        Ok(RunLoop {
+            output,
+            is_data_on_stdout: false,
+            start,
+            end,
+            stop,
+            knows_stop: AtomicBool::new(false),
+            knows_end: AtomicBool::new(false),
+            waker: None,
+        })
     }
 
     /// What ends its sleeps from now on.
@@ -95,12 +109,16 @@ impl RunLoop {
 
     /// Whether the user has asked for the end.
     pub fn is_interrupted(&self) -> bool {
-        self.stop.requested()
+        let is_so = self.stop.requested();
+        self.knows_stop.store(is_so, Ordering::Relaxed);
+        is_so
     }
 
     /// Whether it is time to end: interrupted, or through with `--duration`.
     pub fn is_over(&self, now: Instant) -> bool {
-        self.is_interrupted() || self.end.is_some_and(|end| end <= now)
+        let is_through = self.end.is_some_and(|end| end <= now);
+        self.knows_end.store(is_through, Ordering::Relaxed);
+        self.is_interrupted() || is_through
     }
 
     /// Waits until any of the ports has what is asked of it, the run is over, or `until`. A closed port has
@@ -149,10 +167,10 @@ impl RunLoop {
     }
 
     /// Waits until `waiter` has found something, or is to look again, the run is over, or `until`.
-    /// Once it is over, only the others end it.
+    /// Once the caller has been told that it is over, only the others end it.
     pub fn wait_for(&self, waiter: &mut (impl Sleeper + ?Sized), until: Instant) -> Result<()> {
-        let stop = (!self.is_interrupted()).then_some(&self.stop);
-        let end = self.end.filter(|end| stop.is_some() && *end > Instant::now());
+        let stop = (!self.knows_stop.load(Ordering::Relaxed)).then_some(&self.stop);
+        let end = self.end.filter(|_| stop.is_some() && !self.knows_end.load(Ordering::Relaxed));
         let until = end.map_or(until, |end| end.min(until));
         let waker = self.waker.as_ref();
         match prepare(&mut Stoppable { waiter, stop, waker }) {
@@ -167,7 +185,7 @@ impl RunLoop {
         }
     }
 
-    /// Sleeps until the run is over, or until `until`. Once interrupted, only that ends it.
+    /// Sleeps until the run is over, or until `until`. Once the caller knows of an interruption, only that ends it.
     pub fn sleep(&self, until: Instant) -> Result<()> {
         let nothing: &mut [PortWaiter<'_>] = &mut [];
         self.wait_for(nothing, until)
@@ -285,5 +303,31 @@ pub fn poll_until(fds: &mut [PollFd<'_>], until: Instant) -> Result<()> {
     match poll(fds, Some(&timeout)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(error) => Err(Error::System { what: "waiting", source: error.into() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(3600);
+
+    /// What comes between a look at it and the sleep is not slept through. What the caller knows ends no sleep.
+    #[test]
+    fn the_end_of_a_run_ends_one_sleep() {
+        type Over = fn(&mut RunLoop);
+        let ways: [Over; 2] =
+            [|run_loop| run_loop.stop.request(), |run_loop| run_loop.end = Some(run_loop.start)];
+        for over in ways {
+            let run_loop = RunLoop::begin(&Args { duration: Some(LONG) }).unwrap();
+            let mut run_loop = RunLoop { stop: Stop::of_test(), ..run_loop };
+            assert!(!run_loop.is_over(run_loop.start));
+            over(&mut run_loop);
+            run_loop.sleep(run_loop.start + LONG).unwrap();
+            assert!(run_loop.is_over(Instant::now()));
+            let until = Instant::now() + Duration::from_millis(1);
+            run_loop.sleep(until).unwrap();
+            assert!(Instant::now() >= until);
+        }
     }
 }

@@ -13,6 +13,21 @@ struct Signalled {
     wake: OwnedFd,
 }
 
+impl Signalled {
+    fn new() -> Result<Signalled> {
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|error| Error::System { what: "eventfd", source: error.into() })?;
+        Ok(Signalled { requested: AtomicBool::new(false), wake })
+    }
+
+    /// As a handler of signals may.
+    fn request(&self) {
+        self.requested.store(true, Ordering::Relaxed);
+        // It fails when it was written to as often as a number has values: then it is readable.
+        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+    }
+}
+
 static SIGNALLED: OnceLock<Signalled> = OnceLock::new();
 
 /// Becomes readable when the user wants the program to end.
@@ -21,13 +36,11 @@ pub struct Stop(&'static Signalled);
 impl Stop {
     /// Takes over SIGINT and SIGTERM. A second signal ends the program at once.
     pub fn install() -> Result<Stop> {
-        let fail = |what| move |source: io::Error| Error::System { what, source };
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(|error| fail("eventfd")(error.into()))?;
-        let signalled =
-            SIGNALLED.get_or_init(|| Signalled { requested: AtomicBool::new(false), wake });
+        let new = Signalled::new()?;
+        let signalled = SIGNALLED.get_or_init(|| new);
         for signal in [libc::SIGINT, libc::SIGTERM] {
-            handle(signal).map_err(fail("taking over signals"))?;
+            let fail = |source| Error::System { what: "taking over signals", source };
+            handle(signal).map_err(fail)?;
         }
         Ok(Stop(signalled))
     }
@@ -35,6 +48,18 @@ impl Stop {
     /// True once a signal has come. Costs one load.
     pub fn requested(&self) -> bool {
         self.0.requested.load(Ordering::Relaxed)
+    }
+}
+
+/// Of a test alone, that other tests do not see.
+#[cfg(test)]
+impl Stop {
+    pub fn of_test() -> Stop {
+        Stop(Box::leak(Box::new(Signalled::new().unwrap())))
+    }
+
+    pub fn request(&self) {
+        self.0.request();
     }
 }
 
@@ -61,8 +86,6 @@ fn handle(signal: i32) -> io::Result<()> {
 
 extern "C" fn on_signal(_signal: i32) {
     if let Some(signalled) = SIGNALLED.get() {
-        signalled.requested.store(true, Ordering::Relaxed);
-        // It fails when it was written to as often as a number has values: then it is readable.
-        let _ = rustix::io::write(&signalled.wake, &1u64.to_ne_bytes());
+        signalled.request();
     }
 }
