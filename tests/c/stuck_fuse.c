@@ -4,8 +4,8 @@
  * has none of its files open, which would hold itself up.
  *
  *   stuck_fuse direct SOCKET FOLDER   sends a descriptor of the file with a request, and others until the user is behind
- *   stuck_fuse queued SOCKET FOLDER   sends one in the queue of the socket for an answer; then has REFUSED connections
- *                                     refused
+ *   stuck_fuse queued SOCKET FOLDER   sends one in the queue of the socket for an answer, to a daemon that stands still
+ *                                     until it says "sent"; then has REFUSED connections refused
  *
  * It says "skip: WHY" where the machine does not let its users mount such a file system.
  */
@@ -237,10 +237,12 @@ static void queued(const char *file, const char *socket, int first)
 	close(one);
 	if (write(other, bytes, sizeof bytes) != sizeof bytes)
 		fail("a write");
-	/* The daemon has the last descriptor of that open file, in a socket. */
 	if (send_fds(first, &pair[1], 1) < 0)
 		fail("a request");
 	close(pair[1]);
+	/* The daemon, which stood still, has the last descriptor of that open file, in a socket. */
+	printf("sent\n");
+	fflush(stdout);
 	await_stuck();
 	while (admitted < ADMITTED) {
 		connected(socket);

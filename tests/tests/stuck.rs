@@ -10,13 +10,14 @@ use ringway_tests::{
     c::{Language, link},
     ends, isolated_with_system, until,
 };
+use rustix::process::Signal;
 
 const LIMIT: Duration = Duration::from_secs(60);
 /// Longer than a test takes.
 const HANGS: Duration = Duration::from_secs(240);
 
-/// The attacker, which holds up a thread of the daemon. `None`: the machine does not let users mount file systems.
-fn stuck(home: &Home, test: &str, how: &str) -> Option<Proc> {
+/// The attacker, as soon as it says so. `None`: the machine does not let users mount file systems.
+fn attacker(home: &Home, test: &str, how: &str, says: &str) -> Option<Proc> {
     let program = link(home, "tests/c/stuck_fuse.c", Language::C11, &[]);
     let folder = home.path().join("stuck");
     fs::create_dir(&folder).expect("the home is ours");
@@ -24,8 +25,8 @@ fn stuck(home: &Home, test: &str, how: &str) -> Option<Proc> {
     let mut command = home.system_command(program);
     command.arg(how).arg(home.system_socket()).arg(folder);
     let mut attacker = Proc::spawn(as_nobody(command));
-    let said = until("it holds up the daemon", || match attacker.output() {
-        said if said.contains("stuck") || said.contains("skip") => Ok(said),
+    let said = until(says, || match attacker.output() {
+        said if said.contains(says) || said.contains("skip") => Ok(said),
         said if !attacker.is_running() => panic!("the attacker has ended: {said}"),
         said => Err(said),
     });
@@ -47,7 +48,12 @@ fn a_stuck_file_system_stops_its_user_alone() {
     }
     isolated_with_system(NAME, HANGS, |home| {
         let daemon = home.system_daemon_with(GROUP, 0o660, "descriptors_per_user = 100\n", |d| d);
-        let Some(attacker) = stuck(home, NAME, "queued") else { return };
+        // It has the last descriptor only if the attacker closes its own before the daemon does.
+        daemon.signal(Signal::STOP);
+        let attacker = attacker(home, NAME, "queued", "sent");
+        daemon.signal(Signal::CONT);
+        let Some(attacker) = attacker else { return };
+        attacker.wait_for("stuck", LIMIT);
         attacker.wait_for("refused", LIMIT);
         let control = Control::connect().expect("root is let in");
         control.ports().expect("the daemon answers");
@@ -89,14 +95,14 @@ fn a_stuck_daemon_makes_room_for_the_next() {
     isolated_with_system(NAME, HANGS, |home| {
         let killed = home.system_daemon(GROUP, 0o660);
         let control = Control::connect().expect("the daemon answers");
-        let Some(attacker) = stuck(home, NAME, "direct") else { return };
+        let Some(attacker) = attacker(home, NAME, "direct", "stuck") else { return };
         attacker.wait_for("behind", LIMIT);
         killed.wait_for("descriptors that programs of the user have sent", LIMIT);
         control.ports().expect("others are served");
         let helpers = helpers(killed.pid());
         assert!(helpers.len() >= 3, "a launcher and two helpers: {helpers:?}");
 
-        killed.signal(rustix::process::Signal::KILL);
+        killed.signal(Signal::KILL);
         for pid in helpers {
             assert!(ends(pid, LIMIT), "process {pid} stays");
         }
