@@ -11,7 +11,9 @@ use std::path::Path;
 /// receives from it. `name`: as the user wrote it.
 pub fn receiving(port: &Port, name: &str) {
     let wants = port.binding().registration().monitor;
-    if wants.zero_copy && name.split_once('/').is_some_and(|(_, f)| f.contains(['r', 't'])) {
+    if wants.zero_copy
+        && name.split_once('/').is_some_and(|(_, f)| f.contains('r') != f.contains('t'))
+    {
         note(format_args!(
             "{name}: a zero-copy monitor gets what is received and what is sent (S-MON-1); leave \
              the z out to have one of them"

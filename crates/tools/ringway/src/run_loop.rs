@@ -34,7 +34,7 @@ pub struct RunLoop {
     end: Option<Instant>,
     stop: Stop,
     /// Whether the command knows that the user has asked for the end, and that its time is over. Until then either
-    /// ends a sleep, also one that was begun after it.
+    /// ends a sleep, even if the sleep began after it.
     knows_stop: AtomicBool,
     knows_end: AtomicBool,
     waker: Option<Waker>,
