@@ -184,12 +184,19 @@ fn a_configuration_that_was_changed_is_kept() {
 }
 
 #[test]
-fn directories_are_given_from_the_root_on() {
+fn directories_that_nothing_can_be_installed_in_are_refused() {
     let folder = Folder::new();
-    let output = try_make("install", folder.path(), &folder, &["LIBDIR=lib64"]);
-    assert!(!output.status.success());
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("lib64: give directories from the root on"), "{said}");
+    for (variable, words) in [
+        ("LIBDIR=lib64", "lib64: give directories from the root on"),
+        ("PREFIX=/opt/my programs", "/opt/my programs: give directories without blanks"),
+        ("SYSCONFDIR=/etc\t", "give directories without blanks"),
+        ("ZSHDIR=/z\u{1}", "give directories without blanks"),
+    ] {
+        let output = try_make("install", folder.path(), &folder, &[variable]);
+        assert!(!output.status.success(), "{variable:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(words), "{said}");
+    }
 }
 
 /// By pkg-config and by CMake, with no other word of where things are.
