@@ -1,5 +1,6 @@
 //! `ringway metrics`: what the daemon counts and measures, for Prometheus and what else reads its format.
 
+mod accept;
 mod address;
 mod exporter;
 mod families;

@@ -1,15 +1,16 @@
 //! Metrics over HTTP, for as many scrapers as there should be: a scraper that is slow, or says nothing, has a bounded part of
 //! all.
 
+use super::accept::accepted_format;
 use super::address::Address;
 use super::socket;
-use super::{text::Format, watch::Watch};
+use super::watch::Watch;
 use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::sys::Stop;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderMap};
+use hyper::header::{ACCEPT, ALLOW, CONTENT_TYPE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -179,21 +180,12 @@ async fn answer(
     if request.uri().path() != "/metrics" {
         return Ok(plain(StatusCode::NOT_FOUND, "the metrics are at /metrics\n"));
     }
-    let format = asked_format(request.headers());
+    let accepted = request.headers().get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let format = accepted_format(&accepted.collect::<Vec<_>>());
     Ok(match watch.metrics(format).await {
         Ok(text) => with_type(StatusCode::OK, format.content_type(), text),
         Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
     })
-}
-
-/// OpenMetrics for those that say that they read it.
-fn asked_format(headers: &HeaderMap) -> Format {
-    let accepts = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let mut names = accepts.flat_map(|value| value.split(',')).map(str::trim);
-    match names.any(|name| name.starts_with("application/openmetrics-text")) {
-        true => Format::OpenMetrics,
-        false => Format::Prometheus,
-    }
 }
 
 fn plain(status: StatusCode, text: impl Into<String>) -> Reply {
@@ -206,26 +198,4 @@ fn with_type(status: StatusCode, content_type: &'static str, text: String) -> Re
     let content_type = hyper::header::HeaderValue::from_static(content_type);
     reply.headers_mut().insert(CONTENT_TYPE, content_type);
     reply
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_format_is_what_the_scraper_reads() {
-        let asked = |values: &[&str]| {
-            let mut headers = HeaderMap::new();
-            for value in values {
-                headers.append(ACCEPT, value.parse().unwrap());
-            }
-            asked_format(&headers)
-        };
-        let prometheus =
-            "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
-        assert_eq!(asked(&[prometheus]), Format::OpenMetrics);
-        assert_eq!(asked(&["text/plain", "application/openmetrics-text"]), Format::OpenMetrics);
-        assert_eq!(asked(&["*/*"]), Format::Prometheus);
-        assert_eq!(asked(&[]), Format::Prometheus);
-    }
 }
