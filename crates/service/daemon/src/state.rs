@@ -87,8 +87,7 @@ pub struct StateFile {
 impl StateFile {
     /// The file of the daemon at `socket`.
     pub fn beside(socket: &Path) -> StateFile {
-        let path = socket.with_extension("state");
-        StateFile { path, written: None, attempts: 0, failed: false }
+        StateFile { path: path_beside(socket), written: None, attempts: 0, failed: false }
     }
 
     /// What a daemon that runs, or the last one, has; nothing if there is no file.
@@ -192,6 +191,19 @@ impl StateFile {
             path.display()
         );
         log(Entry::error(EventKind::State, text));
+    }
+}
+
+/// `ringwayd.state` for `ringwayd.sock`. A name with another ending keeps it: the file is never the socket, and sockets
+/// share one only if their names differ by `.sock` alone.
+fn path_beside(socket: &Path) -> PathBuf {
+    match socket.extension() {
+        Some(ending) if ending == "sock" => socket.with_extension("state"),
+        _ => {
+            let mut path = socket.as_os_str().to_owned();
+            path.push(".state");
+            path.into()
+        }
     }
 }
 
@@ -353,6 +365,20 @@ mod tests {
 
     fn at(folder: &Folder) -> StateFile {
         StateFile::beside(&folder.path().join("ringwayd.sock"))
+    }
+
+    #[test]
+    fn sockets_have_files_of_their_own() {
+        for (socket, state) in [
+            ("/r/ringwayd.sock", "/r/ringwayd.state"),
+            ("/r/r.a", "/r/r.a.state"),
+            ("/r/r.b", "/r/r.b.state"),
+            ("/r/r", "/r/r.state"),
+            ("/r/r.state", "/r/r.state.state"),
+            ("/r/.sock", "/r/.sock.state"),
+        ] {
+            assert_eq!(path_beside(Path::new(socket)), Path::new(state));
+        }
     }
 
     #[test]
