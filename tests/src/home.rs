@@ -178,7 +178,7 @@ impl Home {
         daemon.arg("--config").arg(&config);
         let daemon = Proc::spawn(launch(daemon));
         until("the system daemon listens", || {
-            connect(&socket).map_err(|e| format!("{e}; it said {:?}", daemon.output()))
+            try_to_connect(&socket).map_err(|e| format!("{e}; it said {:?}", daemon.output()))
         });
         let found = fs::metadata(&socket).expect("somebody listens there");
         assert_eq!((found.gid(), found.mode() & 0o777), (group, mode));
@@ -234,9 +234,30 @@ impl Home {
 
 /// Connects to a daemon's socket, to say things that no client would.
 pub fn connect(socket: &Path) -> io::Result<OwnedFd> {
-    let fd = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    connect_with(socket, SocketFlags::CLOEXEC)
+}
+
+fn connect_with(socket: &Path, flags: SocketFlags) -> io::Result<OwnedFd> {
+    let fd = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
     rustix::net::connect(&fd, &SocketAddrUnix::new(socket)?)?;
     Ok(fd)
+}
+
+/// The same, without waiting for room in the queue of a daemon that accepts nothing.
+fn try_to_connect(socket: &Path) -> io::Result<OwnedFd> {
+    connect_with(socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)
+}
+
+/// Connects to a daemon that accepts nothing, until its queue has no room for more.
+pub fn fill_queue(socket: &Path) -> Vec<OwnedFd> {
+    let mut waiting = Vec::new();
+    loop {
+        match try_to_connect(socket) {
+            Ok(fd) => waiting.push(fd),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return waiting,
+            Err(error) => panic!("{error}"),
+        }
+    }
 }
 
 impl Drop for Home {

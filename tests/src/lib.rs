@@ -32,7 +32,7 @@ pub mod wire;
 
 pub use c::compile;
 pub use connectivity::assert_connected;
-pub use home::{Home, connect};
+pub use home::{Home, connect, fill_queue};
 pub use isolated::{isolated, isolated_for, isolated_with_system};
 pub use kills::{kills, kills_limit};
 pub use launch::{inside, started_by};

@@ -2,7 +2,11 @@
 
 use std::{
     fs,
-    os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink},
+    os::unix::{
+        fs::{MetadataExt, PermissionsExt, chown, symlink},
+        net::{UnixListener, UnixStream},
+    },
+    path::Path,
     process::Command,
     time::{Duration, Instant},
 };
@@ -10,7 +14,7 @@ use std::{
 use ringway::{Control, Error, Interest, Port, Prepared, Woken, prepare};
 use ringway_abi::Dir;
 use ringway_testkit::{Netns, Proc, is_root, skip_without_root};
-use ringway_tests::{GROUP, Home, Pair, as_nobody, connect, ends, isolated, until};
+use ringway_tests::{GROUP, Home, Pair, as_nobody, connect, ends, fill_queue, isolated, until};
 use rustix::process::{Signal, getgid};
 
 /// Longer than any client takes to start.
@@ -430,6 +434,44 @@ fn a_system_daemon_keeps_to_its_configuration() {
     assert_eq!(home.daemons(), [], "a private daemon was started beside the system's");
 }
 
+/// No daemon takes the place of a stopped one for which as many programs wait as may: not from another network namespace,
+/// nor by another spelling of the path. `--check` finds it.
+#[test]
+fn a_stopped_daemon_keeps_its_place() {
+    const NAME: &str = "a_stopped_daemon_keeps_its_place";
+    if skip_without_root(NAME) {
+        return;
+    }
+    let home = Home::new();
+    let daemon = home.system_daemon(GROUP, 0o660);
+    let socket = home.system_socket();
+    daemon.stop();
+    let waiting = fill_queue(&socket);
+    let link = home.path().join("link");
+    symlink(socket.parent().unwrap(), &link).unwrap();
+    let linked = home.path().join("linked.toml");
+    fs::write(&linked, format!("socket = {:?}\n", link.join("ringwayd.sock"))).unwrap();
+    let config = home.path().join("ringwayd.toml");
+    let elsewhere = |config: &Path, option: &str| {
+        let mut command = Command::new("unshare");
+        command.arg("--net").arg(home.bin().join("ringwayd")).arg(option).arg(config);
+        command
+    };
+    for config in [&config, &linked] {
+        let says = refusal(elsewhere(config, "--config"));
+        assert_says(&says, &["ringwayd.sock", "a daemon is running there already"]);
+    }
+    daemon.signal(Signal::CONT);
+    drop(waiting);
+    let served = Proc::spawn(home.system_traffic(&["hold", "valeg:x"]));
+    served.wait_for("open", LIMIT);
+    for config in [&config, &linked] {
+        let output = elsewhere(config, "--check").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && !said.contains("no daemon runs"), "{said}");
+    }
+}
+
 /// A hangup, by which operators ask daemons to read their configuration again, ends none: it says
 /// that this one reads it at the start.
 #[test]
@@ -501,6 +543,29 @@ fn who_takes_too_many_descriptors() {
     drop(idle);
     Proc::spawn(holder(0..1)).wait_for("open", LIMIT);
     assert!(daemon.is_running());
+}
+
+/// What no daemon has left stays where it is, and `--check` says what it is.
+#[test]
+fn a_daemon_replaces_its_own_kind_alone() {
+    let home = Home::new();
+    let config = home.path().join("ringwayd.toml");
+    let socket = home.path().join("a.sock");
+    fs::write(&config, format!("socket = {socket:?}\n")).unwrap();
+    let is_refused = |what: &str| {
+        for option in ["--check", "--config"] {
+            let mut daemon = home.command(home.bin().join("ringwayd"));
+            daemon.arg(option).arg(&config);
+            assert_says(&refusal(daemon), &["a.sock", what, "another path as `socket`"]);
+        }
+    };
+    fs::write(&socket, "mine").unwrap();
+    is_refused("a regular file");
+    assert_eq!(fs::read_to_string(&socket).unwrap(), "mine");
+    fs::remove_file(&socket).unwrap();
+    let _program = UnixListener::bind(&socket).unwrap();
+    is_refused("a socket of another program");
+    UnixStream::connect(&socket).expect("it listens there still");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use ringway_testkit::{Proc, skip, skip_without_root};
 use ringway_tests::{
     GROUP, Home, as_nobody,
     c::{Language, link},
-    ends, isolated_with_system, until,
+    ends, fill_queue, isolated_with_system, until,
 };
 use rustix::process::Signal;
 
@@ -110,7 +110,10 @@ fn a_stuck_daemon_makes_room_for_the_next() {
         let error = control.ports().expect_err("it was killed").to_string();
         assert!(error.contains("was killed and does not end"), "{error}");
 
+        // Also where no more programs can connect to it.
+        let waiting = fill_queue(&home.system_socket());
         let next = home.system_daemon(GROUP, 0o660);
+        drop(waiting);
         next.wait_for("takes its place", LIMIT);
         until("the next daemon answers", || {
             let control = Control::connect().map_err(|e| e.to_string())?;

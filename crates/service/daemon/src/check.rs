@@ -1,10 +1,11 @@
 //! `ringwayd --check`: what is wrong with a configuration, and what a daemon that runs would change to have it.
 
 use std::{
+    error::Error,
     fmt::Display,
     fs::File,
     io::{self, Write},
-    path::Path,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
@@ -16,9 +17,10 @@ use ringway_registry::{
 mod restart_keys;
 
 use crate::{
-    config::{Config, Error},
+    config::Config,
     log::log_lines,
     running::running_at,
+    socket_file,
     state::StateFile,
 };
 
@@ -53,22 +55,23 @@ fn write_lines(lines: &[String]) -> io::Result<()> {
 ///
 /// # Errors
 /// What is wrong with them.
-fn run(path: &Path) -> Result<Vec<String>, Error> {
+fn run(path: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let config = Config::read(path)?;
     let declared = config.declared()?;
+    let socket = PathBuf::from(&config.socket);
+    socket_file::look(&socket)?;
     let mut lines = Vec::new();
     let mut say = |line: &str| lines.push(line.to_owned());
     say(&format!("{}: the configuration is good", path.display()));
-    let socket = Path::new(&config.socket);
-    let daemon = running_at(socket);
+    let daemon = running_at(&socket);
     let runs = daemon.is_some();
     if runs {
-        match restart_keys::otherwise(&config, socket) {
+        match restart_keys::otherwise(&config, &socket) {
             Ok(keys) => keys.iter().for_each(|key| say(&format!("would take a restart: `{key}`"))),
             Err(error) => say(&format!("which keys would take a restart is not known: {error}")),
         }
     }
-    match StateFile::beside(socket).look() {
+    match StateFile::beside(&socket).look() {
         Ok(now) => {
             if !runs {
                 say(&format!("no daemon runs at {}: what the last one left", socket.display()));

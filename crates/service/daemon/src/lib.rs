@@ -44,6 +44,7 @@ mod reservations;
 mod running;
 mod server;
 mod service_manager;
+mod socket_file;
 mod state;
 mod sys;
 mod uid_ranges;

@@ -3,8 +3,7 @@
 use std::{
     cell::RefCell,
     ffi::OsStr,
-    fs,
-    io::{self, ErrorKind},
+    fs, io,
     os::unix::{
         ffi::OsStrExt,
         fs::{MetadataExt, PermissionsExt, chown},
@@ -12,30 +11,24 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use ringway_ipc::{LISTEN_FD, ShutdownLock, hung_daemon, is_answered, refuse};
-use ringway_proto::{Error as Refusal, EventKind};
+use ringway_ipc::{LISTEN_FD, ShutdownLock, refuse};
+use ringway_proto::Error as Refusal;
 use rustix::{
-    event::Timespec,
     fd::{AsFd, BorrowedFd, OwnedFd},
     io::ioctl_fionbio,
     net::{
-        AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect,
-        getsockname, listen, socket_with,
+        SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, getsockname, listen,
         sockopt::{socket_acceptconn, socket_type},
     },
 };
 
 use crate::{
     config::Config,
-    log::{Entry, log},
     peer::{Trust, User},
-    running::running_at,
     service_manager::{self, Sockets},
+    socket_file::{make_room, new_socket, remove},
     sys,
 };
-
-/// As long as another daemon has to answer, whose process seems to have ended.
-const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// A listening socket, not blocking.
 pub struct Listener {
@@ -63,12 +56,6 @@ type FileId = (u64, u64);
 fn file_id(path: &Path) -> Option<FileId> {
     let file = fs::symlink_metadata(path).ok()?;
     Some((file.dev(), file.ino()))
-}
-
-/// Not blocking.
-fn new_socket() -> io::Result<OwnedFd> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    Ok(socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
 }
 
 /// What the program was started with, if it is a socket that listens. It blocks no more.
@@ -112,31 +99,8 @@ pub enum Error {
          say `ListenSequentialPacket=PATH` in its unit"
     )]
     NotListening,
-    #[error("{path}: a daemon is running there already; stop it first")]
-    Running { path: String },
     #[error("{path}: {what}: {source}")]
     Io { path: String, what: &'static str, source: io::Error },
-}
-
-/// Removes a file that may not be there.
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
-        _ => Ok(()),
-    }
-}
-
-/// Whether a process `ended`, that listens at a socket, answers no more: then its place is taken.
-fn is_given_up(path: &Path, ended: Option<u32>, connection: &OwnedFd) -> bool {
-    let Some(pid) = ended.filter(|_| !is_answered(connection, PATIENCE)) else { return false };
-    let text = format!(
-        "{}: the daemon there (process {pid}) was killed and does not end, for a file system in user space (FUSE) holds \
-         it up: this daemon takes its place; interfaces that programs had open there stay occupied until that file \
-         system is aborted (/sys/fs/fuse/connections/*/abort)",
-        path.display()
-    );
-    log(Entry::warn(EventKind::Process, text));
-    true
 }
 
 /// A system daemon tells its users apart.
@@ -216,19 +180,8 @@ impl Listener {
             fs::create_dir_all(dir).map_err(io("cannot make its directory"))?;
         }
         let address = SocketAddrUnix::new(path).map_err(|e| io("not a socket path")(e.into()))?;
-        let new = || new_socket().map_err(io("cannot make a socket"));
-        let connection = new()?;
-        let is_running = match connect(&connection, &address) {
-            Ok(()) => !is_given_up(path, hung_daemon(&connection), &connection),
-            // There is no room for another connection, and no process to be asked about.
-            Err(rustix::io::Errno::AGAIN) => running_at(path).is_some(),
-            Err(_) => false,
-        };
-        if is_running {
-            return Err(Error::Running { path: path.display().to_string() }.into());
-        }
-        remove(path).map_err(io("cannot replace it"))?;
-        let fd = new()?;
+        make_room(path, &address)?;
+        let fd = new_socket().map_err(io("cannot make a socket"))?;
         bind(&fd, &address).map_err(|e| io("cannot listen there")(e.into()))?;
         admit(path, config)?;
         listen(&fd, 128).map_err(|e| io("cannot listen there")(e.into()))?;
