@@ -569,6 +569,52 @@ fn a_full_store_is_told() {
     });
 }
 
+/// Where the manager listens, the configuration's `socket` changes nothing, and the administrator is told what does.
+#[test]
+fn the_socket_is_where_its_unit_says() {
+    const CLIENT: &str = "RINGWAY_SOCKET=/srv/ringway/ringwayd.sock";
+    on_machine("the_socket_is_where_its_unit_says", |machine| {
+        let remedy = "ListenSequentialPacket=PATH";
+        let told = |reading: usize| {
+            until("the administrator is told", || match machine.say("ringway log") {
+                log if log.matches(remedy).count() == reading => Ok(()),
+                log => Err(log),
+            });
+        };
+        let check = || machine.say("ringwayd --check /mnt/ringwayd.toml");
+        machine.say("systemctl start ringwayd.socket && ringway switch new vale0");
+        told(0);
+        // A reading changes nothing either, nor does a restart.
+        machine.say(
+            "mount -t tmpfs none /srv && \
+             echo 'socket = \"/srv/ringway/ringwayd.sock\"' >> /mnt/ringwayd.toml && \
+             systemctl reload ringwayd.service",
+        );
+        told(1);
+        machine.say("systemctl restart ringwayd.service && ringway switch new vale1");
+        told(1);
+        let said = check();
+        for words in ["`socket`", "listens at /run/ringway/ringwayd.sock", remedy] {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+        // As docs/guide/containers.md has it.
+        machine.say(
+            "mkdir /run/units/ringwayd.socket.d && cd /run/units && \
+             printf '[Socket]\\nListenSequentialPacket=\\nListenSequentialPacket=/srv/ringway/ringwayd.sock\\n' \
+                 > ringwayd.socket.d/override.conf && \
+             printf '[Service]\\nReadWritePaths=/srv/ringway\\n' > ringwayd.service.d/override.conf && \
+             systemctl daemon-reload && systemctl restart ringwayd.socket",
+        );
+        machine.say(&format!("{CLIENT} ringway switch new vale2"));
+        let log = machine.say(&format!("{CLIENT} ringway log"));
+        assert!(!log.contains(remedy), "{log}");
+        let said = check();
+        assert!(!said.contains("no daemon runs") && !said.contains("`socket`"), "{said}");
+        machine.say("grep -q vale2 /srv/ringway/ringwayd.state");
+        machine.say(STOP);
+    });
+}
+
 /// A daemon that cannot start is given up, and neither the manager nor clients start it for ever. It starts again when the
 /// administrator has mended what is wrong, and says so.
 #[test]

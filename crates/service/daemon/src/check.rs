@@ -19,7 +19,8 @@ mod restart_keys;
 use crate::{
     config::Config,
     log::log_lines,
-    running::running_at,
+    running::{running_at, running_with},
+    service_manager::LISTEN_ELSEWHERE,
     socket_file,
     state::StateFile,
 };
@@ -58,12 +59,21 @@ fn write_lines(lines: &[String]) -> io::Result<()> {
 fn run(path: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let config = Config::read(path)?;
     let declared = config.declared()?;
-    let socket = PathBuf::from(&config.socket);
+    let mut socket = PathBuf::from(&config.socket);
     socket_file::look(&socket)?;
     let mut lines = Vec::new();
     let mut say = |line: &str| lines.push(line.to_owned());
     say(&format!("{}: the configuration is good", path.display()));
-    let daemon = running_at(&socket);
+    let mut daemon = running_at(&socket);
+    if daemon.is_none()
+        && let Some((pid, its)) = running_with(path)
+    {
+        say(&format!(
+            "would take a restart: `socket`: the daemon with this configuration (process {pid}) listens at {}; {LISTEN_ELSEWHERE}",
+            its.display(),
+        ));
+        (daemon, socket) = (Some(pid), its);
+    }
     let runs = daemon.is_some();
     if runs {
         match restart_keys::otherwise(&config, &socket) {

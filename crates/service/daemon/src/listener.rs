@@ -12,7 +12,7 @@ use std::{
 };
 
 use ringway_ipc::{LISTEN_FD, ShutdownLock, refuse};
-use ringway_proto::Error as Refusal;
+use ringway_proto::{Error as Refusal, EventKind};
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
     io::ioctl_fionbio,
@@ -24,8 +24,9 @@ use rustix::{
 
 use crate::{
     config::Config,
+    log::{Entry, log},
     peer::{Trust, User},
-    service_manager::{self, Sockets},
+    service_manager::{self, LISTEN_ELSEWHERE, Sockets},
     socket_file::{make_room, new_socket, remove},
     sys,
 };
@@ -63,6 +64,12 @@ fn listening(fd: OwnedFd) -> Option<OwnedFd> {
     let listens =
         socket_acceptconn(&fd) == Ok(true) && socket_type(&fd) == Ok(SocketType::SEQPACKET);
     (listens && ioctl_fionbio(&fd, true).is_ok()).then_some(fd)
+}
+
+/// Whether two paths lead to one file, or are the same.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let file = |path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
+    one == other || file(one).is_some_and(|it| file(other) == Some(it))
 }
 
 /// Lets the users of the configuration connect.
@@ -161,6 +168,13 @@ impl Listener {
         let path = address.as_ref().and_then(SocketAddrUnix::path_bytes);
         let path = path.ok_or(Error::NotListening)?;
         let path = Path::new(OsStr::from_bytes(path));
+        if !is_same(path, Path::new(&config.socket)) {
+            let (socket, path) = (&config.socket, path.display());
+            let text = format!(
+                "`socket` is {socket}, and the daemon listens at {path}: {LISTEN_ELSEWHERE}"
+            );
+            log(Entry::warn(EventKind::Config, text));
+        }
         admit(path, config)?;
         Ok(Listener {
             fd,
@@ -235,6 +249,11 @@ impl Listener {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Whether the service manager has made the socket, and says where it is.
+    pub fn is_activated(&self) -> bool {
+        self.dir.is_none() && self.file.is_none()
     }
 
     /// Whether the daemon goes when nobody needs it.

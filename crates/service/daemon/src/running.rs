@@ -5,12 +5,15 @@
 //! are compared. Of another user's processes only texts are: stat(2) may never return from a path of theirs.
 
 use std::{
+    ffi::OsStr,
     fs,
-    os::unix::fs::MetadataExt,
+    os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
 };
 
 use rustix::process::geteuid;
+
+use crate::config::DEFAULT_PATH;
 
 /// The name of the daemon's process.
 const NAME: &str = "ringwayd";
@@ -30,6 +33,33 @@ struct Listening {
 /// keeps the socket open. Of processes that may not be looked at it is not known: then none does.
 pub fn running_at(socket: &Path) -> Option<u32> {
     listener(socket, NAME)
+}
+
+/// The daemon that was started with the configuration at that path: its process's number, and where it listens.
+pub fn running_with(config: &Path) -> Option<(u32, PathBuf)> {
+    let has_it = |daemon: &Listening| {
+        let line = fs::read(format!("/proc/{}/cmdline", daemon.pid)).unwrap_or_default();
+        is_started_with(&line, config)
+    };
+    let daemon = processes(NAME).find(has_it)?;
+    Some((daemon.pid, daemon.sockets.first()?.into()))
+}
+
+/// Whether a command line, with a zero behind each argument, is that of a daemon with the configuration at that path.
+fn is_started_with(line: &[u8], config: &Path) -> bool {
+    let mut arguments = line.split(|byte| *byte == 0).map(OsStr::from_bytes).skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_bytes() {
+            b"--private" => return false,
+            b"--config" => return arguments.next() == Some(config.as_os_str()),
+            other => {
+                if let Some(path) = other.strip_prefix(b"--config=") {
+                    return OsStr::from_bytes(path) == config;
+                }
+            }
+        }
+    }
+    config == Path::new(DEFAULT_PATH)
 }
 
 /// Whether a program listens at that path for connections that are none of the daemon's kind.
@@ -155,5 +185,21 @@ mod tests {
         assert!(is_of_another_program(&socket));
         drop(listener);
         assert!(!is_of_another_program(&socket));
+    }
+
+    #[test]
+    fn a_daemon_is_known_by_its_configuration() {
+        let config = Path::new("/x.toml");
+        let cases: [(&[u8], [bool; 2]); 5] = [
+            (b"ringwayd\0", [false, true]),
+            (b"ringwayd\0--log-level\0debug\0", [false, true]),
+            (b"ringwayd\0--config\0/x.toml\0", [true, false]),
+            (b"ringwayd\0--log-level\0debug\0--config=/x.toml\0", [true, false]),
+            (b"ringwayd\0--private\0/x\0", [false, false]),
+        ];
+        for (line, expected) in cases {
+            let found = [config, Path::new(DEFAULT_PATH)].map(|path| is_started_with(line, path));
+            assert_eq!(found, expected, "{}", String::from_utf8_lossy(line));
+        }
     }
 }

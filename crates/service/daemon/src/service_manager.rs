@@ -172,6 +172,11 @@ pub fn journal_stream() -> JournalStream {
     Some((device.parse().ok()?, number.parse().ok()?))
 }
 
+/// How to have the manager listen elsewhere.
+pub const LISTEN_ELSEWHERE: &str = "where systemd listens, its unit has the path: give it another by the lines \
+     `ListenSequentialPacket=` and `ListenSequentialPacket=PATH` in a drop-in (`systemctl edit ringwayd.socket`), with \
+     the same `socket` in the configuration; then `systemctl restart ringwayd.socket`";
+
 /// The sockets that the manager has handed over.
 pub enum Sockets {
     None,

@@ -15,7 +15,7 @@ use crate::{
     log::{self, Entry, log},
     policy::Rules,
     reservations,
-    service_manager::ServiceManager,
+    service_manager::{LISTEN_ELSEWHERE, ServiceManager},
     sys,
 };
 
@@ -89,8 +89,15 @@ impl Server {
 
     fn apply(&mut self, rules: Rules) {
         for key in rules.fixed_otherwise(&self.rules) {
-            let text =
-                format!("`{key}` is as it was before: restart the daemon to have the change");
+            let text = match key {
+                "socket" if self.listener.is_activated() => {
+                    let path = self.listener.path().display();
+                    format!(
+                        "`socket` is another, and the daemon listens at {path} as before: {LISTEN_ELSEWHERE}"
+                    )
+                }
+                _ => format!("`{key}` is as it was before: restart the daemon to have the change"),
+            };
             log(Entry::warn(EventKind::Config, text));
         }
         if rules.log_level != self.rules.log_level {
