@@ -576,6 +576,8 @@ fn a_wrong_configuration_is_explained() {
         ("mode = 'rw'", ["mode", "octal"]),
         ("sockt = '/x'", ["wrong.toml", "sockt"]),
         ("group = 'no such group'", ["no such group", "groupadd"]),
+        ("group = '4294967295'", ["4294967295", "groupadd"]),
+        ("nic_users = ['4294967295']", ["4294967295", "getent passwd"]),
     ] {
         fs::write(&config, text).unwrap();
         let mut daemon = home.command(home.bin().join("ringwayd"));

@@ -27,17 +27,19 @@ pub fn members_of(gid: u32) -> Vec<u32> {
     first.chain(listed.filter_map(|name| id_of(name, USERS))).collect()
 }
 
-/// The id of a name in a file of the shape of passwd(5), or of a number as it stands.
+/// The id of a name in a file of the shape of passwd(5), or of a number as it stands. The greatest number is no id: to
+/// the kernel it says that an owner or a group is to stay as it is (chown(2)).
 pub fn id_of(name: &str, file: &str) -> Option<u32> {
-    if let Ok(id) = name.parse() {
-        return Some(id);
+    let id = |text: &str| text.parse().ok().filter(|id| *id != u32::MAX);
+    if name.parse::<u32>().is_ok() {
+        return id(name);
     }
     let text = fs::read(file).ok()?;
-    let id = text.split(|byte| *byte == b'\n').find_map(|line| {
+    let field = text.split(|byte| *byte == b'\n').find_map(|line| {
         let mut fields = line.split(|byte| *byte == b':');
         (fields.next()? == name.as_bytes()).then(|| fields.nth(1))?
     })?;
-    str::from_utf8(id).ok()?.parse().ok()
+    id(str::from_utf8(field).ok()?)
 }
 
 /// The home directory of a user in such a file of users.
@@ -48,4 +50,18 @@ pub fn home_of(user: u32, file: &str) -> Option<String> {
         (fields.next()?.parse() == Ok(user)).then(|| fields.nth(2))?
     })?;
     Some(home.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_greatest_number_is_no_id() {
+        assert_eq!(id_of("4294967294", GROUPS), Some(u32::MAX - 1));
+        for file in [USERS, GROUPS] {
+            assert_eq!(id_of("4294967295", file), None);
+            assert_eq!(id_of("root", file), Some(0));
+        }
+    }
 }
