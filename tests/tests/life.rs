@@ -545,6 +545,27 @@ fn who_takes_too_many_descriptors() {
     assert!(daemon.is_running());
 }
 
+/// A daemon that may have too few descriptors to serve says so at once.
+#[test]
+fn too_few_descriptors_are_explained() {
+    let home = Home::new();
+    let config = home.path().join("ringwayd.toml");
+    fs::write(&config, format!("socket = {:?}\n", home.system_socket())).unwrap();
+    let limited = |mut command: Command| {
+        command.args(["-c", "ulimit -n 63 && exec \"$@\"", "sh"]);
+        command
+    };
+    let says = ["63 descriptors", "64", "LimitNOFILE=", "ulimit -n"];
+    let mut daemon = limited(home.command("sh"));
+    daemon.arg(home.bin().join("ringwayd")).arg("--config").arg(&config);
+    assert_says(&refusal(daemon), &says);
+    // So does the program that has started a private one.
+    let mut program = limited(home.command("sh"));
+    program.arg(home.bin().join("traffic")).args(["hold", "valea:x"]);
+    assert_says(&refusal(program), &says);
+    home.assert_left();
+}
+
 /// What no daemon has left stays where it is, and `--check` says what it is.
 #[test]
 fn a_daemon_replaces_its_own_kind_alone() {

@@ -125,7 +125,7 @@ fn run(args: Args) -> Result<(), Box<dyn Error>> {
     if args.janitor {
         return Ok(janitor::main()?);
     }
-    confine::take_descriptors();
+    let descriptors = confine::take_descriptors();
     // A limit of file sizes, which counts for regions, is to fail a request, and not to end the daemon.
     sys::ignore(&[libc::SIGXFSZ]);
     // Before a client can connect: a signal that comes right then must not leave the directory behind.
@@ -141,12 +141,15 @@ fn run(args: Args) -> Result<(), Box<dyn Error>> {
             if confine::leave_netns() {
                 listener.move_in()?;
             }
-            let config = Config::private().inspect_err(|error| {
+            let refuse = |error: &dyn Error| {
                 listener.refuse_all(&Refusal::invalid(format!("ringwayd cannot start: {error}")));
-            })?;
+            };
+            descriptors.inspect_err(|error| refuse(error))?;
+            let config = Config::private().inspect_err(|error| refuse(error))?;
             (listener, config)
         }
         None => {
+            descriptors?;
             // A private daemon's memory is its user's, for debugging.
             confine::forbid_dumps()?;
             let config = Config::read(&args.config)?;

@@ -97,6 +97,9 @@ impl Error {
             Error::Netns { cause, .. } => {
                 format!("cannot enter the caller's network namespace: {cause}")
             }
+            Error::Helper { cause, .. } if cause.raw_os_error() == Some(libc::EMFILE) => {
+                format!("ringwayd cannot ask the process that sets interfaces up: {cause}")
+            }
             Error::Helper { cause, .. } => {
                 format!("the process that sets interfaces up for ringwayd does not answer: {cause}")
             }
@@ -130,6 +133,10 @@ impl Error {
             Error::Netns { .. } => "run ringwayd there, or with CAP_SYS_ADMIN".into(),
             Error::Helper { cause, .. } if cause.kind() == io::ErrorKind::NotConnected => {
                 "restart the daemon".into()
+            }
+            Error::Helper { cause, .. } if cause.raw_os_error() == Some(libc::EMFILE) => {
+                "raise the daemon's limit of open files (LimitNOFILE= of its unit, or `ulimit -n` where it is started)"
+                    .into()
             }
             Error::Helper { .. } => {
                 "try again: there is another one; the daemon's log may tell more".into()

@@ -20,6 +20,8 @@ pub struct Parcel {
 
 thread_local! {
     static FDS: RefCell<Vec<Option<OwnedFd>>> = const { RefCell::new(Vec::new()) };
+    /// Why a descriptor could not be copied: a serializer's errors have no room for it either.
+    static NO_COPY: RefCell<Option<io::Error>> = const { RefCell::new(None) };
 }
 
 /// The value with copies of its descriptors. EMFILE where there are no more to be had.
@@ -27,7 +29,8 @@ pub(crate) fn pack<T: Serialize>(value: &T) -> io::Result<Parcel> {
     FDS.take();
     let bytes = postcard::to_allocvec(value);
     let fds = FDS.take().into_iter().flatten().collect();
-    Ok(Parcel { bytes: bytes.map_err(io::Error::other)?, fds })
+    let bytes = bytes.map_err(|error| NO_COPY.take().unwrap_or_else(|| io::Error::other(error)))?;
+    Ok(Parcel { bytes, fds })
 }
 
 /// The value again. EINVAL if that is none; descriptors that are not its own are closed.
@@ -65,7 +68,11 @@ pub(crate) mod fd {
     use super::*;
 
     pub fn serialize<S: Serializer>(fd: &OwnedFd, to: S) -> Result<S::Ok, S::Error> {
-        let copy = fd.try_clone().map_err(serde::ser::Error::custom)?;
+        let copy = fd.try_clone().map_err(|error| {
+            let said = serde::ser::Error::custom(&error);
+            NO_COPY.set(Some(error));
+            said
+        })?;
         let place = FDS.with_borrow_mut(|fds| {
             fds.push(Some(copy));
             fds.len() as u32 - 1
@@ -109,6 +116,8 @@ pub(crate) mod io_error {
 #[cfg(test)]
 mod tests {
     use std::os::fd::AsRawFd;
+
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     use super::*;
 
@@ -160,5 +169,24 @@ mod tests {
         // Nor is one left for the next value.
         let bytes = postcard::to_allocvec(&0u32).unwrap();
         assert!(unpack::<Fd>(Parcel { bytes, fds: Vec::new() }).is_err());
+    }
+
+    /// Run by itself in a process of its own: a limit of descriptors is the process's.
+    #[test]
+    fn what_a_copy_lacks_is_told() {
+        const NAME: &str = "parcel::tests::what_a_copy_lacks_is_told";
+        if !std::env::args().any(|argument| argument == "--exact") {
+            let mut test = std::process::Command::new(std::env::current_exe().unwrap());
+            let status = test.args(["--exact", NAME]).status().unwrap();
+            assert!(status.success());
+            return;
+        }
+        let value = value();
+        let next = value.first.0.try_clone().unwrap().as_raw_fd() as u64;
+        let limit = getrlimit(Resource::Nofile);
+        setrlimit(Resource::Nofile, Rlimit { current: Some(next), ..limit }).unwrap();
+        assert_eq!(pack(&value).unwrap_err().raw_os_error(), Some(libc::EMFILE));
+        setrlimit(Resource::Nofile, limit).unwrap();
+        assert_eq!(pack(&value).unwrap().fds.len(), 2);
     }
 }

@@ -69,8 +69,28 @@ fn keep(needed: &[Capability]) -> Result<(), caps::errors::CapsError> {
     Ok(())
 }
 
+/// Descriptors that a daemon needs at least: its own, and those of an interface that is set up.
+const LEAST: u64 = 64;
+
+/// The limit of descriptors is too low.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the daemon may have {may} descriptors open, and needs {LEAST} at least; raise the limit: \
+     LimitNOFILE= of its unit, or `ulimit -n` where it is started"
+)]
+pub struct TooFewDescriptors {
+    may: u64,
+}
+
 /// Takes as many descriptors as the limits allow.
-pub fn take_descriptors() {
+///
+/// # Errors
+/// They are too few for a daemon.
+pub fn take_descriptors() -> Result<(), TooFewDescriptors> {
     let files = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files });
+    match getrlimit(Resource::Nofile).current {
+        Some(may) if may < LEAST => Err(TooFewDescriptors { may }),
+        _ => Ok(()),
+    }
 }

@@ -6,7 +6,7 @@ use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
-use ringway_ipc::{MAX_FDS, receive, send};
+use ringway_ipc::{Error, MAX_FDS, receive, send};
 use ringway_nic_setup::Parcel;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socketpair};
 use serde::{Deserialize, Serialize};
@@ -46,7 +46,11 @@ pub fn send_parcel(socket: &OwnedFd, parcel: &Parcel) -> io::Result<()> {
 /// Waits for a parcel. `UnexpectedEof`: the other side has gone.
 pub fn receive_parcel(socket: &OwnedFd) -> io::Result<Parcel> {
     let next = || {
-        let received = receive(socket.as_fd(), RecvFlags::empty()).map_err(io::Error::other)?;
+        let received =
+            receive(socket.as_fd(), RecvFlags::empty()).map_err(|error| match error {
+                Error::NoDescriptors { source, .. } => source,
+                other => io::Error::other(other),
+            })?;
         received.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))
     };
     let (header, _) = next()?;
