@@ -1,20 +1,27 @@
 //! Who a client is, and where it is, the daemon takes from the kernel: a client's word for it counts
 //! for nothing.
 
-use std::{io::IoSlice, mem::MaybeUninit, process::Command, thread, time::Duration};
+use std::{
+    io::{IoSlice, IoSliceMut},
+    mem::MaybeUninit,
+    process::Command,
+    thread,
+    time::Duration,
+};
 
 use ringway_proto::{Cause, Error, Registration, Reply, Request, VERSION};
 use ringway_testkit::{Netns, Proc, skip_without_root};
 use ringway_tests::{
-    GROUP, Home, as_nobody, connect, ends, inside, one_at_a_time, started_by, until,
+    GROUP, Home, as_nobody, become_another, connect, ends, inside, one_at_a_time, started_by, until,
 };
 use rustix::{
     fd::{AsFd, OwnedFd},
-    io::read,
     net::{
-        AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
-        SocketFlags, SocketType, accept, bind, listen, sendmsg, socket, socketpair,
+        AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+        SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept, bind,
+        listen, recvmsg, sendmsg, socket, socketpair,
     },
+    process::Signal,
 };
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -23,25 +30,66 @@ fn pair() -> (OwnedFd, OwnedFd) {
     socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap()
 }
 
-/// Asks for an interface with these descriptors, the first of which the answer goes to; `None`: the
-/// daemon hangs up.
-fn ask(home: &Home, port: &str, mine: &OwnedFd, fds: Vec<OwnedFd>) -> Option<Result<(), Error>> {
-    let connection = connect(&home.system_socket()).unwrap();
+type Answer = Result<(Reply, Vec<OwnedFd>), Error>;
+
+fn register(port: &str) -> Request {
     let (registration, options) = (Registration::default(), Default::default());
-    let request = Request::Register { name: port.into(), registration, options };
-    let request = postcard::to_allocvec(&request).expect("it has a form");
+    Request::Register { name: port.into(), registration, options }
+}
+
+/// Sends a request with these descriptors, the first of which the answer goes to.
+fn send(connection: &OwnedFd, request: &Request, fds: Vec<OwnedFd>) {
+    let request = postcard::to_allocvec(request).expect("it has a form");
     let borrowed: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     assert!(ancillary.push(SendAncillaryMessage::ScmRights(&borrowed)));
     let bytes = [IoSlice::new(&[VERSION]), IoSlice::new(&request)];
-    sendmsg(&connection, &bytes, &mut ancillary, SendFlags::NOSIGNAL).unwrap();
-    drop(fds);
-    let mut answer = vec![0; 1 << 17];
-    let length = read(mine, &mut answer[..]).unwrap();
-    let answer = answer[..length].strip_prefix(&[VERSION])?;
+    sendmsg(connection, &bytes, &mut ancillary, SendFlags::NOSIGNAL).unwrap();
+}
+
+/// A message, with the descriptors that come with it.
+fn receive(socket: &OwnedFd) -> (Vec<u8>, Vec<OwnedFd>) {
+    let mut bytes = vec![0; 1 << 17];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(253))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut slices = [IoSliceMut::new(&mut bytes)];
+    let got = recvmsg(socket, &mut slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC).unwrap();
+    let fds = ancillary.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(fds) => Some(fds),
+        _ => None,
+    });
+    let fds = fds.flatten().collect();
+    bytes.truncate(got.bytes);
+    (bytes, fds)
+}
+
+/// `None`: the daemon has hung up.
+fn answer(mine: &OwnedFd) -> Option<Answer> {
+    let (bytes, fds) = receive(mine);
+    let answer = bytes.strip_prefix(&[VERSION])?;
     let (answer, _): (Result<Reply, Error>, u32) = postcard::from_bytes(answer).expect("an answer");
-    Some(answer.map(drop))
+    Some(answer.map(|reply| (reply, fds)))
+}
+
+/// Asks as a client does: with an end of a pair that the calling thread makes.
+fn ask_on(connection: &OwnedFd, request: &Request) -> Answer {
+    let (mine, theirs) = pair();
+    send(connection, request, vec![theirs]);
+    answer(&mine).expect("the daemon answers")
+}
+
+/// Asks for another connection.
+fn barrier(connection: &OwnedFd) -> OwnedFd {
+    let (_, mut fds) = ask_on(connection, &Request::Barrier).unwrap();
+    fds.pop().expect("the other connection")
+}
+
+/// Asks for an interface with these descriptors; `None`: the daemon hangs up.
+fn ask(home: &Home, port: &str, mine: &OwnedFd, fds: Vec<OwnedFd>) -> Option<Result<(), Error>> {
+    let connection = connect(&home.system_socket()).unwrap();
+    send(&connection, &register(port), fds);
+    answer(mine).map(|answer| answer.map(drop))
 }
 
 /// A process in another network namespace, and what it has there, do not let a client ask for the
@@ -166,6 +214,44 @@ fn root_of_a_container_is_not_the_machines() {
         assert!(theirs.wait_for("open", LIMIT).starts_with("open"), "{}", theirs.output());
         theirs.kill();
     }
+    daemon.kill();
+}
+
+/// A connection for a barrier is the user's, and in no group of the daemon's, also when the configuration was read
+/// again.
+#[test]
+fn a_barriers_connection_is_in_its_users_groups() {
+    if skip_without_root("a_barriers_connection_is_in_its_users_groups") {
+        return;
+    }
+    let home = Home::new();
+    // The daemon is in group 0, the user is not.
+    let reserve = format!(
+        "[[reserve]]\nname = 'valer*'\ngroups = ['0']\n[[reserve]]\nname = 'valeg*'\ngroups = ['{GROUP}']\n"
+    );
+    let daemon = home.system_daemon_with(GROUP, 0o660, &reserve, |daemon| daemon);
+    let socket = home.system_socket();
+    let ask = |connections: &[OwnedFd]| {
+        for connection in connections {
+            let new =
+                |bridge: &str| Request::SwitchNew { bridge: bridge.into(), one_address: false };
+            let error = ask_on(connection, &new("valer1")).unwrap_err();
+            assert_eq!(error.cause, Cause::Denied, "{error}");
+            ask_on(connection, &new("valeg1")).unwrap();
+            ask_on(connection, &Request::SwitchDelete { bridge: "valeg1".into() }).unwrap();
+        }
+    };
+    let connections = thread::spawn(move || {
+        become_another();
+        let connection = connect(&socket).unwrap();
+        let other = barrier(&connection);
+        [connection, other]
+    });
+    let connections = connections.join().unwrap();
+    ask(&connections);
+    daemon.signal(Signal::HUP);
+    daemon.wait_for("the configuration is read again", LIMIT);
+    ask(&connections);
     daemon.kill();
 }
 

@@ -71,6 +71,9 @@ struct Client {
     fd: OwnedFd,
     user: User,
     handle: Handle,
+    /// Those of the process that connected, which the kernel tells by the first connection alone: the others are
+    /// pairs that this process has made. None if they are not known.
+    groups: Arc<[u32]>,
     /// Names that policy reserves, as they concern the user.
     reservations: Arc<[Reserved]>,
     /// What it has asked, while that takes long: it is not listened to meanwhile.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ringway_ipc::refuse;
 use ringway_proto::{Cause, Error, Reply};
-use ringway_registry::{Handle, Registry, Reserved};
+use ringway_registry::{Handle, Registry};
 use rustix::{
     event::epoll,
     fd::{AsFd, OwnedFd},
@@ -98,15 +98,8 @@ impl Server {
         }
         match admitted {
             Ok(handle) => {
-                // A user whose groups are not known is in none.
-                let groups = match self.rules.reservations.is_empty() {
-                    true => Vec::new(),
-                    false => sys::peer_groups(peer.fd.as_fd()).unwrap_or_default(),
-                };
-                let uid = peer.user.uid();
-                let reservations =
-                    reservations::of_connected(&self.rules.reservations, uid, &groups);
-                self.enter(peer, handle, reservations);
+                let groups = sys::peer_groups(peer.fd.as_fd()).unwrap_or_default();
+                self.enter(peer, handle, groups.into());
             }
             Err(error) => {
                 self.note_not_admitted(&peer.user, &error);
@@ -117,15 +110,18 @@ impl Server {
         gone.is_some()
     }
 
-    fn enter(&mut self, peer: Peer, handle: Handle, reservations: Arc<[Reserved]>) {
+    fn enter(&mut self, peer: Peer, handle: Handle, groups: Arc<[u32]>) {
         self.last += 1;
         let data = epoll::EventData::new_u64(self.last);
         // A client that cannot be watched is let go: its first call fails.
         let flags = epoll::EventFlags::IN | epoll::EventFlags::ONESHOT;
         if epoll::add(&self.epoll, &peer.fd, data, flags).is_ok() {
             let (fd, user) = (peer.fd, peer.user);
+            let all = &self.rules.reservations;
+            let reservations = reservations::of_connected(all, user.uid(), &groups);
             let (pending, closing, barrier) = (None, 0, None);
-            let client = Client { fd, user, handle, reservations, pending, closing, barrier };
+            let client =
+                Client { fd, user, handle, groups, reservations, pending, closing, barrier };
             self.clients.insert(self.last, client);
         } else {
             self.registry.close(handle);
@@ -144,11 +140,8 @@ impl Server {
             )
         })?;
         let handle = self.registry.admit(user.account)?;
-        // The kernel would tell of this process's groups.
-        let reservations = self.clients.get(&key).map(|client| client.reservations.clone());
-        let reservations = reservations
-            .unwrap_or_else(|| reservations::of_user(&self.rules.reservations, user.uid()));
-        self.enter(Peer { fd, user }, handle, reservations);
+        let groups = self.clients.get(&key).map(|client| client.groups.clone());
+        self.enter(Peer { fd, user }, handle, groups.unwrap_or_default());
         if let Some(client) = self.clients.get_mut(&key) {
             client.barrier = Some(self.last);
         }

@@ -4,10 +4,7 @@
 //! has read. A configuration with an error changes nothing.
 
 use ringway_proto::EventKind;
-use rustix::{
-    event::epoll,
-    fd::{AsFd, OwnedFd},
-};
+use rustix::{event::epoll, fd::OwnedFd};
 
 use super::{RELOADED, Server};
 use crate::{
@@ -16,7 +13,6 @@ use crate::{
     policy::Rules,
     reservations,
     service_manager::{LISTEN_ELSEWHERE, ServiceManager},
-    sys,
 };
 
 /// What the process sends: the rules, or what is wrong with the files.
@@ -110,9 +106,8 @@ impl Server {
         );
         self.rules = rules.with_fixed_of(&mut self.rules);
         for client in self.clients.values_mut() {
-            let groups = sys::peer_groups(client.fd.as_fd()).unwrap_or_default();
             let (all, uid) = (&self.rules.reservations, client.user.uid());
-            client.reservations = reservations::of_connected(all, uid, &groups);
+            client.reservations = reservations::of_connected(all, uid, &client.groups);
         }
         self.declare();
         log(Entry::info(EventKind::Config, "the configuration is read again"));
