@@ -217,6 +217,59 @@ fn root_of_a_container_is_not_the_machines() {
     daemon.kill();
 }
 
+/// A connection of a container's root, whose process waits for the end of the second socket.
+fn of_contained_root(home: &Home) -> (Proc, OwnedFd) {
+    const CONNECT: &str = "\
+import socket, sys
+ours, test = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2)]
+ours.connect(sys.argv[1])
+test.connect(sys.argv[2])
+socket.send_fds(test, [b'x'], [ours.fileno()])
+test.recv(1)
+";
+    let path = home.path().join("connections");
+    let listener = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    bind(&listener, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+    listen(&listener, 1).unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set=-all", "--inh-caps=-all", "--", "python3", "-c", CONNECT]);
+    let process = Proc::spawn({
+        command.arg(home.system_socket()).arg(path);
+        command
+    });
+    let (_, mut fds) = receive(&accept(&listener).unwrap());
+    (process, fds.pop().expect("the connection"))
+}
+
+/// Neither a pair that the daemon has made, nor one of another process of user 0, gives a container's root the
+/// interfaces of its maker's network namespace.
+#[test]
+fn a_pair_of_another_speaks_for_no_network_namespace() {
+    if skip_without_root("a_pair_of_another_speaks_for_no_network_namespace") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let home = Home::new();
+    let (a, b) = (Netns::quiet("rwi"), Netns::quiet("rwi"));
+    let _wire = a.veth(&b, "a0", "b0");
+    let granted = "nic_users = ['root']\n";
+    let daemon = home.system_daemon_with(GROUP, 0o666, granted, |daemon| inside(&a, daemon));
+    let (_process, contained) = of_contained_root(&home);
+    let root = connect(&home.system_socket()).unwrap();
+    for (who, connection) in [("a container's root", &contained), ("root", &root)] {
+        send(connection, &register("a0"), vec![barrier(connection)]);
+        // Requests are answered in their order.
+        let bound = ask_on(connection, &Request::Describe);
+        assert!(bound.is_err(), "{who}: {bound:?}");
+    }
+    a.enter(|| {
+        let error = ask_on(&contained, &register("a0")).unwrap_err();
+        assert_eq!(error.cause, Cause::Denied, "{error}");
+        ask_on(&root, &register("a0")).unwrap();
+    });
+    daemon.kill();
+}
+
 /// A connection for a barrier is the user's, and in no group of the daemon's, also when the configuration was read
 /// again.
 #[test]

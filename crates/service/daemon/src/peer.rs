@@ -13,7 +13,9 @@
 //! alone, for a socket that was connected is of the namespace of the program that connected it. A socket
 //! is a handle to its namespace for the kernel, too: the ioctls of `netdevice(7)` go by it. So that no
 //! program speaks for a namespace by a socket that strangers have given away, the pair's maker must be the
-//! connection's user, or the very process that connected, whatever user it is by now.
+//! connection's user, or the very process that connected, whatever user it is by now. For root of a container it
+//! must be that process: the machine's root has the same user id. This process makes pairs too, the connections
+//! for barriers, which are of its own namespace: they are no client's.
 
 use std::{
     fs, io,
@@ -64,6 +66,13 @@ impl User {
     /// The user id that a configuration may name.
     pub fn uid(&self) -> u32 {
         self.connected.uid
+    }
+
+    /// Whether the user, or the process that has connected, is the maker of a pair; `daemon` is this process.
+    fn has_made(&self, maker: Credentials, daemon: libc::pid_t) -> bool {
+        let is_user = maker.uid == self.connected.uid && self.account != CONTAINED_ROOT;
+        let is_process = maker.pid == self.connected.pid && maker.pid != 0;
+        maker.pid != daemon && (is_user || is_process)
     }
 }
 
@@ -149,9 +158,7 @@ pub fn namespace(reply_to: BorrowedFd<'_>, user: &User, closer: &Closer, account
     const UNKNOWN: &str = "ringwayd may not enter the caller's network namespace; run it there, or \
                            with CAP_NET_ADMIN and CAP_SYS_ADMIN";
     let Ok(maker) = credentials(reply_to) else { return Netns::Unknown(STRANGE) };
-    let is_own =
-        maker.uid == user.connected.uid || maker.pid == user.connected.pid && maker.pid != 0;
-    if !is_own {
+    if !user.has_made(maker, own_pid()) {
         return Netns::Unknown(STRANGE);
     }
     if is_of_this(reply_to).is_ok_and(|it_is| it_is) {
@@ -191,6 +198,11 @@ fn is_of_this(socket: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(sys::netns_cookie(own.as_fd())? == sys::netns_cookie(socket)?)
 }
 
+/// The number of this process.
+fn own_pid() -> libc::pid_t {
+    rustix::process::getpid().as_raw_pid()
+}
+
 fn credentials(socket: BorrowedFd<'_>) -> io::Result<Credentials> {
     let (pid, uid) = sys::connected_by(socket)?;
     Ok(Credentials { pid, uid })
@@ -227,20 +239,6 @@ mod tests {
         socketpair(AddressFamily::UNIX, kind, flags, None).unwrap()
     }
 
-    fn me() -> User {
-        Trust::OneUser.user(pair().0.as_fd()).unwrap()
-    }
-
-    fn namespace_of(reply_to: BorrowedFd<'_>, user: &User) -> Netns {
-        namespace(reply_to, user, &Closer::new().unwrap(), user.account)
-    }
-
-    #[test]
-    fn a_pair_of_this_process_is_of_its_namespace() {
-        let (one, _other) = pair();
-        assert!(matches!(namespace_of(one.as_fd(), &me()), Netns::Own));
-    }
-
     /// The last thread that has the copy does not close it: what is queued in it may take for ever.
     #[test]
     fn a_copy_of_the_socket_is_closed_by_the_closer() {
@@ -261,16 +259,41 @@ mod tests {
         drop(other);
     }
 
+    const DAEMON: libc::pid_t = 1;
+
+    /// Whether process `connected`, which is a client with that account, is taken for the maker of a pair.
+    fn is_own(account: u32, connected: (libc::pid_t, u32), maker: (libc::pid_t, u32)) -> bool {
+        let [connected, maker] = [connected, maker].map(|(pid, uid)| Credentials { pid, uid });
+        User { account, connected }.has_made(maker, DAEMON)
+    }
+
     #[test]
     fn what_strangers_made_counts_for_nothing() {
-        let (one, _other) = pair();
-        let stranger = |pid, uid| User { account: uid, connected: Credentials { pid, uid } };
-        let me = me().connected;
-        let told = |pid, uid| namespace_of(one.as_fd(), &stranger(pid, uid));
-        assert!(matches!(told(me.pid + 1, me.uid + 1), Netns::Unknown(_)));
+        assert!(!is_own(7, (20, 7), (21, 8)));
         // The same process, as another user; another process of the same user.
-        assert!(matches!(told(me.pid, me.uid + 1), Netns::Own));
-        assert!(matches!(told(me.pid + 1, me.uid), Netns::Own));
+        assert!(is_own(7, (20, 7), (20, 8)));
+        assert!(is_own(7, (20, 7), (21, 7)));
+        // Processes that this one does not see have no number that tells them apart.
+        assert!(!is_own(7, (0, 7), (0, 8)));
+    }
+
+    #[test]
+    fn a_containers_root_is_one_process() {
+        assert!(is_own(0, (20, 0), (21, 0)));
+        assert!(is_own(CONTAINED_ROOT, (20, 0), (20, 0)));
+        assert!(!is_own(CONTAINED_ROOT, (20, 0), (21, 0)));
+        assert!(!is_own(CONTAINED_ROOT, (0, 0), (0, 0)));
+    }
+
+    #[test]
+    fn a_pair_of_this_process_is_no_clients() {
+        for account in [0, CONTAINED_ROOT] {
+            assert!(!is_own(account, (20, 0), (DAEMON, 0)), "{account}");
+        }
+        let (one, _other) = pair();
+        let user = Trust::OneUser.user(one.as_fd()).unwrap();
+        let netns = namespace(one.as_fd(), &user, &Closer::new().unwrap(), user.account);
+        assert!(matches!(netns, Netns::Unknown(_)));
     }
 
     #[test]
@@ -286,7 +309,7 @@ mod tests {
         let own_map = fs::read_to_string("/proc/self/uid_map").unwrap();
         let is_root = |own_map: &str, root_has| {
             let trust = Trust::Users { own_map: own_map.into(), root_has };
-            trust.is_root(one.as_fd(), me().connected.pid)
+            trust.is_root(one.as_fd(), own_pid())
         };
         assert!(is_root(&own_map, 0));
         assert!(!is_root("0 0 1\n", 0));
