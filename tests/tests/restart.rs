@@ -425,6 +425,42 @@ fn what_cannot_be_had_is_waited_for() {
     });
 }
 
+/// Questions and ports of another user leave to its own users what a switch of programs waits with.
+#[test]
+fn a_switch_of_programs_waits_for_its_users() {
+    if skip_without_root("a_switch_of_programs_waits_for_its_users") {
+        return;
+    }
+    isolated_with_system("a_switch_of_programs_waits_for_its_users", HANGS, |home| {
+        let daemon = home.system_daemon(GROUP, 0o660);
+        let hold = || {
+            let program = Proc::spawn(as_nobody(home.system_traffic(&["hold", "vale0:a"])));
+            program.wait_for("open", LIMIT);
+            program
+        };
+        let program = hold();
+        let vlan = Some(Vlan::Access(10));
+        let chosen = PortSettings { vlan, ..PortSettings::default() };
+        Control::connect().unwrap().switch_port("vale0:a", chosen).unwrap();
+        end(daemon, Signal::KILL);
+        program.kill();
+
+        let daemon = home.system_daemon(GROUP, 0o660);
+        let control = Control::connect().unwrap();
+        control.port_config("vale0:zz").unwrap();
+        drop(Port::open("vale0:zz").unwrap());
+        until("the switch has gone", || match shown(&control) {
+            switches if switches.is_empty() => Ok(()),
+            switches => Err(format!("{switches:?}")),
+        });
+        let program = hold();
+        let (_, _, ports) = shown(&control).remove(0);
+        assert_eq!(ports[0].vlan, Vlan::Access(10));
+        program.kill();
+        end(daemon, Signal::TERM);
+    });
+}
+
 /// What a user attached who may not use interfaces any more is not attached for that user.
 #[test]
 fn rights_are_those_of_the_new_configuration() {

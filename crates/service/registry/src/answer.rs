@@ -68,6 +68,9 @@ impl Registry {
                 // The client never learns of it, so it must not be.
                 let answer = fits.and_then(|()| describe(self, handle, caller, true));
                 let answer = answer.inspect_err(|_| self.unregister(handle));
+                if answer.is_ok() {
+                    self.note_opened(handle);
+                }
                 self.registering = None;
                 answer
             }

@@ -94,6 +94,9 @@ struct BridgeEntry {
     /// Addresses that were added to those that it learns.
     statics: Vec<LastingAddress>,
     mirrors: Vec<MirrorEntry>,
+    /// What it was for the registry before, as long as no program of its users has opened a port: should it go before
+    /// that, it waits again.
+    awaited: Option<LastingSwitch>,
     /// What the operator has declared of it.
     declared: Option<DeclaredSwitch>,
     /// The table that the worker shares with a program in the kernel.
@@ -257,7 +260,7 @@ impl Bridges {
                     entry.table = None;
                 }
                 // The next port to join makes a new one.
-                Err(_) => *place = None,
+                Err(_) => self.returning.extend(place.take().and_then(|gone| gone.awaited)),
             }
         }
         self.reap();
@@ -375,13 +378,15 @@ impl Bridges {
                 settings: Vec::new(),
                 statics: Vec::new(),
                 mirrors: Vec::new(),
+                awaited: None,
                 declared: None,
                 table: None,
             });
             let before = self.returning.iter().position(|switch| switch.name == bridge);
             if let (Some(entry), Some(before)) = (slot.as_mut(), before) {
                 // Each of it was checked when it was read, and the port is opened in any case.
-                let _ = entry.go_on_from(self.returning.remove(before), uid);
+                let before = entry.awaited.insert(self.returning.remove(before)).clone();
+                let _ = entry.go_on_from(before, uid);
             }
         }
         slot.as_mut().ok_or_else(|| no_bridge(bridge))
@@ -511,6 +516,14 @@ impl Bridges {
         entry.forget_settings(name, uid);
         entry.ports_changed(name);
         Ok(BridgePortRef { bridge: bridge.into(), index })
+    }
+
+    /// Fails as [`attach`](Self::attach) would for a program's port, and attaches none.
+    pub fn check_attach(&self, uid: u32, bridge: &str, name: &str) -> Result<()> {
+        self.check_room(bridge, uid, 1)?;
+        let declared = self.entry(bridge).and_then(|entry| entry.declared.as_ref());
+        let checked = declared.map_or(Ok(()), |declared| declared.check_user(name, uid));
+        checked.map_err(|e| e.at(name))
     }
 
     /// A bridge with room for a port, which comes into being if need be. Returns how the port takes part.
@@ -666,7 +679,10 @@ impl Bridges {
         for entry in &mut self.entries {
             let gone = entry
                 .take_if(|e| e.ports.is_empty() && e.keeper.is_none() && e.expected.is_empty());
-            self.lasting_changed |= gone.is_some_and(|gone| gone.is_visible());
+            if let Some(gone) = gone {
+                self.lasting_changed |= gone.is_visible();
+                self.returning.extend(gone.awaited);
+            }
         }
     }
 

@@ -59,7 +59,7 @@ fn inspect<T>(
         id => Some(registry.regions.by_id(id, caller.uid)?),
     };
     let reg = Registration { mem_id, ..Registration::default() };
-    let found = registry.look_up(&OpenRequest { caller, name, reg: &reg });
+    let found = registry.look_up(&OpenRequest { caller, name, reg: &reg, is_question: true });
     let result = found.map(|id| {
         let port = registry.port(id);
         let seen = look(port, registry.regions.region(port.region), &registry.settings);

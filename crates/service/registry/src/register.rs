@@ -30,6 +30,18 @@ use crate::{
 const MAX_RINGS: usize = 512;
 
 impl Registry {
+    /// A program has the port that it asked for.
+    pub(crate) fn note_opened(&mut self, handle: Handle) {
+        let Some(port) = self.handles.binding(handle).ok().and_then(|it| self.ports.get(it.port))
+        else {
+            return;
+        };
+        let side = port.backend.switch_side();
+        if let Some(bridge_port) = side.and_then(|side| side.bridge_port.as_ref()) {
+            self.bridges.note_opened(&bridge_port.bridge, port.uid);
+        }
+    }
+
     /// Binds a handle to rings of a port (S-REG).
     pub(crate) fn register(
         &mut self,
@@ -102,7 +114,7 @@ impl Registry {
         options: Options,
         action: Option<WantedAction>,
     ) -> Result<()> {
-        let request = OpenRequest { caller, name, reg: &reg };
+        let request = OpenRequest { caller, name, reg: &reg, is_question: false };
         let id = match options.user.filter(|user| *user != caller.uid) {
             Some(other) if caller.uid == 0 && !name.contains(['{', '}']) => {
                 others_port(self, &request, other)?

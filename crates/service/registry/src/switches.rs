@@ -64,6 +64,7 @@ pub(crate) fn delete(registry: &mut Registry, caller: &Caller, bridge: &str) -> 
             persistent.push((id, name));
         }
     }
+    bridges.note_deleted(bridge, caller.uid);
     for (id, name) in persistent {
         Persistent::detach(registry, id, bridge, &name)?;
     }

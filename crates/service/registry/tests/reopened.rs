@@ -4,10 +4,10 @@ mod common;
 
 use std::time::Instant;
 
-use common::{World, all};
-use libc::EBUSY;
+use common::{World, all, select};
+use libc::{EBUSY, EINVAL};
 use ringway_proto::{
-    BridgePortInfo, Forwarding, PortSettings, Reply, Request, SwitchPosition, Vlan,
+    BridgePortInfo, Forwarding, PortSettings, Reply, Request, RingSelection, SwitchPosition, Vlan,
 };
 use ringway_registry::Handle;
 
@@ -122,4 +122,59 @@ fn a_switch_of_programs_alone_goes_on_with_the_next_daemon() {
     let again = open(&mut third, ALICE, "vale0:vm1");
     assert!(is_chosen(&mut third, "vale0:vm1") && !is_chosen(&mut third, "vale0:b"));
     third.close([others, again]);
+}
+
+/// What is not a port of theirs leaves the switch waiting for its users' programs.
+#[test]
+fn a_switch_waits_until_one_of_its_users_opens_a_port() {
+    let mut w = World::new();
+    let first = open(&mut w, ALICE, "vale0:vm1");
+    choose(&mut w, "vale0:vm1");
+    w.caller.uid = ALICE;
+    let forwarding = Forwarding::Learning { ageing_seconds: 9 };
+    w.ask(Request::SwitchForward { bridge: "vale0".into(), forwarding }).unwrap();
+    let saved = w.registry.lasting().expect("it has changed");
+    w.close([first]);
+
+    let mut next = World::new();
+    assert_eq!(next.registry.restore(saved.clone(), Instant::now()), [""; 0]);
+    assert_eq!(next.registry.lasting().as_ref(), Some(&saved));
+    for uid in [BOB, ALICE] {
+        next.caller.uid = uid;
+        for name in ["vale0:zz", "vale0:vm1", "vale0:zz{1"] {
+            next.ask(Request::PortGeometry { name: name.into(), mem_id: 0 }).unwrap();
+            next.ask(Request::Pools { name: name.into(), mem_id: 0 }).unwrap();
+        }
+        assert_eq!(next.registry.lasting(), None, "a question makes no switch");
+        assert_eq!(next.register("vale0:vm1", select(RingSelection::One(99))).unwrap_err(), EINVAL);
+        assert_eq!(next.registry.lasting().as_ref(), Some(&saved));
+    }
+    for uid in [BOB, 0] {
+        let others = open(&mut next, uid, "vale0:b");
+        next.close([others]);
+        assert_eq!(next.registry.lasting().as_ref(), Some(&saved));
+        // Others delete what they have of it.
+        let others = open(&mut next, BOB, "vale0:b");
+        next.caller.uid = BOB;
+        next.ask(Request::SwitchDelete { bridge: "vale0".into() }).unwrap();
+        next.close([others]);
+        assert_eq!(next.registry.lasting().as_ref(), Some(&saved));
+    }
+    let again = open(&mut next, ALICE, "vale0:vm1");
+    assert!(is_chosen(&mut next, "vale0:vm1"));
+    next.close([again]);
+    assert_eq!(
+        next.registry.lasting(),
+        Some(Default::default()),
+        "it has gone with its user's port"
+    );
+
+    // Root deletes all of it.
+    let mut next = World::new();
+    assert_eq!(next.registry.restore(saved, Instant::now()), [""; 0]);
+    let others = open(&mut next, BOB, "vale0:b");
+    next.caller.uid = 0;
+    next.ask(Request::SwitchDelete { bridge: "vale0".into() }).unwrap();
+    next.close([others]);
+    assert_eq!(next.registry.lasting(), Some(Default::default()));
 }

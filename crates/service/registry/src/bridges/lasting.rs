@@ -16,6 +16,13 @@ use crate::{
 const MAX_RETURNING: usize = 64;
 const MAX_RETURNING_OF_ONE: usize = 16;
 
+/// Whether a bridge waits for programs of that user: of those that have chosen something, or had it chosen for a
+/// port. What root has chosen for the bridge alone waits for any.
+fn is_user_of(switch: &LastingSwitch, uid: u32) -> bool {
+    let mut users = switch.settings.iter().map(|it| it.uid).chain(switch.configured_by).peekable();
+    users.peek().is_none() || users.any(|user| user == uid)
+}
+
 /// The user that has chosen what a bridge comes back with.
 fn user_of(switch: &LastingSwitch) -> u32 {
     let of_port = || switch.settings.first().map(|it| it.uid);
@@ -208,12 +215,28 @@ impl Bridges {
         settings.is_some_and(|settings| settings.swap_buffers)
     }
 
-    /// Of the bridges that a user made to stay, or that something `stays` on.
+    /// Of the bridges that a user made to stay, that something `stays` on, or that wait for their users' programs.
     pub fn lasting(&self, stays: impl Fn(&str) -> bool) -> Vec<LastingSwitch> {
         let visible = self.entries.iter().flatten().filter(|entry| entry.is_visible());
-        let lasting = visible
-            .filter(|entry| entry.keeper.is_some() || stays(&entry.name) || entry.has_choices());
-        lasting.map(BridgeEntry::lasting).chain(self.returning.iter().cloned()).collect()
+        let lasting = visible.filter_map(|entry| {
+            let lasts = entry.keeper.is_some() || stays(&entry.name) || entry.has_choices();
+            if lasts { Some(entry.lasting()) } else { entry.awaited.clone() }
+        });
+        lasting.chain(self.returning.iter().cloned()).collect()
+    }
+
+    /// A program of user `uid` has opened a port of a bridge.
+    pub fn note_opened(&mut self, bridge: &str, uid: u32) {
+        let entry = self.find(bridge);
+        let its = entry.and_then(|it| it.awaited.take_if(|awaited| is_user_of(awaited, uid)));
+        self.lasting_changed |= its.is_some();
+    }
+
+    /// User `uid` deletes a bridge: root, and its users, what it would wait with, too.
+    pub fn note_deleted(&mut self, bridge: &str, uid: u32) {
+        if let Some(entry) = self.find(bridge) {
+            entry.awaited.take_if(|awaited| uid == 0 || is_user_of(awaited, uid));
+        }
     }
 
     /// Bridges that users know, each with the full name of a port.

@@ -69,6 +69,8 @@ pub(crate) struct OpenRequest<'a> {
     pub caller: &'a Caller,
     pub name: &'a str,
     pub reg: &'a Registration,
+    /// No program is to have the port: of a switch it is on none.
+    pub is_question: bool,
 }
 
 impl<'a> OpenRequest<'a> {

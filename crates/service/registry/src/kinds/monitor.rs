@@ -181,7 +181,7 @@ impl Monitor {
         request: &OpenRequest<'_>,
         target: PortId,
     ) -> Result<PortId> {
-        let &OpenRequest { caller, name, reg } = request;
+        let &OpenRequest { caller, name, reg, .. } = request;
         let is_switchs_own = registry.port(target).backend.is_switchs_own();
         if registry.port(target).bindings == 0 && !is_switchs_own {
             let is_interface = registry.port(target).backend.display_kind() == Some(PortKind::Nic);

@@ -17,7 +17,7 @@ pub(crate) struct Null {
 
 impl Null {
     pub fn open(registry: &mut Registry, request: &OpenRequest<'_>) -> Result<Option<PortId>> {
-        let &OpenRequest { caller, name, reg } = request;
+        let &OpenRequest { caller, name, reg, .. } = request;
         let RingSelection::Null { sink } = reg.rings else { return Ok(None) };
         if reg.mem_id == 0 {
             return Err(Error::invalid("a null port needs the id of a region")

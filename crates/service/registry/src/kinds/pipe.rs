@@ -38,12 +38,11 @@ pub(crate) struct Pipe {
 
 impl Pipe {
     pub fn open(registry: &mut Registry, request: &OpenRequest<'_>) -> Result<Option<PortId>> {
-        let &OpenRequest { caller, name, reg } = request;
-        if reg.rings == RingSelection::PipeEnd {
-            return Err(pipe_by_number(name));
+        if request.reg.rings == RingSelection::PipeEnd {
+            return Err(pipe_by_number(request.name));
         }
         match request.port_name()? {
-            PortName::Pipe { .. } => Pipe::find_or_make(registry, caller, name, reg).map(Some),
+            PortName::Pipe { .. } => Pipe::find_or_make(registry, request).map(Some),
             _ => Ok(None),
         }
     }
@@ -154,16 +153,15 @@ impl Pipe {
     /// The pipe end of that name; both ends come into being together if need be.
     pub(crate) fn find_or_make(
         registry: &mut Registry,
-        caller: &Caller,
-        name: &str,
-        reg: &Registration,
+        request: &OpenRequest<'_>,
     ) -> Result<PortId> {
+        let &OpenRequest { caller, name, reg, .. } = request;
         let (parent, id, master) = parse(name, reg)?;
         let keys = pipe_keys(parent, id, caller)?;
         if let Some(end) = registry.ports.named(key_of(&keys, master)) {
             return registry.ports.owned(end, caller);
         }
-        let parent = Pipe::parent_of(registry, caller, parent, reg)?;
+        let parent = Pipe::parent_of(registry, &OpenRequest { name: parent, ..*request })?;
         let ends = Pipe::make_or_reap(registry, caller, name, parent, reg, keys)?;
         Ok(if master { ends[0] } else { ends[1] })
     }
@@ -231,17 +229,14 @@ impl Pipe {
         }
     }
 
-    fn parent_of(
-        registry: &mut Registry,
-        caller: &Caller,
-        name: &str,
-        reg: &Registration,
-    ) -> Result<PortId> {
-        match PortName::parse(name, Cause::NoRoom)? {
+    /// `request`: that of the pipe, with the parent's name.
+    fn parent_of(registry: &mut Registry, request: &OpenRequest<'_>) -> Result<PortId> {
+        let &OpenRequest { caller, name, reg, .. } = request;
+        match request.port_name()? {
             PortName::Vale { .. } => {
                 // The counts of the request describe the pipe, not its parent (S-PIPE-4).
                 let plain = Registration { mem_id: reg.mem_id, ..Default::default() };
-                Vale::find_or_make(registry, caller, name, &plain)
+                Vale::find_or_make(registry, &OpenRequest { reg: &plain, ..*request })
             }
             PortName::Pipe { .. } => {
                 Err(Error::invalid("a pipe cannot be the parent of pipes").at(name))

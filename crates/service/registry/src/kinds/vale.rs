@@ -7,14 +7,13 @@ use std::sync::{Arc, atomic::AtomicBool};
 
 use ringway_abi::Dir;
 use ringway_kring::Doorbell;
-use ringway_proto::{Cause, Error, PortKind, Registration, Result, RingBackend};
+use ringway_proto::{Error, PortKind, Registration, Result, RingBackend};
 use ringway_region::Sizes;
 use ringway_vale::{RingPort, RxSide, TxSide};
 
 use crate::{
     bind_reply::Fds,
     bridges::BridgePortRef,
-    caller::Caller,
     interfaces,
     kinds::{OpenRequest, PortBackend, RingAt, monitor::Monitor},
     name::PortName,
@@ -59,9 +58,7 @@ pub(crate) struct Vale {
 impl Vale {
     pub fn open(registry: &mut Registry, request: &OpenRequest<'_>) -> Result<Option<PortId>> {
         match request.port_name()? {
-            PortName::Vale { .. } => {
-                Vale::find_or_make(registry, request.caller, request.name, request.reg).map(Some)
-            }
+            PortName::Vale { .. } => Vale::find_or_make(registry, request).map(Some),
             _ => Ok(None),
         }
     }
@@ -186,14 +183,13 @@ impl Vale {
     /// The VALE port of that name, which comes into being if need be (S-VALE-3, S-VALE-4).
     pub(crate) fn find_or_make(
         registry: &mut Registry,
-        caller: &Caller,
-        name: &str,
-        reg: &Registration,
+        request: &OpenRequest<'_>,
     ) -> Result<PortId> {
+        let &OpenRequest { caller, name, reg, is_question } = request;
         if let Some(id) = registry.named(name)? {
             return registry.ports.owned(id, caller);
         }
-        let PortName::Vale { bridge, port } = PortName::parse(name, Cause::NoRoom)? else {
+        let PortName::Vale { bridge, port } = request.port_name()? else {
             return Err(Error::invalid("not a VALE port").at(name));
         };
         if registry.bridges.has(bridge, name) {
@@ -222,11 +218,11 @@ impl Vale {
         let (region, side) = Vale::new_side(&mut registry.regions, caller.uid, &reg)?;
         let id = registry.add_port(name, Some(name.into()), caller.uid, region, Vale { side });
         registry.port_mut(id).config.sources = registry.bridges.sources_of_new(bridge);
-        if let Err(error) = Vale::serve(registry, id, bridge, name) {
-            registry.remove(id);
-            return Err(error);
-        }
-        Ok(id)
+        let joined = match is_question {
+            true => registry.bridges.check_attach(caller.uid, bridge, name),
+            false => Vale::serve(registry, id, bridge, name).map(drop),
+        };
+        joined.map(|()| id).inspect_err(|_| registry.remove(id))
     }
 
     /// What a new port on a switch is made of: a region, and its side there, on no switch yet.
