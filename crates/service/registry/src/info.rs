@@ -164,9 +164,11 @@ pub(crate) fn switches(
 /// from ports that have gone.
 pub(crate) fn ports(registry: &mut Registry, from: PortId) -> (Vec<PortInfo>, Option<PortId>) {
     registry.kept_sockets.refresh();
-    let info = |(&id, port)| Some((id, one_port(registry, id, port)?));
-    let all = registry.ports.iter().filter_map(info).chain(registry.kept_sockets.info());
-    page(all.skip_while(|(id, _)| *id < from), port_bytes)
+    // What a port tells takes the kernel's time: only those of the page are asked.
+    let there = registry.ports.iter().skip_while(|(id, _)| **id < from);
+    let there = there.filter_map(|(&id, port)| Some((id, one_port(registry, id, port)?)));
+    let kept = registry.kept_sockets.info().skip_while(|(id, _)| *id < from);
+    page(there.chain(kept), port_bytes)
 }
 
 impl Registry {

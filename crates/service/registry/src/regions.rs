@@ -357,11 +357,12 @@ impl Regions {
             free_bufs: book.free_bufs(),
             asked: book.charge(),
         };
-        let mut all: Vec<_> = self.books.values().map(info).collect();
-        all.sort_by_key(|r| (r.uid, r.mem_id));
-        all.retain(|r| (r.uid, r.mem_id) >= (from.uid, from.mem_id));
+        let place = |book: &&RegionBook| (book.uid, book.region.mem_id());
+        let is_due = |book: &&RegionBook| place(book) >= (from.uid, from.mem_id);
+        let mut all: Vec<_> = self.books.values().filter(is_due).collect();
+        all.sort_by_key(place);
         let position = |r: &RegionInfo| RegionPosition { uid: r.uid, mem_id: r.mem_id };
-        page(all.into_iter().map(|r| (position(&r), r)), |_| REGION_BYTES)
+        page(all.into_iter().map(info).map(|r| (position(&r), r)), |_| REGION_BYTES)
     }
 }
 
