@@ -2,9 +2,12 @@
 
 mod common;
 
+use std::os::fd::AsFd;
+
 use common::{CHUNKS, SIZES, Wire, frame_queue, recv, send, set_send_buffer, wait_readable};
 use ringway_testkit::{frame, skip_without_root};
-use ringway_xdp::{FrameQueue, KickOutcome, is_bound, kick_rx, statistics};
+use ringway_xdp::{FrameQueue, KickOutcome, can_be_mapped, is_bound, kick_rx, statistics};
+use rustix::io::Errno;
 
 /// Sends until the queue has taken `n` frames or refuses one, and flushes.
 fn burst(queue: &mut FrameQueue, n: u32, length: usize) -> (u32, KickOutcome) {
@@ -204,8 +207,11 @@ fn a_deleted_interface_is_gone_for_good() {
     }
     let wire = Wire::new();
     let (_program, mut a) = frame_queue(&wire.a, "a0");
+    assert_eq!(can_be_mapped(a.as_fd(), &SIZES), Ok(true));
     wire.pair.delete();
     assert!(!is_bound(&a) && !is_bound(&a));
+    // That says nothing about the kernel.
+    assert_eq!(can_be_mapped(a.as_fd(), &SIZES), Err(Errno::NETDOWN));
     assert_eq!(kick_rx(&a), Ok(KickOutcome::Gone));
     assert_eq!(burst(&mut a, 10, 60), (10, KickOutcome::Gone));
     assert_eq!(burst(&mut a, 10, 60), (10, KickOutcome::Gone));

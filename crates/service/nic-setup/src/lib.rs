@@ -79,6 +79,7 @@ mod netlink;
 mod netns;
 mod object;
 mod offload;
+mod once;
 mod operation;
 mod packet;
 mod pair;

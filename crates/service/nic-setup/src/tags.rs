@@ -7,13 +7,13 @@
 //!
 //! What the stack sends may have its tag beside it too, on its way to filters of host rings.
 
-use std::sync::OnceLock;
+use std::{io, sync::OnceLock};
 
 use ringway_filter::{Assembler, CONTEXT, Label, Operand, STACK, Size, jump, reg::*};
 use serde::{Deserialize, Serialize};
 
 use crate::generate::{MD_DATA, MD_DATA_END, XDP_ADJUST_HEAD};
-use crate::{Interface, btf, genl};
+use crate::{Interface, btf, genl, once::ask_once};
 
 /// Bytes of a tag, and of the two addresses, behind which it stands.
 const TAG: u32 = 4;
@@ -35,11 +35,15 @@ impl Tags {
         genl::tells_vlan_tags(interface.index).then(Tags::find).flatten()
     }
 
-    /// `None`: there is no kernel that asks a driver. What the kernel says is looked up once.
+    /// `None`: there is no kernel that asks a driver, or what it says cannot be read now. It is looked up once.
     pub fn find() -> Option<Tags> {
         static NUMBER: OnceLock<Option<u32>> = OnceLock::new();
-        let number = || btf::function("bpf_xdp_metadata_rx_vlan_tag").ok();
-        NUMBER.get_or_init(number).map(Tags)
+        let number = || match btf::function("bpf_xdp_metadata_rx_vlan_tag") {
+            Ok(number) => Ok(Some(number)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        };
+        ask_once(&NUMBER, number).ok().flatten().map(Tags)
     }
 
     /// Puts the tag into the frame. Goes to `pass` with a frame that cannot take it; there is none.

@@ -481,12 +481,18 @@ impl Opening {
         };
         let opened = Xsk::bind_all(&config, &self.queues, made, fill).and_then(|opened| {
             let by_programs = |xsk: &Xsk| can_be_mapped(xsk.socket.fd.as_fd(), &config.sizes);
-            match opened.first().is_none_or(by_programs) {
-                true => Ok(opened),
-                false => {
+            match opened.first().map_or(Ok(true), by_programs) {
+                Ok(true) => Ok(opened),
+                Ok(false) => {
                     MAPS_TOO_EARLY.store(true, Relaxed);
                     Err(not_for_programs(&self.interface))
                 }
+                Err(cause) => Err(ringway_nic_setup::Error::Refused {
+                    interface: self.interface.name.clone(),
+                    what: "the rings of its AF_XDP socket cannot be mapped".into(),
+                    cause: cause.into(),
+                    remedy: "try again; if memory is short, raise the daemon's limits of it".into(),
+                }),
             }
         });
         let opened = opened.inspect_err(|_| self.rx.iter().flatten().for_each(XdpRx::take_back))?;

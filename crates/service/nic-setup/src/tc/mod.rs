@@ -31,6 +31,7 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::once::ask_once;
 use crate::operation::HasTcx;
 use crate::parcel::Fd;
 use crate::{AttachedProgram, Error, Interface, helper, sys};
@@ -174,7 +175,7 @@ static HAS_TCX: OnceLock<bool> = OnceLock::new();
 
 fn has_tcx() -> bool {
     // A helper that does not answer says so when it is to attach one.
-    *HAS_TCX.get_or_init(|| helper::run(HasTcx).unwrap_or(true))
+    ask_once(&HAS_TCX, || helper::run(HasTcx)).unwrap_or(true)
 }
 
 /// Descriptors that a program which is attached by a filter takes besides its link: its slot, and what its guard is
