@@ -116,6 +116,23 @@ pub fn kernel(release: &str) -> Check {
     }
 }
 
+/// SO_PEERPIDFD, by which a system daemon knows that the process that it looks at is the one that connected.
+const ROOT_IS_KNOWN: (u32, u32) = (6, 5);
+
+/// What root has of a system daemon; nothing where that is all.
+pub fn root(release: &str) -> Option<Check> {
+    version(release).filter(|version| *version < ROOT_IS_KNOWN)?;
+    Some(Check::warning(
+        Need::Nics,
+        "root",
+        format!(
+            "with {release} a system daemon takes no user for root, so root has no interfaces there"
+        ),
+        "list `root` in nic_users of its configuration, which gives them to root of containers too; or use a \
+         kernel of 6.5 or later",
+    ))
+}
+
 /// A system call that every kernel in use has, unless a sandbox forbids it.
 pub fn call(need: Need, name: &str, what: &str, result: &io::Result<()>) -> Check {
     match result {
@@ -394,6 +411,8 @@ Hugepagesize:       2048 kB
         assert_eq!(kernel("6.1.0-18-amd64").level, Level::Warning);
         assert_eq!(kernel("6.4.0").level, Level::Ok);
         assert_eq!(kernel("?").level, Level::Warning);
+        assert_eq!(root("6.1.0-18-amd64").map(|check| check.level), Some(Level::Warning));
+        assert!(root("6.5.0").is_none() && root("?").is_none());
     }
 
     #[test]
