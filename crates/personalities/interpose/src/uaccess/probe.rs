@@ -13,8 +13,8 @@ use std::{
 use crate::raw::{Number, syscall};
 
 const PAGE: usize = 4096;
-/// Bytes that the kernel is asked about at once: those of its signal sets.
-const WORD: usize = 8;
+/// Bytes of a signal set of the kernel's.
+const SIGNAL_SET: usize = 8;
 
 /// How often memory was unmapped or protected: each time, all that is remembered is worthless.
 static CHANGES: AtomicU32 = AtomicU32::new(0);
@@ -38,13 +38,13 @@ thread_local!(static KNOWN: Cell<Known> = const {
     Cell::new(Known { since: 0, pages: [(0, Access::None); 4], next: 0 })
 });
 
-/// Whether `len` bytes at `at` can be read; at least 8 are looked at.
+/// Whether `len` bytes at `at` can be read.
 #[inline]
 pub fn readable<T>(at: *const T, len: usize) -> bool {
     allows(at as usize, len, Access::Read)
 }
 
-/// Whether `len` bytes at `at` can be read and written; at least 8 are looked at.
+/// Whether `len` bytes at `at` can be read and written.
 #[inline]
 pub fn writable<T>(at: *const T, len: usize) -> bool {
     allows(at as usize, len, Access::Write)
@@ -65,16 +65,16 @@ fn allows(at: usize, len: usize, access: Access) -> bool {
     }
     let pages = at / PAGE..=end.saturating_sub(1) / PAGE;
     pages.into_iter().all(|page| {
-        known.pages.iter().any(|&(p, a)| p == page && a >= access)
-            || ask(&mut known, page, (page * PAGE).max(at).min(end.saturating_sub(WORD)), access)
+        known.pages.iter().any(|&(p, a)| p == page && a >= access) || ask(&mut known, page, access)
     })
 }
 
+/// Asks about the first bytes of the page, which are as good as any.
 #[cold]
-fn ask(known: &mut Known, page: usize, at: usize, access: Access) -> bool {
+fn ask(known: &mut Known, page: usize, access: Access) -> bool {
     let good = match access {
-        Access::Write => kernel_writes(at),
-        _ => kernel_reads(at),
+        Access::Write => kernel_writes(page * PAGE),
+        _ => kernel_reads(page * PAGE),
     };
     if good {
         known.pages[known.next] = (page, access);
@@ -90,19 +90,96 @@ fn kernel_reads(at: usize) -> bool {
     const NO_HOW: usize = usize::MAX;
     const NO_OLD: usize = 0;
     // SAFETY: the kernel checks the address, and changes nothing.
-    let done = unsafe { syscall(Number::RT_SIGPROCMASK, [NO_HOW, at, NO_OLD, WORD, 0, 0]) };
+    let done = unsafe { syscall(Number::RT_SIGPROCMASK, [NO_HOW, at, NO_OLD, SIGNAL_SET, 0, 0]) };
     done == -libc::EINVAL as isize
 }
 
-/// Has the kernel add 0 to the aligned 32-bit word there, in one step. It wakes at most a
+/// Has the kernel add 0 to the 32-bit word there, which is aligned, in one step. It wakes at most a
 /// waiter of that word, and what waits for a word looks again.
 fn kernel_writes(at: usize) -> bool {
     const ADD_0: usize = (libc::FUTEX_OP_ADD << 28) as usize;
     const OPERATION: usize = (libc::FUTEX_WAKE_OP | libc::FUTEX_PRIVATE_FLAG) as usize;
     /// Nothing waits for it.
     static OTHER: AtomicU32 = AtomicU32::new(0);
-    let (other, word) = (OTHER.as_ptr() as usize, at & !3);
+    let other = OTHER.as_ptr() as usize;
     // SAFETY: the kernel checks the address, and what is there stays what it is.
-    let done = unsafe { syscall(Number::FUTEX, [other, OPERATION, 0, 0, word, ADD_0]) };
+    let done = unsafe { syscall(Number::FUTEX, [other, OPERATION, 0, 0, at, ADD_0]) };
     done >= 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONE: i32 = libc::PROT_NONE;
+    const READ: i32 = libc::PROT_READ;
+    const WRITE: i32 = libc::PROT_READ | libc::PROT_WRITE;
+
+    /// Three pages in a row.
+    fn pages(protections: [i32; 3]) -> usize {
+        let (flags, len) = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, protections.len() * PAGE);
+        // SAFETY: new memory, where the kernel likes it.
+        let at = unsafe { libc::mmap(std::ptr::null_mut(), len, NONE, flags, -1, 0) } as usize;
+        for (number, protection) in protections.into_iter().enumerate() {
+            let page = (at + number * PAGE) as *mut _;
+            // SAFETY: the memory that was mapped above, which nothing uses.
+            let done = unsafe {
+                match protection {
+                    NONE => libc::munmap(page, PAGE),
+                    _ => libc::mprotect(page, PAGE, protection),
+                }
+            };
+            assert_eq!(done, 0);
+        }
+        at
+    }
+
+    /// Objects at every offset around the borders of pages: an answer is about their own bytes, and what is
+    /// remembered of it about their own pages.
+    #[test]
+    fn objects_at_borders_of_pages() {
+        let of = |protection, access| match access {
+            Access::Write => protection == WRITE,
+            _ => protection != NONE,
+        };
+        for protections in [
+            [NONE, WRITE, NONE],
+            [NONE, READ, NONE],
+            [NONE, WRITE, WRITE],
+            [WRITE, WRITE, NONE],
+            [NONE, WRITE, READ],
+            [READ, WRITE, NONE],
+            [READ, WRITE, READ],
+            [WRITE, READ, WRITE],
+            [WRITE, NONE, WRITE],
+        ] {
+            let first = pages(protections);
+            let around = |border: usize| border - 24..border + 8;
+            for start in around(PAGE).chain(around(2 * PAGE)) {
+                for len in 1..=24 {
+                    for access in [Access::Read, Access::Write] {
+                        let touched = start / PAGE..=(start + len - 1) / PAGE;
+                        let expected = touched.into_iter().all(|p| of(protections[p], access));
+                        let case = format!("{protections:?} {start}+{len} {access:?}");
+                        changed();
+                        assert_eq!(allows(first + start, len, access), expected, "{case}");
+                        // What is remembered now.
+                        for (page, protection) in protections.into_iter().enumerate() {
+                            let (at, expected) = (first + page * PAGE, of(protection, access));
+                            assert_eq!(allows(at, 1, access), expected, "{case}, page {page}");
+                        }
+                    }
+                }
+            }
+            // SAFETY: what is left of the memory above, which nothing uses any more.
+            unsafe { libc::munmap(first as *mut _, protections.len() * PAGE) };
+        }
+    }
+
+    #[test]
+    fn no_memory() {
+        for (at, len) in [(0, 1), (PAGE - 1, 1), (usize::MAX - 3, 8), (usize::MAX - 7, 8)] {
+            assert!(!allows(at, len, Access::Read), "{at:#x}");
+        }
+    }
 }
