@@ -16,7 +16,7 @@ use rustix::process::Signal;
 const SEQUENCE: usize = 14;
 
 /// Programs that check a part of the interface, and the arguments that they are run with.
-const PROGRAMS: [(&str, &[&[&str]]); 17] = [
+const PROGRAMS: [(&str, &[&[&str]]); 19] = [
     ("layout", &[&[]]),
     ("macros", &[&[]]),
     ("module_parameters", &[&[]]),
@@ -33,6 +33,8 @@ const PROGRAMS: [(&str, &[&[&str]]); 17] = [
     ("late_monitor", &[&["late{1"]]),
     ("cancelled_send", &[&["valec18:a"]]),
     ("thread_end", &[&["end{1"]]),
+    ("fork_mapping", &[&["valec19:a"]]),
+    ("fork_waiting", &[&["valec20:a"]]),
     ("errno_kept", &[&["errno{1"], &["valec17:a"]]),
 ];
 
@@ -218,6 +220,18 @@ fn malformed_requests() {
         assert!(said.contains(words), "no {words:?} in {said}");
     }
     home.assert_left();
+}
+
+/// A program may fork while it has ports open: in the middle of what other threads do, and in a handler.
+#[test]
+fn fork_mapping() {
+    both_ways("fork_mapping", &[C11]);
+}
+
+/// A child has nothing of what its parent's threads wait for.
+#[test]
+fn fork_waiting() {
+    both_ways("fork_waiting", &[C11]);
 }
 
 /// Threads that wait can be cancelled.

@@ -51,6 +51,9 @@ impl Content for State {
 /// A descriptor during a call: it does not end before the call does (S-LIFE-5).
 pub type InUse = fd_table::InUse<State>;
 
+/// A descriptor that a number or a mapping holds.
+pub type Held = fd_table::Held<State>;
+
 impl std::ops::Deref for State {
     type Target = dyn Descriptor;
 
@@ -151,7 +154,7 @@ pub fn insert(fd: BorrowedFd<'_>, personality: usize, flags: c_int) -> bool {
 /// `copy` is another number for the same descriptor.
 pub fn alias(original: &InUse, copy: RawFd) {
     if let Some(slot) = slot(copy).filter(|_| !vfork::is_child()) {
-        drop(slot.put(original.again()));
+        drop(slot.put(original.hold()));
     }
 }
 
@@ -183,10 +186,10 @@ pub fn mark_foreign(fd: RawFd) {
     }
 }
 
-/// The number is about to be closed, or to be something else: nothing is known of it. Returns the use
-/// that the number had.
+/// The number is about to be closed, or to be something else: nothing is known of it. Returns what
+/// the number held.
 #[inline]
-pub fn take(fd: RawFd) -> Option<InUse> {
+pub fn take(fd: RawFd) -> Option<Held> {
     let slot = slot(fd)?;
     if !slot.is_plain() && vfork::is_child() {
         return None;
@@ -197,6 +200,11 @@ pub fn take(fd: RawFd) -> Option<InUse> {
 /// As [`take`]. The result is to be dropped when the number is closed.
 pub fn forget(fd: RawFd) -> Option<AfterClose> {
     take(fd)?.leave()
+}
+
+/// In a child of `fork`: what only calls of its parent's other threads used ends.
+pub fn forked() {
+    OBJECTS.forked();
 }
 
 /// Numbers from `first` to `last` were closed, but for those that another thread has had of the

@@ -18,12 +18,9 @@ mod news;
 
 use std::{
     ffi::c_int,
-    sync::{
-        Mutex, MutexGuard,
-        atomic::{
-            AtomicBool, AtomicU64,
-            Ordering::{AcqRel, Acquire, Relaxed, Release},
-        },
+    sync::atomic::{
+        AtomicBool,
+        Ordering::{AcqRel, Release},
     },
 };
 
@@ -33,7 +30,8 @@ pub use self::asleep::{Asleep, data as call_data};
 use self::{asleep::Call, news::News};
 use crate::{
     descriptors,
-    signals::Blocked,
+    numbers::Numbers,
+    signals::{Lock, Locked},
     vfork,
     wait::{Edge, Entries, Entry, FEW, What},
 };
@@ -83,7 +81,7 @@ struct State {
     news: News,
 }
 
-static STATE: Mutex<State> = Mutex::new(State { sets: SmallVec::new_const(), news: News::new() });
+static STATE: Lock<State> = Lock::new(State { sets: SmallVec::new_const(), news: News::new() });
 /// Numbers of sets and of members, and those that this file has of the kernel.
 static KNOWN: Numbers = Numbers::new();
 /// Those of them that were closed since the sets were locked last.
@@ -91,52 +89,14 @@ static CLOSED: Numbers = Numbers::new();
 /// Whether there are any.
 static ANY_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// A set of numbers of descriptors: those that the table of descriptors has.
-struct Numbers([AtomicU64; descriptors::SIZE / 64]);
-
-impl Numbers {
-    const fn new() -> Numbers {
-        Numbers([const { AtomicU64::new(0) }; descriptors::SIZE / 64])
-    }
-
-    fn word(&self, fd: c_int) -> Option<(&AtomicU64, u64)> {
-        Some((self.0.get(fd as u32 as usize / 64)?, 1 << (fd % 64)))
-    }
-
-    fn insert(&self, fd: c_int) {
-        if let Some((word, bit)) = self.word(fd) {
-            word.fetch_or(bit, AcqRel);
-        }
-    }
-
-    fn remove(&self, fd: c_int) -> bool {
-        self.word(fd).is_some_and(|(word, bit)| word.fetch_and(!bit, AcqRel) & bit != 0)
-    }
-
-    #[inline]
-    fn has(&self, fd: c_int) -> bool {
-        self.word(fd).is_some_and(|(word, bit)| word.load(Acquire) & bit != 0)
-    }
-
-    /// The numbers in it.
-    fn each(&self) -> impl Iterator<Item = c_int> {
-        let words = (0..).step_by(64).zip(&self.0).filter(|(_, word)| word.load(Relaxed) != 0);
-        words.flat_map(|(first, _)| first..first + 64).filter(|fd| self.has(*fd))
-    }
-}
-
 /// The sets, locked.
 pub struct Sets {
-    // The lock goes before the signals come: a handler may ask for it.
-    state: MutexGuard<'static, State>,
-    _signals: Blocked,
+    state: Locked<State>,
 }
 
 impl Sets {
     pub fn lock() -> Sets {
-        let signals = Blocked::new();
-        let state = STATE.lock().unwrap_or_else(|e| e.into_inner());
-        let mut sets = Sets { state, _signals: signals };
+        let mut sets = Sets { state: STATE.lock() };
         if ANY_CLOSED.swap(false, AcqRel) {
             CLOSED.each().for_each(|fd| sets.remove(fd));
         }

@@ -5,7 +5,14 @@ use std::{
     sync::atomic::{AtomicU32, Ordering::Relaxed},
 };
 
-use crate::{epoll_sets::Sets, hooks::netlink, mappings, vfork};
+use crate::{
+    descriptors,
+    epoll_sets::Sets,
+    hooks::netlink::{self, Questions},
+    mappings::{self, Mappings},
+    signals::{Blocked, Locked},
+    vfork,
+};
 
 /// When the library is loaded.
 pub fn at_load() {
@@ -13,9 +20,15 @@ pub fn at_load() {
     unsafe { libc::pthread_atfork(Some(before), Some(after), Some(in_child)) };
 }
 
-/// The library's locks, in the order in which they may be taken together. The table of descriptors
+/// The library's locks, in the reverse of the order in which they may be taken together. The table of descriptors
 /// has none: at any instant it is as good as at any other.
-type Locks = (mappings::Locked, Sets, netlink::Locked);
+struct Locks {
+    questions: Questions,
+    sets: Sets,
+    mappings: Locked<Mappings>,
+    /// From before the first lock: a handler may fork, too.
+    signals: Blocked,
+}
 
 /// What the forking thread holds. It is in no variable of the thread's: a destructor of a
 /// `pthread_key_create` may fork, and comes after those of such variables.
@@ -37,7 +50,10 @@ impl DuringFork {
 
 /// No thread is in the middle of a change while the process is copied.
 extern "C" fn before() {
-    let locks = (mappings::lock(), Sets::lock(), netlink::lock());
+    let signals = Blocked::new();
+    let mappings = mappings::lock();
+    let sets = Sets::lock();
+    let locks = Locks { questions: netlink::lock(), sets, mappings, signals };
     // SAFETY: this thread has taken them.
     unsafe { DURING_FORK.replace(Some(locks)) };
 }
@@ -59,7 +75,11 @@ extern "C" fn in_child() {
     GENERATION.fetch_add(1, Relaxed);
     vfork::forked();
     // SAFETY: the one thread that there is; it has left them there in `before`.
-    if let Some((_mappings, mut sets, _questions)) = unsafe { DURING_FORK.replace(None) } {
-        sets.forked();
-    }
+    let Some(locks) = (unsafe { DURING_FORK.replace(None) }) else { return };
+    let Locks { questions, mut sets, mappings, signals } = locks;
+    sets.forked();
+    drop((questions, sets, mappings));
+    // An end may ask for the locks, and no handler comes before it.
+    descriptors::forked();
+    drop(signals);
 }

@@ -50,6 +50,8 @@ mod mapped;
 #[cfg(not(loom))]
 mod mappings;
 #[cfg(not(loom))]
+mod numbers;
+#[cfg(not(loom))]
 mod personality;
 #[cfg(not(loom))]
 mod raw;

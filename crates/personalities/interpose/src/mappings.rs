@@ -1,11 +1,18 @@
 //! Mappings of personalities' descriptors, which keep what these stand for until they go (S-LIFE-5).
 
 use std::sync::{
-    Arc, Mutex, MutexGuard,
+    Arc,
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-use crate::{descriptors::InUse, hooks::MmapArgs, uaccess};
+use smallvec::SmallVec;
+
+use crate::{
+    descriptors::{Held, InUse},
+    hooks::MmapArgs,
+    signals::{Lock, Locked},
+    uaccess,
+};
 
 pub const PAGE: usize = 4096;
 
@@ -17,7 +24,7 @@ pub struct Mapping {
 }
 
 /// The descriptor, which does not end before its mappings.
-struct Kept(InUse);
+struct Kept(Held);
 
 impl Drop for Kept {
     fn drop(&mut self) {
@@ -25,20 +32,22 @@ impl Drop for Kept {
     }
 }
 
-static MAPPINGS: Mutex<Vec<Mapping>> = Mutex::new(Vec::new());
+/// Few of them take no memory that is allocated: an allocator of the program's may unmap some of its own while it has
+/// a lock.
+pub type Mappings = SmallVec<[Mapping; 4]>;
+
+static MAPPINGS: Lock<Mappings> = Lock::new(SmallVec::new_const());
 /// Whether to look at all: most programs that unmap have never mapped such a descriptor.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
-/// The list, as it is: for `fork`.
-pub type Locked = MutexGuard<'static, Vec<Mapping>>;
-
-pub fn lock() -> Locked {
-    MAPPINGS.lock().unwrap_or_else(|e| e.into_inner())
+/// The list, as it is.
+pub fn lock() -> Locked<Mappings> {
+    MAPPINGS.lock()
 }
 
-/// Notes that `[start, start + len)` maps `fd`, whose number is `raw`.
-fn add(fd: InUse, raw: i32, start: usize, len: usize) {
-    fd.keep(raw);
+/// Notes that `[start, start + len)` maps the descriptor.
+fn add(fd: Held, start: usize, len: usize) {
+    fd.keep();
     let kept = Arc::new(Kept(fd));
     let end = start + len.next_multiple_of(PAGE);
     let mut all = lock();
@@ -67,7 +76,7 @@ pub fn moved(from: usize, old: usize, to: usize, new: usize) {
     if LIVE.load(Relaxed) == 0 {
         return;
     }
-    let mut gone = if from == to { Vec::new() } else { take(to, new) };
+    let mut gone = if from == to { Mappings::new() } else { take(to, new) };
     let moving = take(from, old);
     let len = new.next_multiple_of(PAGE);
     let mut all = lock();
@@ -87,25 +96,26 @@ pub fn moved(from: usize, old: usize, to: usize, new: usize) {
 }
 
 /// Takes what there is of `[start, start + len)` out of the list.
-fn take(start: usize, len: usize) -> Vec<Mapping> {
+fn take(start: usize, len: usize) -> Mappings {
     let end = start.saturating_add(len.next_multiple_of(PAGE));
-    let (mut taken, mut left) = (Vec::new(), Vec::new());
+    let mut taken = Mappings::new();
     let mut all = lock();
-    for m in all.drain(..) {
-        if end <= m.start || start >= m.end {
-            left.push(m);
+    let mut at = 0;
+    while let Some(mapping) = all.get(at) {
+        if end <= mapping.start || start >= mapping.end {
+            at += 1;
             continue;
         }
+        let m = all.swap_remove(at);
         if m.start < start {
-            left.push(m.part(m.start, start));
+            all.push(m.part(m.start, start));
         }
         if end < m.end {
-            left.push(m.part(end, m.end));
+            all.push(m.part(end, m.end));
         }
         // Of what it keeps there is a part left: it does not end here.
         taken.push(m.part(m.start.max(start), m.end.min(end)));
     }
-    *all = left;
     LIVE.store(all.len(), Relaxed);
     taken
 }
@@ -122,6 +132,6 @@ pub fn map(fd: InUse, raw: i32, args: MmapArgs) -> Result<*mut libc::c_void, i32
     if args.flags & libc::MAP_FIXED != 0 {
         remove(at as usize, args.len);
     }
-    add(fd, raw, at as usize, args.len);
+    add(fd.hold(), at as usize, args.len);
     Ok(at)
 }

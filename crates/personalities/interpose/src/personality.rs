@@ -146,11 +146,11 @@ pub trait Descriptor: Sync {
     /// The file that is mapped where the program maps `len` bytes at `offset` of the descriptor.
     fn mapped_file(&self, fd: RawFd, offset: i64, len: usize) -> Result<BorrowedFd<'_>, c_int>;
 
-    /// A mapping keeps what the descriptor stands for, whatever becomes of `fd`.
-    fn keep(&self, fd: RawFd);
+    /// A mapping was made. The descriptor does not end before it.
+    fn keep(&self) {}
 
-    /// One that was [kept](Self::keep) has gone.
-    fn release(&self);
+    /// A mapping has gone, or what was left of it.
+    fn release(&self) {}
 
     /// `None`: the kernel's descriptor answers.
     fn read(&self, fd: RawFd) -> Option<Result<usize, c_int>>;

@@ -1,5 +1,10 @@
 //! Signals wait while a lock is held that a handler may ask for.
 
+use std::{
+    ops::{Deref, DerefMut},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
 use crate::raw::{Number, syscall};
 
 /// Bit of a signal in the kernel's masks.
@@ -36,6 +41,44 @@ impl Drop for Blocked {
     #[inline]
     fn drop(&mut self) {
         set_mask(&self.before, &mut 0);
+    }
+}
+
+/// A lock that a handler of a signal may ask for, also by a `fork`.
+pub struct Lock<T>(Mutex<T>);
+
+/// What the lock guards, for one thread. Several are dropped in the reverse of the order in which they were
+/// taken: each brings back the mask that it has found.
+pub struct Locked<T: 'static> {
+    // The lock goes before the signals come.
+    content: MutexGuard<'static, T>,
+    _signals: Blocked,
+}
+
+impl<T> Lock<T> {
+    pub const fn new(content: T) -> Lock<T> {
+        Lock(Mutex::new(content))
+    }
+
+    /// Waits until no other thread has it.
+    pub fn lock(&'static self) -> Locked<T> {
+        let signals = Blocked::new();
+        let content = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Locked { content, _signals: signals }
+    }
+}
+
+impl<T> Deref for Locked<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.content
+    }
+}
+
+impl<T> DerefMut for Locked<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.content
     }
 }
 

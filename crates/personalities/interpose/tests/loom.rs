@@ -167,7 +167,7 @@ fn a_copy_and_a_close() {
         table.open(0, 1);
         let copier = thread::spawn(|| {
             let Found::Object(object) = table.slots[0].get() else { return false };
-            table.slots[1].put(object.again()).is_none()
+            table.slots[1].put(object.hold()).is_none()
         });
         table.close(0);
         let copied = copier.join().unwrap();

@@ -50,7 +50,6 @@ pub fn start(
     let entries = csb::entries(netmap).ok_or(libc::EINVAL)?;
     let running = mode.run().ok_or(libc::EBUSY)?;
     let kicks = Kicks::new(options, binding, Duration::from_micros(sleep_us.into()))?;
-    let _held = Held::new(netmap, fd);
     let rings = binding.all_rings().zip(entries).zip(kicks.program);
     let rings = rings.map(|((ring, entry), irq)| LoopRing { ring, entry, irq }).collect();
     Loop { binding, rings, pace: kicks.pace, running }.run();
@@ -66,22 +65,6 @@ pub fn stop(netmap: &NetmapFd, fd: RawFd) -> Result<(), i32> {
         mode.wait_for_end();
     }
     Ok(())
-}
-
-/// The port stays while the loop runs, even if the descriptor is closed meanwhile.
-struct Held<'a>(&'a NetmapFd);
-
-impl Held<'_> {
-    fn new(netmap: &NetmapFd, fd: RawFd) -> Held<'_> {
-        netmap.keep(fd);
-        Held(netmap)
-    }
-}
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        self.0.release();
-    }
 }
 
 /// One ring, its entries, and what to write to when the program is to be told of news.

@@ -4,8 +4,8 @@ use std::{
     ffi::c_int,
     os::fd::{OwnedFd, RawFd},
     sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::*},
+        Arc,
+        atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::*},
     },
 };
 
@@ -17,15 +17,12 @@ use ringway_proto::{Grant, MirrorGrant, Request};
 
 use crate::{
     stream::Stream,
-    sys::{self, Bound},
+    sys::{self, Bound, Connected},
 };
 
 /// An open `/dev/netmap`, in this process. With its last number, mapping and call the binding goes.
 pub struct NetmapFd {
     binding: Bound,
-    /// A copy of the connection, while something else than a number keeps the port.
-    keep: Mutex<Option<OwnedFd>>,
-    keepers: AtomicUsize,
     /// Where the program's CSB entries are, in this process: those that the program writes, and
     /// those that it reads. 0: it has named none.
     csb: [AtomicU64; 2],
@@ -42,8 +39,6 @@ impl NetmapFd {
     pub const fn new() -> NetmapFd {
         NetmapFd {
             binding: Bound::new(),
-            keep: Mutex::new(None),
-            keepers: AtomicUsize::new(0),
             csb: [const { AtomicU64::new(0) }; 2],
             access: AtomicI32::new(libc::O_RDWR),
             gone: AtomicBool::new(false),
@@ -62,11 +57,8 @@ impl NetmapFd {
 
     /// Lets go of everything. The result is to be dropped when the descriptor itself is closed.
     pub fn end(&self, unused: &End) -> Option<CloseBarrier> {
-        let binding = self.binding.take(unused);
-        let keep = self.keep.lock().unwrap_or_else(|e| e.into_inner()).take();
-        let barrier = binding.as_deref().and_then(CloseBarrier::to);
-        drop((binding, keep));
-        barrier
+        let connected = self.binding.take(unused)?;
+        CloseBarrier::to(&connected.binding)
     }
 
     /// The binding, if this process knows of one.
@@ -86,32 +78,27 @@ impl NetmapFd {
     }
 
     /// Maps what the daemon granted to descriptor `fd`.
-    pub fn map(fd: RawFd, grant: &Grant, fds: Vec<OwnedFd>) -> Result<Binding, i32> {
+    pub fn map(fd: RawFd, grant: &Grant, fds: Vec<OwnedFd>) -> Result<Connected, i32> {
         let fds = fds.into_iter().map(out_of_the_way).collect();
         let binding = Binding::new(grant, fds)
             .map(Binding::fetching_indirect)
             .map_err(|e| explain_as(&e, errno(e.cause())))?;
-        if !binding.may_ask() && !binding.is_served() {
-            return Ok(binding);
-        }
-        // The binding's own copy of the connection goes with the binding.
         let connection = sys::copy_of(fd).map(out_of_the_way);
-        let connection = connection.map_err(|e| e.raw_os_error())?;
-        let connection = Arc::new(connection);
-        let binding = binding.noticing(connection.clone());
-        if !binding.may_ask() {
-            return Ok(binding);
+        let connection = Arc::new(connection.map_err(|e| e.raw_os_error())?);
+        let mut binding = binding.noticing(connection.clone());
+        if binding.may_ask() {
+            binding = binding.asking(Arc::new(Connection(connection.clone())));
         }
-        Ok(binding.asking(Arc::new(Connection(connection))))
+        Ok(Connected::new(binding, connection))
     }
 
     /// From now on this is the descriptor's binding.
-    pub fn bind(&self, binding: Binding) -> Result<&Binding, i32> {
-        if binding.keeps_traffic() {
+    pub fn bind(&self, connected: Connected) -> Result<&Binding, i32> {
+        if connected.binding.keeps_traffic() {
             ringway_interpose::close_at_exit();
         }
         // Where another thread was faster, it has had the same answer.
-        self.binding.set(binding);
+        self.binding.set(connected);
         self.bound().ok_or(libc::ENXIO)
     }
 
@@ -127,24 +114,6 @@ impl NetmapFd {
         request: &Request,
     ) -> Result<(T, Vec<OwnedFd>), ringway_ipc::Error> {
         ringway_ipc::call(sys::of_program(&fd), request)
-    }
-
-    /// A mapping of the region was made, or a loop runs on its rings: it keeps the port as a number
-    /// does (S-LIFE-5).
-    pub fn keep(&self, fd: RawFd) {
-        let mut keep = self.keep.lock().unwrap_or_else(|e| e.into_inner());
-        self.keepers.fetch_add(1, Relaxed);
-        if keep.is_none() {
-            *keep = sys::copy_of(fd).ok().map(out_of_the_way);
-        }
-    }
-
-    /// Ends a [`keep`](Self::keep).
-    pub fn release(&self) {
-        let mut keep = self.keep.lock().unwrap_or_else(|e| e.into_inner());
-        if self.keepers.fetch_sub(1, Relaxed) == 1 {
-            keep.take();
-        }
     }
 
     /// Notes where the program's CSB entries are.

@@ -89,14 +89,6 @@ impl Descriptor for NetmapFd {
         }
     }
 
-    fn keep(&self, fd: RawFd) {
-        NetmapFd::keep(self, fd);
-    }
-
-    fn release(&self) {
-        NetmapFd::release(self);
-    }
-
     /// The device can be neither read nor written.
     fn read(&self, _fd: RawFd) -> Option<Result<usize, c_int>> {
         let opened = self.access() != libc::O_WRONLY;

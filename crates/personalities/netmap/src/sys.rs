@@ -5,7 +5,10 @@
 use std::{
     os::fd::{BorrowedFd, OwnedFd, RawFd},
     ptr::null_mut,
-    sync::atomic::{AtomicPtr, AtomicU32, Ordering::*},
+    sync::{
+        Arc,
+        atomic::{AtomicPtr, AtomicU32, Ordering::*},
+    },
 };
 
 use ringway::Binding;
@@ -54,8 +57,21 @@ pub fn map_over(address: u64, len: usize, memfd: BorrowedFd<'_>) -> rustix::io::
     unsafe { mmap(address as *mut _, len, access, flags, memfd, 0) }.map(drop)
 }
 
+/// A binding, with a copy of the connection that the daemon knows it by: the port stays for as long, whatever becomes
+/// of the program's numbers (S-LIFE-5).
+pub struct Connected {
+    pub binding: Binding,
+    _connection: Arc<OwnedFd>,
+}
+
+impl Connected {
+    pub fn new(binding: Binding, connection: Arc<OwnedFd>) -> Connected {
+        Connected { binding, _connection: connection }
+    }
+}
+
 /// A binding that appears once, and is there until the descriptor's end.
-pub struct Bound(AtomicPtr<Binding>);
+pub struct Bound(AtomicPtr<Connected>);
 
 impl Bound {
     pub const fn new() -> Bound {
@@ -67,12 +83,12 @@ impl Bound {
     pub fn get(&self) -> Option<&Binding> {
         // SAFETY: null, or a box that `set` has leaked and published whole (Release, Acquire), which
         // changes no more. `take` frees it when nothing uses the descriptor, and thus this reference.
-        unsafe { self.0.load(Acquire).as_ref() }
+        unsafe { self.0.load(Acquire).as_ref() }.map(|connected| &connected.binding)
     }
 
     /// Sets the binding, unless there is one already.
-    pub fn set(&self, binding: Binding) {
-        let new = Box::into_raw(Box::new(binding));
+    pub fn set(&self, connected: Connected) {
+        let new = Box::into_raw(Box::new(connected));
         if self.0.compare_exchange(null_mut(), new, AcqRel, Acquire).is_err() {
             // SAFETY: made just above, and published nowhere.
             drop(unsafe { Box::from_raw(new) });
@@ -80,10 +96,10 @@ impl Bound {
     }
 
     /// Takes it out: at the end of the descriptor that this is a part of.
-    pub fn take(&self, _unused: &End) -> Option<Box<Binding>> {
-        let binding = self.0.swap(null_mut(), AcqRel);
+    pub fn take(&self, _unused: &End) -> Option<Box<Connected>> {
+        let connected = self.0.swap(null_mut(), AcqRel);
         // SAFETY: it came from Box::into_raw in `set`, and whoever takes it out has it alone: no call uses
         // the descriptor now, so that no reference from `get` is left.
-        (!binding.is_null()).then(|| unsafe { Box::from_raw(binding) })
+        (!connected.is_null()).then(|| unsafe { Box::from_raw(connected) })
     }
 }

@@ -128,7 +128,7 @@ impl Descriptor for Socket {
         }
     }
 
-    fn keep(&self, _fd: RawFd) {
+    fn keep(&self) {
         self.setup().count_mapping(true);
     }
 

@@ -1,11 +1,16 @@
 //! What one open descriptor is, and how many use it.
 
-use std::{ops::Deref, ptr};
+use std::{marker::PhantomData, ops::Deref, ptr};
 
-use super::atomic::{AtomicPtr, AtomicU64, Ordering::*};
+use super::{
+    atomic::{AtomicPtr, AtomicU64, Ordering::*},
+    nesting,
+};
 
-/// The states, in the upper bits of the word; below them is the number of users. Without any of
-/// them the object is spare.
+/// One call, in the lower half of the word, and one holder above it.
+const CALL: u64 = 1;
+const HOLDER: u64 = 1 << 32;
+/// The states, in the upper bits of the word; below them are the counts. Without any of them the object is spare.
 const TAKEN: u64 = 1 << 61;
 const LIVE: u64 = 1 << 62;
 const ENDING: u64 = 1 << 63;
@@ -37,8 +42,11 @@ pub trait Content {
     fn end(&self, unused: &End) -> Option<Self::Left>;
 }
 
-/// One use of an object: it does not end before this is dropped.
-pub struct InUse<T: Content + 'static>(&'static Object<T>);
+/// A call's use of an object, which does not end before this is dropped. It stays in the thread of the call.
+pub struct InUse<T: Content + 'static>(&'static Object<T>, PhantomData<*const ()>);
+
+/// What a number or a mapping has of an object, which does not end before this is dropped.
+pub struct Held<T: Content + 'static>(&'static Object<T>);
 
 impl<T: Content> Objects<T> {
     /// Without any.
@@ -53,19 +61,40 @@ impl<T: Content> Objects<T> {
         Objects { last: AtomicPtr::new(ptr::null_mut()) }
     }
 
-    /// A spare object whose content `fits`, or a new one: used once, and live when `begin` has made
+    /// A spare object whose content `fits`, or a new one: held once, and live when `begin` has made
     /// it what it is to be.
     pub fn take(
         &self,
         fits: impl Fn(&T) -> bool,
         new: impl FnOnce() -> T,
         begin: impl FnOnce(&T),
-    ) -> InUse<T> {
+    ) -> Held<T> {
         let object = self.spare(fits).unwrap_or_else(|| self.add(new()));
         begin(&object.content);
         // A reader that lost its race may be counted as well for a moment.
-        object.word.fetch_add(LIVE - TAKEN + 1, AcqRel);
-        InUse(object)
+        object.word.fetch_add(LIVE - TAKEN + HOLDER, AcqRel);
+        Held(object)
+    }
+
+    /// In a child of `fork`, while it has one thread: the calls of its parent's other threads are none of its own. An
+    /// object that only those used ends.
+    ///
+    /// In a child that was forked in the middle of a call of this thread, by a handler, the calls stay: the thread's
+    /// own goes on, and the objects do not know which it is. What others used there is let go when the child ends.
+    #[cfg(not(loom))]
+    pub fn forked(&self) {
+        if nesting::count() > 0 {
+            return;
+        }
+        let mut at = self.last.load(Acquire);
+        // SAFETY: objects in the list are never freed.
+        while let Some(object) = unsafe { at.as_ref::<'static>() } {
+            let before = object.word.fetch_and(!(HOLDER - 1), AcqRel);
+            if before & !(HOLDER - 1) == LIVE {
+                drop(object.end());
+            }
+            at = object.before.load(Acquire);
+        }
     }
 
     fn spare(&self, fits: impl Fn(&T) -> bool) -> Option<&'static Object<T>> {
@@ -119,22 +148,23 @@ impl<T> Object<T> {
 }
 
 impl<T: Content> Object<T> {
-    /// Counts a user. The object may be spare, or another descriptor's by now, and then the caller
+    /// Counts a call. The object may be spare, or another descriptor's by now, and then the caller
     /// must not look at the content: see [`Slot::get`](super::Slot::get).
     #[inline]
     pub(super) fn enter(&'static self) -> InUse<T> {
-        self.word.fetch_add(1, AcqRel);
-        InUse(self)
+        nesting::begin();
+        self.word.fetch_add(CALL, AcqRel);
+        InUse(self, PhantomData)
     }
 
-    /// Takes over a use that was [left](InUse::leave_in) in a slot.
-    pub(super) fn resume(&'static self) -> InUse<T> {
-        InUse(self)
+    /// Takes over what was [left](Held::leave_in) in a slot.
+    pub(super) fn resume(&'static self) -> Held<T> {
+        Held(self)
     }
 
     #[inline]
-    fn leave(&self) -> Option<T::Left> {
-        if self.word.fetch_sub(1, AcqRel) == LIVE | 1 { self.end() } else { None }
+    fn leave(&self, count: u64) -> Option<T::Left> {
+        if self.word.fetch_sub(count, AcqRel) == LIVE | count { self.end() } else { None }
     }
 
     /// The last user has gone, unless a reader that lost its race is counted just now: then that one
@@ -149,20 +179,23 @@ impl<T: Content> Object<T> {
 }
 
 impl<T: Content> InUse<T> {
-    /// One use more of the same object.
-    pub fn again(&self) -> InUse<T> {
-        self.0.enter()
+    /// Holds the same object.
+    pub fn hold(&self) -> Held<T> {
+        self.0.word.fetch_add(HOLDER, AcqRel);
+        Held(self.0)
     }
+}
 
-    /// Ends the use, and returns what is left to be done if it was the last.
+impl<T: Content> Held<T> {
+    /// Lets go, and returns what is left to be done if nothing else has the object.
     #[inline]
     pub fn leave(self) -> Option<T::Left> {
         let object = self.0;
         std::mem::forget(self);
-        object.leave()
+        object.leave(HOLDER)
     }
 
-    /// The use goes on in a slot.
+    /// It goes on in a slot.
     pub(super) fn leave_in(self) -> *mut Object<T> {
         let object = ptr::from_ref(self.0).cast_mut();
         std::mem::forget(self);
@@ -179,9 +212,26 @@ impl<T: Content> Deref for InUse<T> {
     }
 }
 
+impl<T: Content> Deref for Held<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0.content
+    }
+}
+
 impl<T: Content> Drop for InUse<T> {
     #[inline]
     fn drop(&mut self) {
-        drop(self.0.leave());
+        drop(self.0.leave(CALL));
+        nesting::end();
+    }
+}
+
+impl<T: Content> Drop for Held<T> {
+    #[inline]
+    fn drop(&mut self) {
+        drop(self.0.leave(HOLDER));
     }
 }

@@ -3,7 +3,7 @@
 use std::ptr;
 
 use super::{
-    Content, InUse, Object,
+    Content, Held, InUse, Object,
     atomic::{AtomicPtr, Ordering::*},
 };
 
@@ -57,8 +57,8 @@ impl<T: Content> Slot<T> {
             // SAFETY: what is no mark is an object, and these are never freed.
             let object: &'static Object<T> = unsafe { &*found };
             let in_use = object.enter();
-            // The thread that takes the object out of the slot does so before it gives up the slot's
-            // use. If that was the last, our count came after it, and so this load sees the slot changed; if
+            // The thread that takes the object out of the slot does so before it gives up what the slot
+            // had. If that was the last, our count came after it, and so this load sees the slot changed; if
             // our count came before, it was not the last.
             let now = self.0.load(Acquire);
             if now == found {
@@ -103,18 +103,18 @@ impl<T: Content> Slot<T> {
         self.0.load(Relaxed).addr() <= FOREIGN
     }
 
-    /// The number is the object's from now on. Returns the use that the slot had of another.
-    pub fn put(&self, object: InUse<T>) -> Option<InUse<T>> {
+    /// The number is the object's from now on. Returns what the slot had of another.
+    pub fn put(&self, object: Held<T>) -> Option<Held<T>> {
         self.swap(object.leave_in())
     }
 
-    /// The number is an epoll set's from now on. Returns the use that the slot had of an object.
-    pub fn put_set(&self) -> Option<InUse<T>> {
+    /// The number is an epoll set's from now on. Returns what the slot had of an object.
+    pub fn put_set(&self) -> Option<Held<T>> {
         self.swap(mark(SET))
     }
 
-    /// The number is foreign from now on. Returns the use that the slot had of an object.
-    pub fn put_foreign(&self) -> Option<InUse<T>> {
+    /// The number is foreign from now on. Returns what the slot had of an object.
+    pub fn put_foreign(&self) -> Option<Held<T>> {
         self.swap(mark(FOREIGN))
     }
 
@@ -123,9 +123,9 @@ impl<T: Content> Slot<T> {
         let _ = self.0.compare_exchange(ptr::null_mut(), mark(FOREIGN), AcqRel, Relaxed);
     }
 
-    /// Nothing is known of the number any more. Returns the use that the slot had.
+    /// Nothing is known of the number any more. Returns what the slot had.
     #[inline]
-    pub fn clear(&self) -> Option<InUse<T>> {
+    pub fn clear(&self) -> Option<Held<T>> {
         if self.0.load(Relaxed).is_null() {
             return None;
         }
@@ -134,7 +134,7 @@ impl<T: Content> Slot<T> {
 
     /// The same, if `is_gone` says so of the number, and nothing else was put there since it was
     /// asked.
-    pub fn clear_if(&self, is_gone: impl FnOnce() -> bool) -> Option<InUse<T>> {
+    pub fn clear_if(&self, is_gone: impl FnOnce() -> bool) -> Option<Held<T>> {
         let found = self.0.load(Acquire);
         if found.is_null() || !is_gone() {
             return None;
@@ -145,12 +145,12 @@ impl<T: Content> Slot<T> {
         cleared.ok().and_then(Self::use_of)
     }
 
-    fn swap(&self, new: *mut Object<T>) -> Option<InUse<T>> {
+    fn swap(&self, new: *mut Object<T>) -> Option<Held<T>> {
         Self::use_of(self.0.swap(new, AcqRel))
     }
 
     /// The slot's use of what was taken out of it: each was left there once, and is taken once.
-    fn use_of(old: *mut Object<T>) -> Option<InUse<T>> {
+    fn use_of(old: *mut Object<T>) -> Option<Held<T>> {
         if old.addr() <= SET {
             return None;
         }

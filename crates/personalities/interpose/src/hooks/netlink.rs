@@ -13,12 +13,9 @@
 use std::{
     ffi::{c_int, c_uint, c_void},
     os::fd::BorrowedFd,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{
-            AtomicBool, AtomicUsize,
-            Ordering::{Relaxed, SeqCst},
-        },
+    sync::atomic::{
+        AtomicBool, AtomicUsize,
+        Ordering::{Relaxed, SeqCst},
     },
 };
 
@@ -34,6 +31,7 @@ use crate::{
     descriptors,
     personality::{Interface, InterfaceName},
     real_libc::{keep_errno, real},
+    signals::{Lock, Locked},
     uaccess,
 };
 
@@ -49,7 +47,7 @@ const LOOPBACK: u32 = 1;
 
 /// Whether the program has made a socket of this kind at all: most never do.
 static USED: AtomicBool = AtomicBool::new(false);
-static QUESTIONS: Mutex<Vec<Question>> = Mutex::new(Vec::new());
+static QUESTIONS: Lock<Vec<Question>> = Lock::new(Vec::new());
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 /// A question that the kernel has got in other words.
@@ -63,10 +61,10 @@ pub struct Question {
 }
 
 /// The list, as it is: for `fork`.
-pub type Locked = MutexGuard<'static, Vec<Question>>;
+pub type Questions = Locked<Vec<Question>>;
 
-pub fn lock() -> Locked {
-    QUESTIONS.lock().unwrap_or_else(PoisonError::into_inner)
+pub fn lock() -> Questions {
+    QUESTIONS.lock()
 }
 
 /// The program has made a socket.
@@ -390,7 +388,7 @@ pub fn send(
 
 /// A question is about to be asked: those that receive look for it. It is dropped as well where the
 /// thread is cancelled in the call.
-struct Asking(Locked);
+struct Asking(Questions);
 
 impl Asking {
     fn new() -> Asking {

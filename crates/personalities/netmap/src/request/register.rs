@@ -59,14 +59,14 @@ pub fn register(
         }
         explain(&error)
     })?;
-    let binding = NetmapFd::map(asked.fd, &grant, fds).inspect_err(|_| undo(asked))?;
-    if let Err(errno) = granted(asked, &binding, brought, options) {
-        drop(binding);
+    let connected = NetmapFd::map(asked.fd, &grant, fds).inspect_err(|_| undo(asked))?;
+    if let Err(errno) = granted(asked, &connected.binding, brought, options) {
+        drop(connected);
         asked.netmap.call::<()>(asked.fd, &Request::Unregister)?;
         return Err(errno);
     }
-    tell_switch_owner(&binding);
-    store_granted(reg, asked.netmap.bind(binding)?);
+    tell_switch_owner(&connected.binding);
+    store_granted(reg, asked.netmap.bind(connected)?);
     Ok(())
 }
 
