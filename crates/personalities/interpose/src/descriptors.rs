@@ -4,7 +4,7 @@
 
 use std::{
     ffi::c_int,
-    os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd},
+    os::fd::{AsRawFd, BorrowedFd, RawFd},
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
@@ -244,12 +244,6 @@ pub fn adopt(fd: RawFd, option: SocketOption, value: u64, len: u32) -> Option<In
 /// the call.
 pub fn with_descriptor<R>(fd: RawFd, f: impl FnOnce(&dyn Descriptor) -> R) -> Option<R> {
     get(fd).map(|own| f(own.descriptor))
-}
-
-/// Moves a descriptor of our own to a high number, away from those that programs count on.
-pub fn out_of_the_way(fd: OwnedFd) -> OwnedFd {
-    const HIGH: RawFd = 512;
-    rustix::io::fcntl_dupfd_cloexec(&fd, HIGH).unwrap_or(fd)
 }
 
 /// The numbers of descriptors for whose end others wait.

@@ -52,6 +52,8 @@ mod mappings;
 #[cfg(not(loom))]
 mod numbers;
 #[cfg(not(loom))]
+mod own_numbers;
+#[cfg(not(loom))]
 mod personality;
 #[cfg(not(loom))]
 mod raw;
@@ -67,7 +69,7 @@ mod vfork;
 mod wait;
 
 #[cfg(not(loom))]
-pub use descriptors::{out_of_the_way, with_descriptor};
+pub use descriptors::with_descriptor;
 #[cfg(not(loom))]
 pub use exit::close_at_exit;
 pub use fd_table::End;
@@ -77,6 +79,8 @@ pub use fork::generation;
 pub use helper_thread::helper_thread;
 #[cfg(not(loom))]
 pub use mapped::{FileKind, MappedArea};
+#[cfg(not(loom))]
+pub use own_numbers::out_of_the_way;
 #[cfg(not(loom))]
 pub use personality::{
     AfterClose, Descriptor, Interface, InterfaceName, Opened, Personality, SocketOption, Unmapping,

@@ -20,8 +20,8 @@ use rustix::event::{
 
 use super::Sets;
 use crate::{
-    descriptors::{self, out_of_the_way},
-    fork,
+    descriptors, fork,
+    own_numbers::{self, out_of_the_way},
     real_libc::keep_errno,
     sleepers::Sleepers,
 };
@@ -115,7 +115,7 @@ impl Call {
     pub fn closed(self) {
         let call = std::mem::ManuallyDrop::new(self);
         CALLS.fetch_sub(1, SeqCst);
-        let _ = call;
+        own_numbers::closes(call.number());
     }
 }
 

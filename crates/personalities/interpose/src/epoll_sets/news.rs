@@ -9,7 +9,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use smallvec::SmallVec;
 
 use super::KNOWN;
-use crate::descriptors::out_of_the_way;
+use crate::own_numbers::{self, out_of_the_way};
 
 /// An eventfd, and how many threads sleep on it.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Bell {
     fn let_go(self) {
         KNOWN.remove(self.number());
         if !self.is_there() {
-            std::mem::forget(self.fd);
+            own_numbers::forget(self.fd);
         }
     }
 }
@@ -111,7 +111,7 @@ impl News {
         let is_it = |bell: &Bell| bell.number() == fd;
         let next = self.next.iter().position(is_it).map(|at| self.next.swap_remove(at));
         let rung = self.rung.iter().position(is_it).map(|at| self.rung.swap_remove(at));
-        next.into_iter().chain(rung).for_each(|bell| std::mem::forget(bell.fd));
+        next.into_iter().chain(rung).for_each(|bell| own_numbers::forget(bell.fd));
     }
 }
 

@@ -9,7 +9,7 @@ use libc::FILE;
 
 use crate::{
     descriptors::{self, InUse},
-    epoll_sets,
+    epoll_sets, own_numbers,
     personality::{AfterClose, Opened, UserPath},
     raw::{Number, syscall},
     real_libc::{fail, keep_errno, real},
@@ -64,6 +64,7 @@ pub(super) fn made(fd: c_int) -> c_int {
     if fd >= 0 {
         descriptors::mark_foreign(fd);
         epoll_sets::closed(fd);
+        own_numbers::lost(fd);
     }
     fd
 }
@@ -219,6 +220,9 @@ fn flags_of(mode: &[u8]) -> c_int {
 /// # Safety
 /// As the function of libc.
 pub unsafe extern "C" fn close(fd: c_int) -> c_int {
+    if own_numbers::is_own(fd) {
+        return fail(libc::EBADF);
+    }
     let own = descriptors::take(fd);
     epoll_sets::closed(fd);
     let Some(own) = own else {
@@ -252,8 +256,12 @@ pub(super) unsafe fn own_call_with_memory(number: Number, arguments: [usize; 6])
 /// As the function of libc.
 pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
     const CLOEXEC: c_int = 1 << 2;
-    let done = real!(close_range: fn(first => c_uint, last => c_uint, flags => c_int) -> c_int);
-    if done == 0 && flags & CLOEXEC == 0 {
+    let close = |first, last| real!(close_range: fn(first => c_uint, last => c_uint, flags => c_int) -> c_int);
+    if flags & CLOEXEC != 0 || first > last {
+        return close(first, last);
+    }
+    let done = own_numbers::without_own(first, last, close);
+    if done == 0 {
         keep_errno(|| descriptors::forget_closed(first, last));
     }
     done
@@ -262,9 +270,18 @@ pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) 
 /// # Safety
 /// As the function of libc.
 pub unsafe extern "C" fn closefrom(first: c_int) {
-    real!(closefrom: fn(first => c_int) -> ());
     // Negative numbers mean all, as in libc.
-    keep_errno(|| descriptors::forget_closed(first.max(0) as c_uint, c_uint::MAX));
+    let all_from = first.max(0) as c_uint;
+    // SAFETY: numbers of the program's.
+    if keep_errno(|| unsafe { close_range(all_from, c_uint::MAX, 0) }) == 0 {
+        return;
+    }
+    // A sandbox may forbid the one call, and libc knows another way.
+    real!(closefrom: fn(first => c_int) -> ());
+    keep_errno(|| {
+        own_numbers::closed_from(first);
+        descriptors::forget_closed(all_from, c_uint::MAX);
+    });
 }
 
 /// Notes that `copy` is what `original` is, which is `own` or nothing of ours.
@@ -278,6 +295,7 @@ fn copied(own: Option<&InUse>, original: c_int, copy: c_int) -> c_int {
         }
         // What had the number before is closed.
         epoll_sets::closed(copy);
+        own_numbers::lost(copy);
         if is_set {
             keep_errno(|| epoll_sets::copied(original, copy));
         }

@@ -12,7 +12,7 @@ use std::{
 use libc::*;
 
 use super::{Number, syscall};
-use crate::real_libc::fail;
+use crate::{own_numbers, real_libc::fail};
 
 include!("names.rs");
 
@@ -70,7 +70,6 @@ wrapped! {
     _exit(status) = SYS_exit_group[status];
     bind(fd, address, len) = SYS_bind[fd, address, len];
     chdir(path) = SYS_chdir[path];
-    close(fd) = SYS_close[fd];
     execve(path, arguments, environment) = SYS_execve[path, arguments, environment];
     fcntl(fd, command, argument) = SYS_fcntl[fd, command, argument];
     fstat64(fd, to) = SYS_fstat[fd, to];
@@ -106,7 +105,7 @@ wrapped! {
 }
 
 /// Those that are more than a system call.
-const OTHERS: &[&str] = &["clock_gettime", "getcwd", "poll", "realpath", "syscall"];
+const OTHERS: &[&str] = &["clock_gettime", "close", "getcwd", "poll", "realpath", "syscall"];
 
 mod clock_gettime {
     use rustix::time::ClockId;
@@ -132,6 +131,21 @@ mod clock_gettime {
         0
     }
     export!(clock_gettime);
+}
+
+mod close {
+    use super::*;
+
+    /// # Safety
+    /// As the function of libc.
+    unsafe extern "C" fn call(fd: c_int) -> c_int {
+        if !own_numbers::closes(fd) {
+            return 0;
+        }
+        // SAFETY: libc's function is this system call, and the caller called that.
+        result(unsafe { syscall(Number(SYS_close), [fd as usize, 0, 0, 0, 0, 0]) }) as c_int
+    }
+    export!(close);
 }
 
 mod getcwd {
