@@ -106,7 +106,7 @@ pub fn connect_system() -> Result<OwnedFd, Error> {
 
 /// Takes the lock of a private directory, which is made if need be. A daemon that leaves
 /// removes both: the lock that counts is the one that is still there when it is held.
-fn lock(dir: &Path, operation: FlockOperation) -> Result<File, Error> {
+fn lock(dir: &Path, operation: FlockOperation) -> Result<DirLock, Error> {
     let path = dir.join("lock");
     let shown = path.display();
     let refused = |source| cannot_start(&shown, source);
@@ -120,10 +120,20 @@ fn lock(dir: &Path, operation: FlockOperation) -> Result<File, Error> {
         let held = file.metadata().map_err(refused)?;
         match fs::symlink_metadata(&path) {
             Ok(there) if (there.dev(), there.ino()) == (held.dev(), held.ino()) => {
-                return Ok(file);
+                return Ok(DirLock(file));
             }
             _ => continue,
         }
+    }
+}
+
+/// The lock of a private directory.
+struct DirLock(File);
+
+impl Drop for DirLock {
+    fn drop(&mut self) {
+        // A process that was forked meanwhile has the descriptor, too.
+        let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }
 
@@ -251,7 +261,7 @@ const _: () = assert!(LISTEN_FD == 3);
 /// The daemon's side of the agreement: while the result lives, nobody is connecting.
 pub struct ShutdownLock {
     dir: PathBuf,
-    _lock: File,
+    _lock: DirLock,
 }
 
 impl ShutdownLock {
@@ -281,6 +291,18 @@ mod tests {
     use std::os::unix::fs::{DirBuilderExt, symlink};
 
     use super::*;
+
+    /// A child that another thread forks while the lock is held has a copy of it.
+    #[test]
+    fn a_lock_goes_although_a_child_has_it() {
+        let dir = std::env::temp_dir().join(format!("ringway-lock-{}", std::process::id()));
+        let held = lock(&dir, FlockOperation::LockExclusive).unwrap();
+        let _of_child = held.0.try_clone().unwrap();
+        drop(held);
+        let again = File::open(dir.join("lock")).unwrap();
+        assert_eq!(flock(&again, FlockOperation::NonBlockingLockExclusive), Ok(()));
+        fs::remove_dir_all(dir).unwrap();
+    }
 
     /// What others have put into the directory, by a link, is neither made nor written to.
     #[test]
