@@ -35,8 +35,13 @@ impl std::fmt::Debug for Stack {
 
 impl Stack {
     fn socket(&self) -> Option<&OwnedFd> {
-        let find = || self.ask.as_ref()?.socket(Request::Stack);
-        self.socket.get_or_init(find).as_ref()
+        if self.socket.get().is_none() {
+            // Not in the cell's own time: a child that is forked while this thread asks, or a handler that has
+            // interrupted it, would wait for ever. What another thread has found meanwhile is as good.
+            let found = self.ask.as_ref().and_then(|ask| ask.socket(Request::Stack));
+            let _ = self.socket.set(found);
+        }
+        self.socket.get()?.as_ref()
     }
 }
 
@@ -142,4 +147,38 @@ fn released(kring: &Kring) -> impl Iterator<Item = u32> {
     let count = Some(ring.distance(from, head)).filter(|count| *count <= held).unwrap_or(0);
     let slots = (0..count).map(move |i| ring.advance(from, i));
     slots.filter(move |&at| ring.slot(at).flags & NS_FORWARD != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use ringway_proto::MirrorGrant;
+    use rustix::event::{EventfdFlags, eventfd};
+
+    use super::*;
+
+    /// A daemon that is asked by a handler which has interrupted the question.
+    struct AskedTwice(OnceLock<&'static Stack>);
+
+    impl Ask for AskedTwice {
+        fn mirrors(&self, _: Request) -> Option<(Vec<MirrorGrant>, Vec<OwnedFd>)> {
+            None
+        }
+
+        fn socket(&self, _: Request) -> Option<OwnedFd> {
+            static IS_ASKED: OnceLock<()> = OnceLock::new();
+            if IS_ASKED.set(()).is_ok() {
+                assert!(self.0.get()?.socket().is_some(), "in the handler");
+            }
+            eventfd(0, EventfdFlags::CLOEXEC).ok()
+        }
+    }
+
+    #[test]
+    fn the_stack_is_asked_for_by_a_handler_too() {
+        let ask = Arc::new(AskedTwice(OnceLock::new()));
+        let stack: &'static Stack =
+            Box::leak(Box::new(Stack { ask: Some(ask.clone()), socket: OnceLock::new() }));
+        assert!(ask.0.set(stack).is_ok());
+        assert!(stack.socket().is_some());
+    }
 }

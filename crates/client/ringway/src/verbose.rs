@@ -1,11 +1,9 @@
 //! What the libraries say on standard error: only with `RINGWAY_VERBOSE` set, for they live in programs
 //! that have something else to say there.
 
-use std::{
-    ffi::OsStr,
-    fmt::Display,
-    io::{Write, stderr},
-};
+use std::{ffi::OsStr, fmt::Display, io::stderr};
+
+use rustix::io::{retry_on_intr, write};
 
 use crate::binding::Binding;
 
@@ -35,13 +33,22 @@ pub fn tell_switch_owner(binding: &Binding) {
 }
 
 /// In one piece: other threads, and the program itself, say things too. A program may have closed its standard error.
+/// The standard library's lock is not taken: a child of `fork` would wait for ever for a thread of its parent's that had
+/// it.
 fn say(what: &dyn Display) {
-    let _ = stderr().write_all(format!("ringway: {what}\n").as_bytes());
+    let text = format!("ringway: {what}\n");
+    let _ = retry_on_intr(|| write(stderr(), text.as_bytes()));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_lock_is_waited_for() {
+        let _held = stderr().lock();
+        std::thread::spawn(|| say(&"said beside a lock")).join().unwrap();
+    }
 
     #[test]
     fn a_variable_of_0_is_off() {
