@@ -16,7 +16,7 @@ use rustix::process::Signal;
 const SEQUENCE: usize = 14;
 
 /// Programs that check a part of the interface, and the arguments that they are run with.
-const PROGRAMS: [(&str, &[&[&str]]); 20] = [
+const PROGRAMS: [(&str, &[&[&str]]); 21] = [
     ("layout", &[&[]]),
     ("macros", &[&[]]),
     ("module_parameters", &[&[]]),
@@ -35,6 +35,7 @@ const PROGRAMS: [(&str, &[&[&str]]); 20] = [
     ("thread_end", &[&["end{1"]]),
     ("fork_mapping", &[&["valec19:a"]]),
     ("fork_waiting", &[&["valec20:a"]]),
+    ("fork_sockets", &[&["valec23:a"]]),
     ("closed_numbers", &[&["valec21"], &["valec22", "100"]]),
     ("errno_kept", &[&["errno{1"], &["valec17:a"]]),
 ];
@@ -233,6 +234,12 @@ fn fork_mapping() {
 #[test]
 fn fork_waiting() {
     both_ways("fork_waiting", &[C11]);
+}
+
+/// A child of fork has no lock of a socket that a thread of its parent's has held.
+#[test]
+fn fork_sockets() {
+    both_ways("fork_sockets", &[C11]);
 }
 
 /// The numbers that the library has for a port are closed by nothing but the library, and it closes no others.

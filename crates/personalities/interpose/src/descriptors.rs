@@ -140,7 +140,7 @@ pub fn insert(fd: BorrowedFd<'_>, personality: usize, flags: c_int) -> bool {
         return true;
     }
     let object = OBJECTS.take(
-        |state| state.personality == personality,
+        |state| state.personality == personality && state.descriptor.may_begin(),
         || State { personality, descriptor: owner.new_descriptor(), life: AtomicU64::new(0) },
         |state| {
             state.life.store(LIVES.fetch_add(1, Relaxed), Relaxed);

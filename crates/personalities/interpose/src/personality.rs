@@ -129,6 +129,11 @@ pub struct SocketOption {
 /// A personality's descriptor, during one life of it. `fd` is always the number that the call was
 /// made with, which is open as long as the program does not close it meanwhile. Errors are errnos.
 pub trait Descriptor: Sync {
+    /// Whether it can have a new life. In a child of `fork` it may have a lock that a thread of the parent's has held.
+    fn may_begin(&self) -> bool {
+        true
+    }
+
     /// A new life, opened with `flags`; `O_RDWR` where these are not known. No call is in progress.
     fn begin(&self, flags: c_int);
 

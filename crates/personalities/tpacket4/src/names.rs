@@ -3,7 +3,7 @@
 //! A program names an interface, asks for its index, and binds to that. Ringway's own ports have indices of a range that
 //! the kernel does not reach: they mean something in this process, and in the children that it forks.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 
 use ringway::{PortSpec, ethernet_address};
 use ringway_interpose::{Interface, InterfaceName};
@@ -12,7 +12,38 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice::index_to_na
 /// The first of our indices.
 const FIRST: u32 = 0x4000_0000;
 
-static NAMES: Mutex<Vec<InterfaceName>> = Mutex::new(Vec::new());
+/// Names that a process can have.
+const MOST: usize = 4096;
+
+/// No lock: a child of `fork` would wait for ever for a thread of its parent's that had it.
+static NAMES: [Entry; MOST] = [const { Entry::new() }; MOST];
+/// Entries that were taken.
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
+
+/// The name that has an index. It is written once.
+struct Entry {
+    halves: [AtomicU64; 2],
+    is_there: AtomicBool,
+}
+
+impl Entry {
+    const fn new() -> Entry {
+        Entry { halves: [const { AtomicU64::new(0) }; 2], is_there: AtomicBool::new(false) }
+    }
+
+    fn set(&self, name: &InterfaceName) {
+        let name = u128::from_ne_bytes(*name);
+        self.halves[0].store(name as u64, Relaxed);
+        self.halves[1].store((name >> 64) as u64, Relaxed);
+        self.is_there.store(true, Release);
+    }
+
+    fn get(&self) -> Option<InterfaceName> {
+        let [low, high] = [&self.halves[0], &self.halves[1]];
+        let name = || u128::from(low.load(Relaxed)) | u128::from(high.load(Relaxed)) << 64;
+        self.is_there.load(Acquire).then(|| name().to_ne_bytes())
+    }
+}
 
 /// The name as text. `None`: it is no port's name, and the kernel may know it.
 fn port_name(name: &InterfaceName) -> Option<&str> {
@@ -23,15 +54,18 @@ fn port_name(name: &InterfaceName) -> Option<&str> {
     (on_switch || name.starts_with("netmap:") || has(&['{', '}'])).then_some(name)
 }
 
-/// The index of a port's name. `None`: it is no port's.
+/// The index of a port's name. `None`: it is no port's, or there are too many.
 pub fn index_of(name: &InterfaceName) -> Option<u32> {
     port_name(name)?;
-    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = names.iter().position(|known| known == name);
-    let at = known.unwrap_or_else(|| {
-        names.push(*name);
-        names.len() - 1
-    });
+    let taken = TAKEN.load(Acquire).min(MOST);
+    let known = NAMES[..taken].iter().position(|entry| entry.get().as_ref() == Some(name));
+    // Where another thread enters the same name, it has two indices, both of which stay.
+    let at = known.or_else(|| {
+        let more = |taken: usize| (taken < MOST).then_some(taken + 1);
+        let at = TAKEN.fetch_update(AcqRel, Relaxed, more).ok()?;
+        NAMES[at].set(name);
+        Some(at)
+    })?;
     u32::try_from(at).ok().map(|at| FIRST + at)
 }
 
@@ -49,8 +83,7 @@ pub fn interface(name: &InterfaceName) -> Option<Interface> {
 
 /// The name that has an index of ours.
 pub fn name_of(index: u32) -> Option<InterfaceName> {
-    let names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-    names.get(index.checked_sub(FIRST)? as usize).copied()
+    NAMES.get(index.checked_sub(FIRST)? as usize)?.get()
 }
 
 /// What an index stands for.

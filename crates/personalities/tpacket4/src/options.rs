@@ -175,8 +175,7 @@ fn set_version(setup: &mut Setup, version: c_int) -> Result<(), i32> {
 /// The memory that was registered on a descriptor of the program's, by this process or by another one.
 fn registered(fd: RawFd) -> Result<Option<Area>, i32> {
     let area = with_descriptor(fd, |other| {
-        let socket = other.as_any()?.downcast_ref::<Socket>()?;
-        socket.setup().area.clone()
+        other.as_any()?.downcast_ref::<Socket>()?.look(|setup| setup.area.clone())?
     });
     match area {
         Some(area) => Ok(area),
@@ -187,21 +186,19 @@ fn registered(fd: RawFd) -> Result<Option<Area>, i32> {
 /// Answers what an option is.
 pub fn get(socket: &Socket, option: SocketOption, to: u64, len: u64) -> Result<(), i32> {
     let SocketOption { level, name } = option;
-    let version_4 = socket.setup().version_4;
+    let set_up = socket.look(|setup| (setup.version_4, setup.reserve));
+    let (version_4, reserve) = set_up.ok_or(libc::EBADF)?;
     match (level, name) {
         (SOL_PACKET, PACKET_VERSION) => {
             put(to, len, &(if version_4 { TPACKET_V4 } else { TPACKET_V1 }))
         }
         (SOL_PACKET, PACKET_STATISTICS) => {
-            let [packets, drops] = socket.ends.rx().map_or([0; 2], |rx| rx.take_statistics());
+            let [packets, drops] = socket.rx().map_or([0; 2], |rx| rx.take_statistics());
             let clipped = |count: u64| count.try_into().unwrap_or(u32::MAX);
             let [tp_packets, tp_drops] = [packets, drops].map(clipped);
             put(to, len, &tpacket_stats_v3 { tp_packets, tp_drops, tp_freeze_q_cnt: 0 })
         }
-        (SOL_PACKET, PACKET_RESERVE) => {
-            let reserve = socket.setup().reserve;
-            put(to, len, &reserve)
-        }
+        (SOL_PACKET, PACKET_RESERVE) => put(to, len, &reserve),
         (SOL_SOCKET, libc::SO_TYPE) => put(to, len, &libc::SOCK_RAW),
         (SOL_SOCKET, libc::SO_DOMAIN) => put(to, len, &libc::AF_PACKET),
         (SOL_SOCKET, libc::SO_PROTOCOL) => {

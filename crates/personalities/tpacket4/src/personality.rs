@@ -104,6 +104,10 @@ fn take_over(fd: RawFd) -> Result<(), i32> {
 }
 
 impl Descriptor for Socket {
+    fn may_begin(&self) -> bool {
+        Socket::may_begin(self)
+    }
+
     fn begin(&self, _flags: c_int) {
         Socket::begin(self);
     }
@@ -122,7 +126,7 @@ impl Descriptor for Socket {
     }
 
     fn mapped_file(&self, _fd: RawFd, offset: i64, len: usize) -> Result<BorrowedFd<'_>, c_int> {
-        match self.setup().is_mapping(offset, len) && !self.is_inherited() {
+        match !self.is_inherited() && self.setup().is_mapping(offset, len) {
             true => self.rings(),
             false => Err(libc::EINVAL),
         }
@@ -133,7 +137,9 @@ impl Descriptor for Socket {
     }
 
     fn release(&self) {
-        self.setup().count_mapping(false);
+        if !self.is_inherited() {
+            self.setup().count_mapping(false);
+        }
     }
 
     /// What is received is in the ring.
@@ -152,7 +158,8 @@ impl Descriptor for Socket {
         value: u64,
         len: u32,
     ) -> Option<Result<(), c_int>> {
-        if options::is_of_any_socket(option) && !self.setup().is_nothing() {
+        if options::is_of_any_socket(option) && (self.is_inherited() || !self.setup().is_nothing())
+        {
             return None;
         }
         Some(options::set(self, fd, option, value, len))
@@ -228,38 +235,38 @@ impl Descriptor for Socket {
     }
 
     fn position(&self, events: c_short) -> u64 {
-        let rx = if events & RX != 0 { self.ends.rx() } else { None };
-        let tx = if events & TX != 0 { self.ends.tx() } else { None };
+        let rx = if events & RX != 0 { self.rx() } else { None };
+        let tx = if events & TX != 0 { self.tx() } else { None };
         let [rx, tx] = [rx.map_or(0, |rx| rx.position()), tx.map_or(0, |tx| tx.position())];
         u64::from(rx) | u64::from(tx) << 32
     }
 
     fn arm(&self, events: c_short) -> bool {
-        let rx = if events & RX != 0 { self.ends.rx() } else { None };
-        let tx = if events & TX != 0 { self.ends.tx() } else { None };
+        let rx = if events & RX != 0 { self.rx() } else { None };
+        let tx = if events & TX != 0 { self.tx() } else { None };
         rx.is_some_and(|rx| rx.arm()) | tx.is_some_and(|tx| tx.device().arm(Dir::Tx))
     }
 
     fn disarm(&self, events: c_short) {
-        if let Some(rx) = self.ends.rx().filter(|_| events & RX != 0) {
+        if let Some(rx) = self.rx().filter(|_| events & RX != 0) {
             rx.disarm();
         }
-        if let Some(tx) = self.ends.tx().filter(|_| events & TX != 0) {
+        if let Some(tx) = self.tx().filter(|_| events & TX != 0) {
             tx.device().disarm(Dir::Tx);
         }
     }
 
     fn wait_sources(&self, _fd: RawFd, events: c_short, add: &mut dyn FnMut(RawFd, c_short)) {
-        if let Some(rx) = self.ends.rx().filter(|_| events & RX != 0) {
+        if let Some(rx) = self.rx().filter(|_| events & RX != 0) {
             add(rx.news(), POLLIN);
         }
-        if let Some(tx) = self.ends.tx().filter(|_| events & TX != 0) {
+        if let Some(tx) = self.tx().filter(|_| events & TX != 0) {
             tx.wait_sources(add);
         }
     }
 
     fn is_closed_at_exit(&self) -> bool {
-        let rx = self.ends.rx().is_some_and(|rx| rx.device().keeps_traffic());
-        rx || self.ends.tx().is_some_and(|tx| tx.device().keeps_traffic())
+        let rx = self.rx().is_some_and(|rx| rx.device().keeps_traffic());
+        rx || self.tx().is_some_and(|tx| tx.device().keeps_traffic())
     }
 }

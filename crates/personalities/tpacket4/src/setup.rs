@@ -17,6 +17,7 @@ use crate::{
     names::{Named, named},
     port,
     rx::Receiver,
+    socket::is_locked,
     stack::{Stack, StackOptions},
     sys::Words,
     tx::Transmitter,
@@ -100,6 +101,11 @@ impl Ends {
             tx.stop();
         }
         [rx.map(|rx| rx.position()), tx.map(|tx| tx.position())]
+    }
+
+    /// Whether no thread has a lock of theirs.
+    pub fn are_free(&self) -> bool {
+        !is_locked(&self.rx) && !is_locked(&self.tx)
     }
 
     /// Lets go of both in a child of `fork`, which has no mover; a lock that another thread of the parent had is

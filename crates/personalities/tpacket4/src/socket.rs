@@ -4,7 +4,7 @@ use std::{
     ops::Range,
     os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd},
     sync::{
-        Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError,
         atomic::{
             AtomicU32, AtomicU64,
             Ordering::{Relaxed, SeqCst},
@@ -21,11 +21,16 @@ use rustix::{
 
 use crate::{
     area::Area,
+    rx::Receiver,
     setup::{Ends, LeftMemory, RINGS_SIZE, Setup},
     sys,
+    tx::Transmitter,
 };
 
 /// See the file's description.
+///
+/// A child of `fork` takes no lock of a socket that it has [inherited](Socket::is_inherited): a thread of the parent may
+/// have had it at that moment, and is not there to let it go.
 pub struct Socket {
     setup: Mutex<Setup>,
     pub ends: Ends,
@@ -97,6 +102,12 @@ impl Socket {
         }
     }
 
+    /// Whether no thread that has gone has any of its locks.
+    pub fn may_begin(&self) -> bool {
+        !self.is_inherited()
+            || !is_locked(&self.setup) && !is_locked(&self.rings) && self.ends.are_free()
+    }
+
     /// A new life begins.
     pub fn begin(&self) {
         *self.setup() = Setup::default();
@@ -107,11 +118,31 @@ impl Socket {
 
     /// Lets go of everything. No call is in progress.
     pub fn end(&self) {
-        match self.is_inherited() {
-            true => self.ends.abandon(),
-            false => drop(self.ends.stop()),
+        if self.is_inherited() {
+            self.ends.abandon();
+            drop(self.rings.try_lock().map(|mut rings| rings.take()));
+        } else {
+            self.ends.stop();
+            drop(lock(&self.rings).take());
         }
-        drop(lock(&self.rings).take());
+    }
+
+    /// What receives, unless it is a parent's.
+    pub fn rx(&self) -> Option<Arc<Receiver>> {
+        if self.is_inherited() { None } else { self.ends.rx() }
+    }
+
+    /// What sends, unless it is a parent's.
+    pub fn tx(&self) -> Option<Arc<Transmitter>> {
+        if self.is_inherited() { None } else { self.ends.tx() }
+    }
+
+    /// What is set up, also on an inherited one. `None`: a thread of the parent's was changing it.
+    pub fn look<T>(&self, f: impl FnOnce(&Setup) -> T) -> Option<T> {
+        match self.is_inherited() {
+            true => self.setup.try_lock().ok().map(|setup| f(&setup)),
+            false => Some(f(&self.setup())),
+        }
     }
 
     /// The file that the rings are in, which is nowhere as long as nothing is in it.
@@ -135,6 +166,11 @@ impl Socket {
     pub fn setup(&self) -> MutexGuard<'_, Setup> {
         lock(&self.setup)
     }
+}
+
+/// Whether any thread has it.
+pub fn is_locked<T>(mutex: &Mutex<T>) -> bool {
+    matches!(mutex.try_lock(), Err(TryLockError::WouldBlock))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
