@@ -10,7 +10,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
+    Arc, Mutex,
     atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
 };
 use std::time::Instant;
@@ -217,8 +217,10 @@ impl PacketTx {
             Ok(sent) => sent,
             Err(error) => return self.refused(kring, &error, &packets[0], from),
         };
-        if self.is_waiting.load(Relaxed) {
-            self.patience().taken();
+        if self.is_waiting.load(Relaxed)
+            && let Ok(mut patience) = self.patience.try_lock()
+        {
+            patience.taken();
             self.is_waiting.store(false, Relaxed);
         }
         let sent = &packets[..sent];
@@ -231,13 +233,10 @@ impl PacketTx {
         sent.last().map_or(from, |packet| packet.next)
     }
 
-    fn patience(&self) -> MutexGuard<'_, Patience> {
-        self.patience.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether a packet is given up for which there is no room.
+    /// Whether a packet is given up for which there is no room. A thread that holds the lock may have
+    /// been lost by a fork: the ring is not to wait for it, and this process gives nothing up.
     fn is_over(&self, packet: &Packet) -> bool {
-        let mut patience = self.patience();
+        let Ok(mut patience) = self.patience.try_lock() else { return false };
         let is_over = patience.is_over(packet.bytes, Instant::now());
         self.is_waiting.store(patience.is_waiting(), Relaxed);
         is_over
@@ -527,13 +526,28 @@ mod tests {
     /// The wait for one is over as soon as something is taken.
     #[test]
     fn what_is_taken_ends_the_wait() {
+        let is_waiting = |ring: &Ring| ring.driver.patience.lock().unwrap().is_waiting();
         let ring = Ring::new(8, OFFSETS);
         let packet = Packet { first: 0, slots: 1, next: 5, bytes: 60 };
         let refusal = io::Error::from_raw_os_error(libc::ENOBUFS);
         ring.driver.refused(&ring.kring, &refusal, &packet, 3);
-        assert!(ring.driver.is_waiting.load(Relaxed) && ring.driver.patience().is_waiting());
+        assert!(ring.driver.is_waiting.load(Relaxed) && is_waiting(&ring));
         ring.fill(&[Filled { flags: 0, ..filled(0, 20, 0) }]);
         ring.sync();
-        assert!(!ring.driver.is_waiting.load(Relaxed) && !ring.driver.patience().is_waiting());
+        assert!(!ring.driver.is_waiting.load(Relaxed) && !is_waiting(&ring));
+    }
+
+    /// In a child, the lock of a thread that the fork has left behind is never given back.
+    #[test]
+    fn a_ring_does_not_wait_for_a_thread_that_a_fork_has_left_behind() {
+        let ring = Ring::new(8, OFFSETS);
+        let packet = Packet { first: 0, slots: 1, next: 5, bytes: 60 };
+        let refusal = io::Error::from_raw_os_error(libc::ENOBUFS);
+        ring.driver.is_waiting.store(true, Relaxed);
+        let _held = ring.driver.patience.lock().unwrap();
+        assert_eq!(ring.driver.refused(&ring.kring, &refusal, &packet, 3), 3);
+        ring.fill(&[Filled { flags: 0, ..filled(0, 20, 0) }]);
+        ring.sync();
+        assert_eq!((ring.arrived().len(), ring.counts()), (1, [1, 20, 0, 0]));
     }
 }
