@@ -182,9 +182,13 @@ impl Driver for Monitored<'_> {
         let Some(mut known) = self.monitors.mirrors(kring) else {
             return self.driver.sync(kring, accepted);
         };
-        let (mirrors, ring, head) = (&mut *known, kring.ring(), accepted.head);
+        let (mirrors, ring) = (&mut *known, kring.ring());
         let (hwcur, hwtail) = (kring.hwcur(), kring.hwtail());
         let published = kring.bounded(kring.csb().app.head());
+        let is_published = matches!(self.driver, RingDriver::PipeTx(_) | RingDriver::Monitor(_));
+        let start = if is_published { published } else { hwcur };
+        // As the driver does: what the program does not hold is not its to hand on.
+        let head = kring.within_from(start, accepted.head);
         match self.driver {
             RingDriver::PipeTx(_) => {
                 mirrors.copy(ring, published, head);

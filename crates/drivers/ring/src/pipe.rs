@@ -43,8 +43,10 @@ impl Driver for PipeTx {
     #[inline]
     fn sync(&self, kring: &Kring, Accepted { head, cur }: Accepted) {
         let app = &kring.csb().app;
-        let news = kring.ring().distance(kring.bounded(app.head()), head);
+        let published = kring.bounded(app.head());
+        let head = kring.within_from(published, head);
         app.publish(head, cur);
+        let news = kring.ring().distance(published, head);
         if news == 0 {
             return;
         }
@@ -69,6 +71,7 @@ impl Driver for PipeRx {
     #[inline]
     fn sync(&self, kring: &Kring, Accepted { head, .. }: Accepted) {
         let (hwcur, hwtail) = (kring.hwcur(), kring.hwtail());
+        let head = kring.within(head);
         if head != hwcur {
             self.release(kring, hwcur, head);
             // Our cursors before the sender's: what a receiver that dies between the two has

@@ -251,9 +251,14 @@ impl Kring {
     /// of a ring whose cursors somebody scribbled over: then nothing new, until it is back among them.
     #[inline]
     pub fn within(&self, head: u32) -> u32 {
-        let (ring, hwcur) = (&self.ring, self.hwcur());
-        let held = ring.distance(hwcur, self.hwtail());
-        if ring.distance(hwcur, head) <= held { head } else { hwcur }
+        self.within_from(self.hwcur(), head)
+    }
+
+    /// As [`within`](Self::within), where the program holds the slots from `start` on.
+    #[inline]
+    pub fn within_from(&self, start: u32, head: u32) -> u32 {
+        let held = self.ring.distance(start, self.hwtail());
+        if self.ring.distance(start, head) <= held { head } else { start }
     }
 
     /// Takes flags that a sync consumes off the slots from `from` to the one before `to`.

@@ -184,6 +184,54 @@ fn a_sleeper_is_woken_once() {
     assert!(rung(&p.to_tx.sender));
 }
 
+/// S-SYNC-8: a receiver's wrong cursors are taken over, and cost the sender nothing: what it has not
+/// sent stays as it is.
+#[test]
+fn a_receiver_releases_nothing_that_it_has_not_received() {
+    let p = pipe();
+    p.send(&[60; 2], 0);
+    p.receive(0);
+    let ring = p.tx.ring();
+    let unsent = |len| (2..6).for_each(|at| ring.set_slot(at, ring.slot(at).buf_idx, len, 0));
+    let slots = || (0..SLOTS).map(|at| ring.slot_words(at)).collect::<Vec<_>>();
+    unsent(99);
+    let before = slots();
+    let rx = p.rx.ring();
+    rx.set_head(5);
+    rx.set_cur(5);
+    assert_eq!(p.rx.sync(&p.to_tx), Outcome::Reinitialised);
+    assert_eq!(p.rx.sync(&p.to_tx), Outcome::Done);
+    assert_eq!((slots(), p.tx.hwcur(), p.rx.hwtail()), (before, 0, 2));
+    // What was sent meanwhile is the receiver's, and its cursors are right by then.
+    p.send(&[99; 4], 0);
+    p.receive(0);
+    assert_eq!((p.tx.hwcur(), p.rx.hwtail(), p.unread()), (0, 6, 1));
+    p.receive(1);
+    assert_eq!((p.tx.hwcur(), p.unread()), (6, 0));
+}
+
+/// And a sender's cost the receiver nothing: the slots that it reads stay as they are.
+#[test]
+fn a_sender_sends_nothing_that_it_does_not_hold() {
+    let p = pipe();
+    p.send(&[60; 5], 0);
+    p.receive(0);
+    let slots = || (0..SLOTS).map(|at| p.rx.ring().slot_words(at)).collect::<Vec<_>>();
+    let before = slots();
+    let ring = p.tx.ring();
+    (0..SLOTS).for_each(|at| ring.set_slot(at, ring.slot(at).buf_idx, 99, 0));
+    ring.set_head(3);
+    ring.set_cur(3);
+    assert_eq!(p.tx.sync(&p.to_rx), Outcome::Reinitialised);
+    assert_eq!(p.tx.sync(&p.to_rx), Outcome::Done);
+    p.receive(0);
+    assert_eq!((slots(), p.unread()), (before, 5));
+    // Its cursors are right again where they come to what it holds.
+    p.send(&[99; 3], 0);
+    p.receive(0);
+    assert_eq!((p.unread(), p.tx.counters().packets.load(Relaxed)), (6, 6));
+}
+
 /// Both ends count what passes, once, and how often they have woken the other.
 #[test]
 fn packets_and_kicks_are_counted() {
