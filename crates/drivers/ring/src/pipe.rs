@@ -47,7 +47,8 @@ impl Driver for PipeTx {
         let head = kring.within_from(published, head);
         app.publish(head, cur);
         let news = kring.ring().distance(published, head);
-        if news == 0 {
+        // What a sender has published that was killed before it could tell is still to be told of.
+        if news == 0 && self.peer.hwtail() == head {
             return;
         }
         kring.count(news);

@@ -184,6 +184,25 @@ fn a_sleeper_is_woken_once() {
     assert!(rung(&p.to_tx.sender));
 }
 
+/// A sender that was killed between the two has published, and not told.
+#[test]
+fn what_was_published_and_not_told_is_told_by_the_next_sync() {
+    let p = pipe();
+    p.rx.csb().app.arm();
+    p.tx.csb().app.publish(3, 3);
+    let told = || {
+        p.tx.sync(&p.to_rx);
+        p.to_rx.receiver.drain()
+    };
+    p.tx.ring().set_head(3);
+    p.tx.ring().set_cur(3);
+    assert!(told());
+    p.receive(0);
+    assert_eq!(p.unread(), 3);
+    p.rx.csb().app.arm();
+    assert!(!told(), "the receiver has seen all");
+}
+
 /// S-SYNC-8: a receiver's wrong cursors are taken over, and cost the sender nothing: what it has not
 /// sent stays as it is.
 #[test]
