@@ -107,7 +107,7 @@ impl FileRx {
         mut rest: &[u8],
         recorded: Recorded,
     ) -> Option<u32> {
-        let ring = kring.ring();
+        let (ring, mut bad_slots) = (kring.ring(), 0);
         for slots in 0.. {
             if at == last || slots == MAX_FRAGS {
                 return None;
@@ -115,7 +115,7 @@ impl FileRx {
             let slot = ring.slot(at);
             let Some(buf) = ring.buf(slot.buf_idx) else {
                 // It comes back in its turn, with length 0.
-                kring.note(|c| &c.bad_slot, 1);
+                bad_slots += 1;
                 ring.set_slot(at, slot.buf_idx, 0, if slots == 0 { 0 } else { NS_MOREFRAG });
                 at = ring.next(at);
                 continue;
@@ -128,10 +128,58 @@ impl FileRx {
             ring.set_slot(at, slot.buf_idx, length as u16, flags);
             at = ring.next(at);
             if left.is_empty() {
+                // Here, however often the frame was tried before and found too few slots.
+                if bad_slots > 0 {
+                    kring.note(|c| &c.bad_slot, bad_slots);
+                }
                 return Some(at);
             }
             rest = left;
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, sync::Arc};
+
+    use ringway_abi::Dir;
+    use ringway_kring::Outcome;
+    use ringway_region::{Region, RingInit, Sizes};
+    use rustix::event::{EventfdFlags, eventfd};
+
+    use super::*;
+    use crate::{Record, Recorder, Recording, Replay};
+
+    /// A frame that finds too few slots is tried again by each sync.
+    #[test]
+    fn a_bad_slot_counts_once() {
+        const SLOTS: u32 = 8;
+        let file = std::env::temp_dir().join(format!("ringway-rx-{}.pcap", std::process::id()));
+        let mut recorder = Recorder::new(&Recording::to(&file, "a")).unwrap();
+        for length in [60, 60, 60, 60, 60, 3000] {
+            recorder.burst().record(&Record { length, ..Record::default() }, |_| {});
+        }
+        drop(recorder);
+        let layout = Layout::new(&Sizes::private([1, 1], [SLOTS; 2], 0, 0), 0).unwrap();
+        let region = Arc::new(Region::create(1, layout).unwrap());
+        let init = RingInit { dir: Dir::Rx, ringid: 0, num_slots: SLOTS };
+        let kring = Kring::create(&region, 0, &init, &(2..SLOTS + 2).collect::<Vec<_>>()).unwrap();
+        let news = eventfd(0, EventfdFlags::empty()).unwrap();
+        let doorbell = news.try_clone().unwrap();
+        let playback = Playback::open(&file, Replay::default(), Some(doorbell)).unwrap();
+        let driver = FileRx::new(playback, &layout);
+        kring.ring().set_slot(5, 0, 0, 0);
+        // All frames come together.
+        rustix::io::read(&news, &mut [0; 8]).unwrap();
+        let bad_slots = || kring.counters().bad_slot.load(std::sync::atomic::Ordering::Relaxed);
+        (0..3).for_each(|_| assert_eq!(kring.sync(&driver), Outcome::Done));
+        assert_eq!((kring.ring().tail(), bad_slots()), (5, 0));
+        kring.ring().set_head(5);
+        kring.ring().set_cur(5);
+        kring.sync(&driver);
+        fs::remove_file(&file).unwrap();
+        assert_eq!((kring.ring().tail(), bad_slots()), (0, 1));
     }
 }

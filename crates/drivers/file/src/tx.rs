@@ -85,7 +85,9 @@ impl FileTx {
         let mut burst = recorder.burst();
         let (now, direction) = (now(), Direction::Unknown);
         let (mut first, mut frames, mut bytes) = (from, 0, 0);
-        while let Some(Packet { end, length, too_long }) = self.packet(kring, first, head) {
+        while let Some(Packet { end, length, bad_slots, too_long }) =
+            self.packet(kring, first, head)
+        {
             let mark = kring.shadow(first).swap(0, Relaxed);
             let known =
                 if mark == RECORDED { ring.recorded(ring.slot(first).buf_idx) } else { None };
@@ -108,9 +110,13 @@ impl FileTx {
             match recorded {
                 true => (frames, bytes) = (frames + 1, bytes + u64::from(length)),
                 false if too_long => kring.note(|c| &c.too_long, 1),
-                false if length == 0 => kring.note(|c| &c.bad_slot, 1),
-                // The recorder counts it.
+                // The recorder counts it, unless it is empty.
                 false => {}
+            }
+            // A packet without a byte counts as one.
+            let bad_slots = bad_slots.max((length == 0).into());
+            if bad_slots > 0 {
+                kring.note(|c| &c.bad_slot, bad_slots);
             }
             kring.consume(first, end, NS_REPORT | NS_BUF_CHANGED);
             first = end;
@@ -138,11 +144,7 @@ impl FileTx {
             // One that takes the whole ring has no end in it.
             let is_last = slot.flags & NS_MOREFRAG == 0 || ring.next(at) == first;
             if is_last {
-                // Once, however often its beginning was looked at before.
-                if bad_slots > 0 {
-                    kring.note(|c| &c.bad_slot, bad_slots);
-                }
-                return Some(Packet { end: at, length, too_long });
+                return Some(Packet { end: at, length, bad_slots, too_long });
             }
         }
         None
@@ -153,6 +155,8 @@ impl FileTx {
 struct Packet {
     end: u32,
     length: u32,
+    /// Slots without a buffer.
+    bad_slots: u64,
     /// A slot is longer than its buffer.
     too_long: bool,
 }
@@ -189,11 +193,16 @@ mod tests {
         };
         send(0, 0, NS_MOREFRAG);
         (0..3).for_each(|_| assert_eq!(kring.sync(&driver), Outcome::Done));
+        let counts = || {
+            let counted = kring.counters();
+            [&counted.packets, &counted.bad_slot].map(|count| count.load(Relaxed))
+        };
         send(1, 3, 0);
-        let counted = kring.counters();
-        let [packets, bad] = [&counted.packets, &counted.bad_slot].map(|count| count.load(Relaxed));
+        assert_eq!(counts(), [1, 1]);
+        // The only one of its packet.
+        send(2, 0, 0);
         driver.finish(&kring);
         std::fs::remove_file(&file).unwrap();
-        assert_eq!([packets, bad], [1, 1]);
+        assert_eq!(counts(), [1, 2]);
     }
 }

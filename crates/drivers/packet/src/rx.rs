@@ -87,7 +87,8 @@ impl PacketRx {
     fn take(&self, kring: &Kring, from: u32, last: u32) -> u32 {
         let offsets = offsets(kring, self.data_size);
         let (data_size, time) = (self.data_size, None);
-        let mut slots = Slots { kring, offsets, data_size, at: from, last, bytes: 0, time };
+        let (bytes, bad_slots) = (0, 0);
+        let mut slots = Slots { kring, offsets, data_size, at: from, last, bytes, bad_slots, time };
         let clock = self.timestamps.map(Clock::new);
         let mark = &kring.owner().driver_cursor;
         let was = mark.load(Relaxed);
@@ -118,6 +119,9 @@ impl PacketRx {
             kring.count(frames);
             kring.note(|c| &c.bytes, slots.bytes);
         }
+        if slots.bad_slots != 0 {
+            kring.note(|c| &c.bad_slot, slots.bad_slots);
+        }
         if losing {
             self.note_drops(kring);
         }
@@ -139,7 +143,7 @@ impl PacketRx {
                 false => self.lacks_room(kring, slots, 1).then_some(0),
             };
         }
-        let (start, bytes) = (slots.at, slots.bytes);
+        let before = *slots;
         let (mut put, mut left) = (0, 0);
         let good =
             self.scratch.finish(frame, |piece| match left == 0 && slots.put([piece].iter()) {
@@ -148,8 +152,8 @@ impl PacketRx {
             });
         if !good {
             kring.note(|c| &c.too_long, 1);
-        } else if left != 0 && !(Slots { at: start, ..*slots }).is_all() {
-            (slots.at, slots.bytes) = (start, bytes);
+        } else if left != 0 && !before.is_all() {
+            *slots = before;
             return None;
         } else {
             kring.note(|c| &c.ring_full, left);
@@ -215,6 +219,8 @@ struct Slots<'a> {
     last: u32,
     /// Bytes put so far.
     bytes: u64,
+    /// Slots without a buffer that were passed.
+    bad_slots: u64,
     /// When the frame was received that is put next, if that is to be put down.
     time: Option<u64>,
 }
@@ -230,9 +236,9 @@ impl Slots<'_> {
     /// slots.
     #[inline]
     fn put<'p>(&mut self, pieces: impl Iterator<Item = &'p Buf<'p>> + Clone) -> bool {
-        let (kring, ring) = (self.kring, self.kring.ring());
+        let ring = self.kring.ring();
         let total: u32 = pieces.clone().map(Buf::size).sum();
-        let (mut at, mut done, mut taken) = (self.at, 0, 0);
+        let (mut at, mut done, mut taken, mut bad_slots) = (self.at, 0, 0, 0);
         loop {
             if at == self.last || taken == MAX_FRAGS {
                 return false;
@@ -241,7 +247,7 @@ impl Slots<'_> {
             let offset = self.offsets.read(slot.ptr);
             let room = self.offsets.end(offset, self.data_size) - offset;
             let Some(buf) = ring.buf(slot.buf_idx).and_then(|buf| buf.part(offset, room)) else {
-                kring.note(|c| &c.bad_slot, 1);
+                bad_slots += 1;
                 ring.set_slot(at, slot.buf_idx, 0, if done == 0 { 0 } else { NS_MOREFRAG });
                 at = ring.next(at);
                 continue;
@@ -265,6 +271,8 @@ impl Slots<'_> {
             if done == total {
                 self.at = at;
                 self.bytes += u64::from(total);
+                // Here, however often a frame was tried before that found too few slots.
+                self.bad_slots += bad_slots;
                 return true;
             }
         }
@@ -500,6 +508,24 @@ mod tests {
         assert_eq!(found, [(0, 0), (DATA_SIZE as u16, more), (0, more), (rest, 0)]);
         assert_eq!([0, 2].map(|at| slots.slot(at).buf_idx), [0, u32::MAX]);
         assert_eq!((slots.tail(), ring.counts()), (4, [1, 200, 2, 0, 0]));
+    }
+
+    /// A frame that finds too few slots is tried again by each sync: whole, or in the parts that it is cut into.
+    #[test]
+    fn a_slot_without_a_buffer_counts_once() {
+        let cut = Laid { header: DATAGRAMS, ..Laid::plain(partial(&[7; 250])) };
+        // Slots that are in use before it, and those that the frame takes.
+        for (frame, used, slots) in [(numbered(9, 200), 5, 2), (cut, 4, 5)] {
+            let mut ring = Ring::new(8, NONE, 0);
+            ring.kring.ring().set_slot(used, u32::MAX, 0, 0);
+            ring.lay(&(0..used as usize).map(|i| numbered(i, 60)).collect::<Vec<_>>());
+            ring.lay(&[frame]);
+            (0..3).for_each(|_| ring.sync());
+            assert_eq!((ring.kring.ring().tail(), ring.counts()[2]), (used, 0));
+            assert_eq!(ring.take(9).len(), used as usize);
+            ring.sync();
+            assert_eq!((ring.kring.ring().tail(), ring.counts()[2]), ((used + 1 + slots) % 8, 1));
+        }
     }
 
     /// What the kernel left undone is done, in as many frames as it makes: all at once, or as many as the ring ever
