@@ -62,7 +62,11 @@ impl Driver for RingDriver {
 
     #[inline]
     fn fails(&self, kring: &Kring) -> bool {
-        matches!(self, RingDriver::Monitor(driver) if driver.fails(kring))
+        match self {
+            RingDriver::Local(driver) => driver.fails(kring),
+            RingDriver::Monitor(driver) => driver.fails(kring),
+            _ => false,
+        }
     }
 }
 

@@ -156,6 +156,7 @@ fn driver(file: &FileSpec, dir: Dir, spec: &str, binding: &Binding) -> Result<Ri
 
 impl LocalDriver for FileRx {
     fn check(&self, kring: &Kring, name: &str) -> Result<(), Error> {
+        self.check_process()?;
         if !kring.is_ended() {
             return Ok(());
         }

@@ -51,6 +51,12 @@ pub enum Error {
         /// The file.
         file: PathBuf,
     },
+    /// It is a parent of this process that has opened it.
+    #[error("{}: the file is that of the process that opened it, of which this is a child; open one in the child", file.display())]
+    Forked {
+        /// The file.
+        file: PathBuf,
+    },
     /// It cannot be written to any more.
     #[error("{}: {source}; {remedy}", file.display())]
     Write {
@@ -96,7 +102,8 @@ impl Error {
             | Error::Exists { .. }
             | Error::InUse { .. }
             | Error::Compression { .. }
-            | Error::Deleted { .. } => None,
+            | Error::Deleted { .. }
+            | Error::Forked { .. } => None,
         }
     }
 }

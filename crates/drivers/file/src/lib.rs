@@ -18,6 +18,7 @@
 //! | `playback.rs`, `rx.rs` | the thread that reads ahead, and the driver of an rx ring |
 //! | `blocks.rs` | frames as records of pcap and blocks of pcapng |
 //! | `recorder.rs`, `output.rs`, `tx.rs` | the queue of blocks; the files they go to; the driver of a tx ring |
+//! | `threads.rs` | which process has these threads |
 //! | `sys.rs` | the local time, for names of files |
 #![deny(unsafe_code)]
 #![deny(missing_docs)]
@@ -38,6 +39,7 @@ mod reader;
 mod recorder;
 mod rx;
 mod sys;
+mod threads;
 mod tx;
 
 pub use error::{Error, Result};

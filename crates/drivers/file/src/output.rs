@@ -38,8 +38,6 @@ pub(crate) struct Output {
     /// The files that were begun and are kept, the newest last.
     begun: VecDeque<PathBuf>,
     number: u32,
-    /// Frames of the last write that were written.
-    written_of_last: usize,
 }
 
 /// A file, and that this process writes it.
@@ -84,7 +82,6 @@ impl Output {
             current: None,
             begun: VecDeque::new(),
             number: 0,
-            written_of_last: 0,
         };
         let path = output.next_path();
         let waits = fs::metadata(&path).is_ok_and(|data| data.file_type().is_fifo());
@@ -113,28 +110,21 @@ impl Output {
 
     /// Writes whole blocks, to as many files as it takes.
     pub fn write(&mut self, blocks: &Blocks) -> Result<()> {
-        self.written_of_last = 0;
-        let mut start = 0;
-        while self.written_of_last < blocks.ends.len() {
+        let (mut first, mut start) = (0, 0);
+        while first < blocks.ends.len() {
             if self.is_full() {
                 self.rotate()?;
             }
-            let first = self.written_of_last;
             let count = self.portion(&blocks.ends[first..], start);
             let end = blocks.ends[first + count - 1];
             let Some(current) = &mut self.current else { return Ok(()) };
             current.write(&blocks.bytes[start..end])?;
             current.frames += count as u64;
             self.shared.frames.fetch_add(count as u64, Relaxed);
-            self.written_of_last += count;
+            first += count;
             start = end;
         }
         Ok(())
-    }
-
-    /// Frames of the last write that were written, if it failed.
-    pub fn written_of_last(&self) -> usize {
-        self.written_of_last
     }
 
     /// Whether a compressor keeps something back.

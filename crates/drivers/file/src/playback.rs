@@ -22,6 +22,7 @@ use crate::{
     in_use::InUse,
     input,
     reader::{Captured, Reader, Skipped},
+    threads::ThreadOwner,
 };
 
 /// How a file is played.
@@ -89,9 +90,11 @@ pub enum Next<'p> {
     End,
 }
 
-/// A file that is being played.
+/// A file that is being played. In a child of `fork` it has ended, but for what was read ahead.
 #[derive(Debug)]
 pub struct Playback {
+    /// The process that reads.
+    reader: ThreadOwner,
     batches: Receiver<Batch>,
     spare: Sender<Batch>,
     shared: Arc<Shared>,
@@ -155,13 +158,16 @@ impl Playback {
         };
         let name = "ringway-reader".to_owned();
         thread::Builder::new().name(name).spawn(move || player.run(reader)).map_err(fail)?;
-        let batch = Batch::default();
-        Ok(Playback { batches, spare, shared, batch, at: 0, start: 0, _in_use })
+        let (reader, batch) = (ThreadOwner::here(file), Batch::default());
+        Ok(Playback { reader, batches, spare, shared, batch, at: 0, start: 0, _in_use })
     }
 
     /// What comes next.
     pub fn peek(&mut self) -> Next<'_> {
         if self.at == self.batch.frames.len() {
+            if self.reader.is_parent() {
+                return Next::End;
+            }
             match self.batches.try_recv() {
                 Ok(batch) => {
                     let mut old = std::mem::replace(&mut self.batch, batch);
@@ -209,7 +215,14 @@ impl Playback {
         self.outcome().partial
     }
 
+    pub(crate) fn reader(&self) -> &ThreadOwner {
+        &self.reader
+    }
+
     fn outcome(&self) -> Outcome {
+        if let Err(error) = self.reader.check() {
+            return Outcome { error: Some(error), ..Outcome::default() };
+        }
         self.shared.outcome.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -20,6 +20,7 @@ use crate::{
     error::{Error, Result},
     format::{Format, Kind},
     output::Output,
+    threads::ThreadOwner,
 };
 
 /// Bytes of blocks that wait to be written, at most. More frames are dropped.
@@ -129,9 +130,11 @@ pub struct Totals {
     pub files: u64,
 }
 
-/// Records frames.
+/// Records frames. In a child of `fork` it records none: each is counted as dropped.
 #[derive(Debug)]
 pub struct Recorder {
+    /// The process that writes.
+    writer: ThreadOwner,
     shared: Arc<Shared>,
     file: PathBuf,
     /// The file is one on a disk.
@@ -161,6 +164,8 @@ pub(crate) struct Shared {
 #[derive(Debug, Default)]
 struct Pending {
     blocks: Blocks,
+    /// Frames that the writer has had.
+    taken: u64,
     writer_waits: bool,
     closing: bool,
     writer_ended: bool,
@@ -198,13 +203,16 @@ impl Recorder {
         let spawned = thread::Builder::new().name(name).spawn(move || writer.run());
         spawned.map_err(|error| Error::open(&recording.file, error))?;
         let (file, snaplen) = (recording.file.clone(), recording.snaplen());
-        Ok(Recorder { shared, file, is_regular, format, snaplen })
+        let writer = ThreadOwner::here(&file);
+        Ok(Recorder { writer, shared, file, is_regular, format, snaplen })
     }
 
     /// Begins to put frames into the queue; they are handed over when the burst is dropped.
     pub fn burst(&mut self) -> Burst<'_> {
-        let failed = self.shared.error().is_some();
-        Burst { pending: self.shared.pending(), recorder: self, failed, frames: 0, dropped: 0 }
+        let is_here = !self.writer.is_parent();
+        // Under the lock, for the writer counts what there is when it ends.
+        let pending = is_here.then(|| self.shared.pending()).filter(|pending| !pending.is_over());
+        Burst { pending, recorder: self, frames: 0, dropped: 0 }
     }
 
     /// Says how many frames were lost of an interface before they came here, since the beginning.
@@ -216,7 +224,11 @@ impl Recorder {
 
     /// Why nothing is written any more, if that is so.
     pub fn error(&self) -> Option<Error> {
-        self.shared.error()
+        self.writer.check().err().or_else(|| self.shared.error())
+    }
+
+    pub(crate) fn writer(&self) -> &ThreadOwner {
+        &self.writer
     }
 
     /// What has become of the frames so far.
@@ -228,12 +240,15 @@ impl Recorder {
     }
 
     /// Writes what there is, and ends the files; gives up when nothing is read from a pipe for five seconds.
-    /// It is what dropping does as well.
+    /// It is what dropping does as well. In a child of `fork` it does nothing.
     pub fn finish(&mut self) -> Totals {
         self.finish_within(PATIENCE)
     }
 
     fn finish_within(&mut self, patience: Duration) -> Totals {
+        if self.writer.is_parent() {
+            return self.totals();
+        }
         let mut pending = self.shared.pending();
         pending.closing = true;
         self.shared.news.notify_one();
@@ -244,10 +259,7 @@ impl Recorder {
             pending = guard;
             let now = self.shared.bytes.load(Relaxed);
             if timeout.timed_out() && now == moved && !self.is_regular {
-                // What the writer has in its hands already will not be written either.
-                let given_up = pending.blocks.ends.len() as u64;
-                pending.blocks = Blocks::default();
-                self.shared.dropped.fetch_add(given_up, Relaxed);
+                self.shared.drop_rest(&mut pending);
                 self.shared.fail(Error::write(&self.file, io::ErrorKind::TimedOut.into()));
                 pending.given_up = true;
             }
@@ -274,8 +286,8 @@ pub fn now() -> u64 {
 #[derive(Debug)]
 pub struct Burst<'r> {
     recorder: &'r Recorder,
-    pending: MutexGuard<'r, Pending>,
-    failed: bool,
+    /// `None`: nothing is written any more.
+    pending: Option<MutexGuard<'r, Pending>>,
     frames: u64,
     dropped: u64,
 }
@@ -288,15 +300,16 @@ impl Burst<'_> {
         let kept = length.min(self.recorder.snaplen);
         let length = length.max(wire_length);
         let frame = Frame { interface, direction, time, kept, length };
-        let Blocks { bytes, ends } = &mut self.pending.blocks;
         let counters = self.recorder.shared.counters.get(interface as usize);
         if let Some([recorded, _]) = counters {
             recorded.fetch_add(1, Relaxed);
         }
-        if self.failed || bytes.len() + frame.size() > QUEUE_BYTES {
+        let blocks = self.pending.as_mut().map(|pending| &mut pending.blocks);
+        let room = |blocks: &&mut Blocks| blocks.bytes.len() + frame.size() <= QUEUE_BYTES;
+        let Some(Blocks { bytes, ends }) = blocks.filter(room) else {
             self.dropped += 1;
             return false;
-        }
+        };
         let room = frame.append(self.recorder.format, bytes);
         fill(&mut bytes[room]);
         ends.push(bytes.len());
@@ -310,7 +323,8 @@ impl Drop for Burst<'_> {
         if self.dropped > 0 {
             self.recorder.shared.dropped.fetch_add(self.dropped, Relaxed);
         }
-        if self.frames > 0 && std::mem::take(&mut self.pending.writer_waits) {
+        let writer_waits = self.pending.as_mut().map(|pending| &mut pending.writer_waits);
+        if self.frames > 0 && writer_waits.is_some_and(std::mem::take) {
             self.recorder.shared.news.notify_one();
         }
     }
@@ -346,6 +360,13 @@ impl Shared {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 
+    /// Counts as dropped what waits, and what the writer has in its hands and has not written.
+    fn drop_rest(&self, pending: &mut Pending) {
+        let waiting = std::mem::take(&mut pending.blocks).ends.len() as u64;
+        let in_hand = pending.taken.saturating_sub(self.frames.load(Relaxed));
+        self.dropped.fetch_add(waiting + in_hand, Relaxed);
+    }
+
     /// The statistics of all interfaces, up to now.
     pub fn append_statistics(&self, format: Format, out: &mut Vec<u8>) {
         let dropped_here = self.dropped.load(Relaxed);
@@ -372,17 +393,15 @@ impl Writer {
         let mut done = self.output.begin();
         while done.is_ok() && self.take(&mut blocks) {
             done = self.output.write(&blocks);
-            if done.is_err() {
-                self.lose(&blocks);
-            }
         }
         let done = done.and_then(|()| self.output.finish());
         if let Err(error) = done {
             self.shared.fail(error);
         }
         let mut pending = self.shared.pending();
-        let rest = std::mem::take(&mut pending.blocks);
-        self.shared.dropped.fetch_add(rest.ends.len() as u64, Relaxed);
+        if !pending.given_up {
+            self.shared.drop_rest(&mut pending);
+        }
         pending.writer_ended = true;
         self.shared.ended.notify_all();
     }
@@ -410,35 +429,71 @@ impl Writer {
         }
         pending.writer_waits = false;
         std::mem::swap(&mut pending.blocks, blocks);
+        pending.taken += blocks.ends.len() as u64;
         true
-    }
-
-    fn lose(&self, blocks: &Blocks) {
-        let written = self.output.written_of_last();
-        let lost = blocks.ends.len().saturating_sub(written);
-        self.shared.dropped.fetch_add(lost as u64, Relaxed);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{fs::File, path::Path};
+
     use rustix::fs::{CWD, FileType, Mode, mknodat};
 
     use super::*;
 
+    /// A named pipe of a test's own.
+    fn pipe(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("ringway-{name}-{}.pcap", std::process::id()));
+        mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).unwrap();
+        path
+    }
+
+    fn record(recorder: &mut Recorder, frames: u64) -> u64 {
+        let (mut burst, record) = (recorder.burst(), Record { length: 1000, ..Record::default() });
+        (0..frames).filter(|_| burst.record(&record, |_| {})).count() as u64
+    }
+
     /// A pipe without a reader is given up once: the recorder that is dropped then waits for nothing.
     #[test]
     fn what_was_given_up_is_not_waited_for_again() {
-        let path = std::env::temp_dir().join(format!("ringway-unread-{}.pcap", std::process::id()));
-        mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let path = pipe("unread");
         let mut recorder = Recorder::new(&Recording::to(&path, "a")).unwrap();
         assert!(!recorder.shared.pending().is_over());
-        let record = Record { length: 60, ..Record::default() };
-        assert!(recorder.burst().record(&record, |_| {}));
+        assert_eq!(record(&mut recorder, 1), 1);
         assert_eq!(recorder.finish_within(Duration::from_millis(1)).dropped, 1);
         assert!(recorder.shared.pending().is_over());
         assert!(recorder.error().is_some());
         drop(recorder);
         std::fs::remove_file(path).unwrap();
+    }
+
+    /// More than a pipe holds is in the writer's hands when the pipe is given up.
+    #[test]
+    fn what_the_writer_of_a_pipe_has_in_its_hands_is_counted() {
+        let path = pipe("in-hand");
+        let mut recorder = Recorder::new(&Recording::to(&path, "a")).unwrap();
+        let _reader = File::open(&path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        assert_eq!(record(&mut recorder, 200), 200);
+        while !recorder.shared.pending().blocks.ends.is_empty() {
+            thread::yield_now();
+        }
+        assert_eq!(record(&mut recorder, 100), 100);
+        let Totals { frames, dropped, .. } = recorder.finish_within(Duration::from_millis(1));
+        assert_eq!((frames, dropped), (0, 300));
+        assert_eq!((record(&mut recorder, 7), recorder.totals().dropped), (0, 307));
+    }
+
+    /// A writer that has ended takes nothing any more, whether its error is known yet or not.
+    #[test]
+    fn what_is_recorded_after_the_writer_has_ended_is_counted() {
+        let mut recorder = Recorder::new(&Recording::to(Path::new("/dev/full"), "a")).unwrap();
+        while !recorder.shared.pending().writer_ended {
+            thread::yield_now();
+        }
+        recorder.shared.error.lock().unwrap().take();
+        assert_eq!(record(&mut recorder, 5), 0);
+        assert_eq!(recorder.finish().dropped, 5);
     }
 }

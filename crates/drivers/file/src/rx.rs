@@ -7,9 +7,10 @@ use ringway_kring::{Accepted, Driver, Kring};
 use ringway_region::{Layout, Recorded};
 
 use crate::{
-    error::Error,
+    error::{Error, Result},
     playback::{Next, Playback},
     reader::Skipped,
+    threads::ThreadOwner,
 };
 
 /// Slots of a packet at most (`NETMAP_MAX_FRAGS`).
@@ -20,9 +21,11 @@ const MAX_FRAGS: u32 = 64;
 /// Frames longer than a buffer take several slots, NS_MOREFRAG on all but the last. What fits no ring is
 /// dropped (`too_long`). Once the program has released the last frame, the ring is
 /// [stopped](Kring::stop): nothing comes any more. Each frame's buffers have what the file says of
-/// the frame in front of their data, if there is room.
+/// the frame in front of their data, if there is room. In a child of `fork` a sync fails: the parent fills
+/// the ring.
 #[derive(Debug)]
 pub struct FileRx {
+    reader: ThreadOwner,
     playback: Mutex<Playback>,
     data_size: u32,
 }
@@ -30,7 +33,16 @@ pub struct FileRx {
 impl FileRx {
     /// For a region of this layout. The playback notifies the ring's doorbell.
     pub fn new(playback: Playback, layout: &Layout) -> FileRx {
-        FileRx { playback: Mutex::new(playback), data_size: layout.data_size() }
+        let reader = playback.reader().clone();
+        FileRx { reader, playback: Mutex::new(playback), data_size: layout.data_size() }
+    }
+
+    /// Whether the ring is filled by this process.
+    ///
+    /// # Errors
+    /// In a child of `fork`, where nothing else is to be asked.
+    pub fn check_process(&self) -> Result<()> {
+        self.reader.check()
     }
 
     /// Why the file ended early, if it did.
@@ -62,6 +74,11 @@ impl Driver for FileRx {
         if is_end && hwtail == head {
             kring.stop();
         }
+    }
+
+    /// In a child of `fork`, whose copy of the lock may be held for ever.
+    fn fails(&self, _kring: &Kring) -> bool {
+        self.reader.is_parent()
     }
 }
 

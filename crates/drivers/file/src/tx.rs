@@ -12,6 +12,7 @@ use ringway_region::{Layout, Recorded};
 use crate::{
     error::Error,
     recorder::{Direction, Record, Recorder, now},
+    threads::ThreadOwner,
 };
 
 /// In a slot's shadow word: in front of its buffer stands what is [recorded] of the packet
@@ -25,9 +26,11 @@ pub const RECORDED: u32 = 0x4652_4543;
 ///
 /// All slots are free again after a sync, whatever the file does meanwhile. Frames that the file is too
 /// slow for are dropped, and counted as `ring_full`; slots without a buffer as `bad_slot`; packets
-/// with a slot that is longer than its buffer as `too_long` (S-SYNC-9).
+/// with a slot that is longer than its buffer as `too_long` (S-SYNC-9). In a child of `fork` a sync fails:
+/// what is in the ring is the parent's to write.
 #[derive(Debug)]
 pub struct FileTx {
+    writer: ThreadOwner,
     recorder: Mutex<Recorder>,
     /// Frames dropped that the ring has counted.
     noted: AtomicU64,
@@ -37,17 +40,20 @@ pub struct FileTx {
 impl FileTx {
     /// For a region of this layout. Frames are recorded as those of the first interface.
     pub fn new(recorder: Recorder, layout: &Layout) -> FileTx {
-        let (recorder, noted) = (Mutex::new(recorder), AtomicU64::new(0));
-        FileTx { recorder, noted, data_size: layout.data_size() }
+        let (writer, noted) = (recorder.writer().clone(), AtomicU64::new(0));
+        FileTx { writer, recorder: Mutex::new(recorder), noted, data_size: layout.data_size() }
     }
 
     /// Why nothing is written any more, if that is so.
     pub fn error(&self) -> Option<Error> {
-        self.recorder().error()
+        self.writer.check().err().or_else(|| self.recorder().error())
     }
 
     /// Ends the file; see [`Recorder::finish`]. What was lost after the last sync is counted.
     pub fn finish(&self, kring: &Kring) {
+        if self.writer.is_parent() {
+            return;
+        }
         let mut recorder = self.recorder();
         recorder.finish();
         if let Some(_guard) = kring.try_lock() {
@@ -74,6 +80,11 @@ impl Driver for FileTx {
         let from = kring.hwcur();
         let at = if from == head { from } else { self.record(kring, from, head) };
         kring.csb().service.publish(at, kring.ring().prev(at));
+    }
+
+    /// In a child of `fork`, whose copy of the lock may be held for ever.
+    fn fails(&self, _kring: &Kring) -> bool {
+        self.writer.is_parent()
     }
 }
 
