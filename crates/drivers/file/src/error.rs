@@ -2,6 +2,8 @@
 
 use std::{io, path::PathBuf, sync::Arc};
 
+use crate::output::is_stdout;
+
 /// An error of a capture file. The texts name the file, the cause and the remedy.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
@@ -79,6 +81,14 @@ impl Error {
 
     pub(crate) fn write(file: &std::path::Path, source: io::Error) -> Error {
         let remedy = match source.kind() {
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge
+                if is_stdout(file) =>
+            {
+                "make room, or write to a file of its own (-w FILE), which can be rotated; what was written may end \
+                 in the middle of a block"
+            }
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 "make room, or limit the capture by rotation and a number of files; it is readable up to here"
             }

@@ -266,7 +266,7 @@ fn numbered(file: &Path, number: u32) -> PathBuf {
     file.with_file_name(format!("{stem}_{number:05}{ending}"))
 }
 
-fn is_stdout(file: &Path) -> bool {
+pub(crate) fn is_stdout(file: &Path) -> bool {
     file == Path::new("-")
 }
 
@@ -292,12 +292,15 @@ fn open(path: &Path, overwrite: bool) -> Result<Opened> {
 }
 
 impl Current {
-    /// Writes whole blocks. Of what cannot be written, nothing stays in a file that is not compressed.
+    /// Writes whole blocks. Of what cannot be written, nothing stays in a file that is not compressed, unless that is
+    /// standard output: others write there, too, and have before.
     fn write(&mut self, blocks: &[u8]) -> Result<()> {
         let before = self.size();
         self.has_unflushed = !matches!(self.stream, Stream::Plain(_));
         self.stream.write_all(blocks).map_err(|error| {
-            if let Stream::Plain(target) = &self.stream {
+            if let Stream::Plain(target) = &self.stream
+                && !is_stdout(&self.path)
+            {
                 // A pipe cannot be shortened.
                 let _ = target.file.set_len(before);
             }

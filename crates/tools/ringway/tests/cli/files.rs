@@ -249,6 +249,34 @@ fn a_file_on_a_full_disk_is_readable_as_far_as_it_goes() {
     home.is_left_clean();
 }
 
+/// What others have written to standard output is theirs.
+#[test]
+fn a_write_that_fails_shortens_nothing_behind_standard_output() {
+    let home = Home::new();
+    let (_, port) = named(&home, "in.pcapng");
+    home.json(&["gen", &port, "--count", "20000"]);
+    let all = home.dir.join("all.pcapng");
+    // Of 512 bytes, as the shell counts them.
+    const MOST_BLOCKS: u64 = 2000;
+    for redirection in [">", ">>"] {
+        let script = format!(
+            "trap '' XFSZ; ulimit -f {MOST_BLOCKS}; \
+             {{ head -c 500000 /dev/zero; exec '{}' capture '{port}' -w -; }} {redirection} '{}'",
+            env!("CARGO_BIN_EXE_ringway"),
+            all.display()
+        );
+        let mut command = Command::new("dash");
+        command.args(["-c", &script]).env("RINGWAY_DIR", &home.dir);
+        let output = command.env_remove("RINGWAY_SOCKET").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains("File too large"), "{said}");
+        assert!(said.contains("in the middle of a block"), "{said}");
+        assert_eq!(fs::metadata(&all).unwrap().len(), MOST_BLOCKS * 512, "{redirection}");
+        fs::remove_file(&all).unwrap();
+    }
+    home.is_left_clean();
+}
+
 #[test]
 fn a_pipe_that_is_not_read_holds_up_nothing() {
     let home = Home::new();
