@@ -127,7 +127,7 @@ impl Monitors {
                     if mirrors.is_empty() && !kring.is_ended() {
                         self.unmonitored.store(generation, Relaxed);
                     }
-                    let mirrors: Mirrors = mirrors.into_iter().collect();
+                    let mut mirrors: Mirrors = mirrors.into_iter().collect();
                     if known.awaited == generation {
                         mirrors.miss(known.missed);
                     }

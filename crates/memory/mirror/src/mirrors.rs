@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ringway_abi::{NS_MOREFRAG, NS_TXMON};
-use ringway_kring::{Doorbell, Kring, Offsets, Turn};
+use ringway_kring::{Doorbell, Guard, Kring, Offsets, Turn};
 use ringway_region::RingView;
 use serde::{Deserialize, Serialize};
 
@@ -66,6 +66,21 @@ pub struct Mirror {
     id: Option<u32>,
     /// Slots that the monitor's program has not been woken for.
     pending_notify: u32,
+    /// Slots that passed by while another party fed the monitor, and are not counted there yet: its counters are
+    /// written by the party whose turn it is.
+    passed: u64,
+}
+
+/// What has passed by is counted, unless another party still has its turn.
+impl Drop for Mirror {
+    fn drop(&mut self) {
+        if self.passed > 0
+            && let Some(id) = self.id
+            && let Some(Turn::Mine(_turn)) = turn(&self.monitor, id)
+        {
+            self.miss(self.passed);
+        }
+    }
 }
 
 impl Mirror {
@@ -73,24 +88,28 @@ impl Mirror {
     /// feeds. For a swap, it must be in the region of the ring that is mirrored.
     pub fn new(monitor: Kring, doorbell: Arc<Doorbell>, mode: MirrorMode) -> Mirror {
         let (offsets, times) = Default::default();
-        Mirror { monitor, doorbell, mode, offsets, times, id: None, pending_notify: 0 }
+        let (pending_notify, passed) = (0, 0);
+        Mirror { monitor, doorbell, mode, offsets, times, id: None, pending_notify, passed }
     }
 
     /// For a ring that says when its packets came.
-    pub fn with_times(self, times: TimeSource) -> Mirror {
-        Mirror { times, ..self }
+    pub fn with_times(mut self, times: TimeSource) -> Mirror {
+        self.times = times;
+        self
     }
 
     /// For rings whose packets begin elsewhere than at the start of their buffers: the ring that
     /// is mirrored, and the monitor's.
-    pub fn with_offsets(self, offsets: [Offsets; 2]) -> Mirror {
-        Mirror { offsets, ..self }
+    pub fn with_offsets(mut self, offsets: [Offsets; 2]) -> Mirror {
+        self.offsets = offsets;
+        self
     }
 
     /// For a ring that others may feed too: it is fed only as long as it is the one of this
     /// [id](Kring::feed_id).
-    pub fn shared(self, id: u32) -> Mirror {
-        Mirror { id: Some(id), ..self }
+    pub fn shared(mut self, id: u32) -> Mirror {
+        self.id = Some(id);
+        self
     }
 
     /// Puts slots `[start, to)` of `ring` into the monitor's ring; returns how many. Those that find no room are
@@ -199,6 +218,12 @@ fn begin(ring: &RingView, from: u32, to: u32, room: u32) -> u32 {
 /// How often a ring that another process is filling is tried. Each time takes some microseconds.
 const TRIES: usize = 16;
 
+/// What becomes of the attempts to feed the ring of this id; `None`: another party feeds it all the time.
+fn turn(monitor: &Kring, id: u32) -> Option<Turn<Guard<'_>>> {
+    let mut tries = (0..TRIES).map(|_| monitor.try_feed(id));
+    tries.find(|turn| !matches!(turn, Turn::Busy))
+}
+
 /// The mirrors of one ring. The default has none, and feeds no ring.
 #[derive(Debug, Default)]
 pub struct Mirrors(Vec<Mirror>);
@@ -238,36 +263,51 @@ impl Mirrors {
 
     /// Counts slots that passed by before these monitors could be had, as those that found no room: for those that
     /// copy, and for those that swap.
-    pub fn miss(&self, [copied, swapped]: [u64; 2]) {
-        let slots = |mirror: &Mirror| if mirror.mode.copies() { copied } else { swapped };
-        self.0
-            .iter()
-            .filter(|mirror| slots(mirror) > 0)
-            .for_each(|mirror| mirror.miss(slots(mirror)));
+    pub fn miss(&mut self, [copied, swapped]: [u64; 2]) {
+        for mirror in &mut self.0 {
+            let slots = if mirror.mode.copies() { copied } else { swapped };
+            match mirror.id {
+                None => mirror.miss(slots),
+                Some(_) => mirror.passed += slots,
+            }
+        }
     }
 
     /// Shows slots to the monitors that copy: their bytes, one behind the other.
     pub fn show(&mut self, bytes: &[u8], slots: &[Shown]) {
         if !slots.is_empty() {
-            self.feed_with(true, |mirror| mirror.show(bytes, slots));
+            self.feed_with(true, slots.len() as u64, |mirror| mirror.show(bytes, slots));
         }
     }
 
     fn feed(&mut self, copies: bool, ring: &RingView, from: u32, to: u32) {
         if from != to {
-            self.feed_with(copies, |mirror| mirror.feed(ring, from, to));
+            let slots = ring.distance(from, to).into();
+            self.feed_with(copies, slots, |mirror| mirror.feed(ring, from, to));
         }
     }
 
-    fn feed_with(&mut self, copies: bool, feed: impl Fn(&Mirror) -> u32) {
+    fn feed_with(&mut self, copies: bool, slots: u64, feed: impl Fn(&Mirror) -> u32) {
         for mirror in self.0.iter_mut().filter(|mirror| mirror.mode.copies() == copies) {
             let Some(id) = mirror.id else {
                 mirror.pending_notify += feed(mirror);
                 continue;
             };
-            let mut tries = (0..TRIES).map(|_| mirror.monitor.try_feed(id));
-            let turn = tries.find(|turn| !matches!(turn, Turn::Busy));
-            if turn.is_some_and(|turn| turn.is_mine() && feed(mirror) > 0) {
+            let passed = std::mem::take(&mut mirror.passed);
+            let fed = match turn(&mirror.monitor, id) {
+                Some(Turn::Mine(_turn)) => {
+                    if passed > 0 {
+                        mirror.miss(passed);
+                    }
+                    feed(mirror)
+                }
+                Some(_) => 0,
+                None => {
+                    mirror.passed = passed + slots;
+                    0
+                }
+            };
+            if fed > 0 {
                 mirror.wake();
             }
         }

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use proptest::prelude::*;
 use ringway_abi::{Dir, NS_BUF_CHANGED, NS_MOREFRAG, NS_TXMON};
@@ -106,7 +106,7 @@ fn s_mon_6_the_oldest_are_skipped() {
     w.release(1);
     mirrors.copy(w.ring.ring(), 0, 6);
     assert_eq!(w.seen(), [(4, 60, 0), (5, 60, 0), (5, 60, 0)]);
-    let missed = w.monitor.counters().ring_full.load(std::sync::atomic::Ordering::Relaxed);
+    let missed = w.monitor.counters().ring_full.load(Relaxed);
     assert_eq!(missed, 3 + 6 + 5, "what is missed is counted");
 }
 
@@ -190,6 +190,38 @@ fn only_the_ring_that_was_meant() {
     w.monitor.set_feed_id(6);
     mirrors.copy(w.ring.ring(), 0, 1);
     assert_eq!(w.seen().len(), 1);
+}
+
+/// They are counted by the next turn, or at the end, unless the ring has gone by then.
+#[test]
+fn what_passes_while_another_party_feeds_is_counted() {
+    let w = World::new(SLOTS);
+    w.monitor.set_feed_id(5);
+    let mirrors = || {
+        let mirror = Mirror::new(w.monitor.clone(), w.doorbell.clone(), MirrorMode::CopyReceived);
+        Mirrors::from_iter([mirror.shared(5)])
+    };
+    let counted = || w.monitor.counters().ring_full.load(Relaxed);
+    let pass_by = |mirrors: &mut Mirrors| {
+        let turn = w.monitor.try_feed(5);
+        assert!(turn.is_mine());
+        mirrors.copy(w.ring.ring(), 0, 3);
+        mirrors.show(&[0; 60], &[Shown { len: 60, flags: 0, time: 0 }]);
+    };
+    let mut fed = mirrors();
+    pass_by(&mut fed);
+    assert_eq!((w.seen().len(), counted()), (0, 0));
+    fed.copy(w.ring.ring(), 0, 1);
+    fed.copy(w.ring.ring(), 0, 1);
+    assert_eq!((w.seen().len(), counted()), (2, 4));
+    pass_by(&mut fed);
+    drop(fed);
+    assert_eq!(counted(), 8);
+    let mut gone = mirrors();
+    pass_by(&mut gone);
+    w.monitor.set_feed_id(6);
+    drop(gone);
+    assert_eq!(counted(), 8, "these are another ring's");
 }
 
 proptest! {
