@@ -400,12 +400,19 @@ impl OpenOptions {
         let register = |reg| Binding::register(&session, &name, reg, options.clone());
         let mut binding = match register(reg) {
             Err(error) if self.or_default_slots && error.cause() == Cause::NoRoom => {
-                let Registration { tx_slots, rx_slots, .. } = named;
+                let Registration { tx_slots, rx_slots, .. } = as_requested(&name, named);
                 register(Registration { tx_slots, rx_slots, ..reg })?
+            }
+            Err(error)
+                if let Some(other) = &share
+                    && error.cause() == Cause::Invalid =>
+            {
+                let problem = format!("it cannot be in the region of {other}; leave @share out");
+                return Err(Error::Name { name: spec.into(), problem });
             }
             result => result?,
         };
-        check_conf(spec, &name, &named, binding.registration())?;
+        check_conf(spec, &named, binding.registration())?;
         let mem_id = binding.registration().mem_id;
         if let Some(other) = share.filter(|_| mem_id != reg.mem_id) {
             let problem = format!(
@@ -461,11 +468,6 @@ impl OpenOptions {
     fn asked(&self, spec: &str) -> Result<Asked, Error> {
         let PortSpec { name, registration: named, share, own } = PortSpec::parse(spec)?;
         let mut reg = self.registration;
-        if is_second_end(&name) && !named.monitor.is_asked() {
-            // A request describes a pipe's first end (S-PIPE-4), these options the port that is opened.
-            (reg.tx_slots, reg.rx_slots) = (reg.rx_slots, reg.tx_slots);
-            (reg.tx_rings, reg.rx_rings) = (reg.rx_rings, reg.tx_rings);
-        }
         for (count, named) in
             [(&mut reg.tx_slots, named.tx_slots), (&mut reg.rx_slots, named.rx_slots)]
         {
@@ -502,11 +504,23 @@ impl OpenOptions {
             reg.mem_id = named.mem_id;
         }
         let Registration { tx_slots, rx_slots, tx_rings, rx_rings, .. } = named;
+        let is_plain_interface = is_interface(&name) && !reg.monitor.is_asked();
         let counts = [tx_slots, rx_slots, tx_rings.into(), rx_rings.into()];
-        if is_interface(&name) && !reg.monitor.is_asked() && counts != [0; 4] {
+        if is_plain_interface && counts != [0; 4] {
             let problem = "an interface has rings for its queues, and slots as the daemon gives \
                            them; leave @conf out";
             return Err(Error::Name { name: spec.into(), problem: problem.into() });
+        }
+        let has_host_rings = matches!(
+            reg.rings,
+            RingSelection::Host | RingSelection::OneHost(_) | RingSelection::AllAndHost
+        );
+        let host_counts = [named.host_tx_rings, named.host_rx_rings];
+        if is_plain_interface && !has_host_rings && host_counts != [0; 2] {
+            let problem = format!(
+                "this name opens no host rings; write {name}^ or {name}* for them, or leave host-rings out"
+            );
+            return Err(Error::Name { name: spec.into(), problem });
         }
         let expression = own.filter.as_deref();
         let mut options = Options {
@@ -527,6 +541,7 @@ impl OpenOptions {
                 "it is opened to send only, and has nothing to filter; leave /T or the filter out";
             return Err(Error::Name { name: spec.into(), problem: problem.into() });
         }
+        let reg = as_requested(&name, reg);
         Ok(Asked { name, reg, named, share, options, filter })
     }
 }
@@ -609,28 +624,17 @@ pub fn check_options(name: &str, reg: &Registration, options: &Options) -> Resul
 /// Refuses a port that has other numbers of rings or slots than its name asks for: there are limits, kinds of
 /// ports without such rings, and ports that are there already. The registry answers with what there is, as
 /// netmap's does.
-fn check_conf(
-    spec: &str,
-    name: &str,
-    named: &Registration,
-    granted: &Registration,
-) -> Result<(), Error> {
+fn check_conf(spec: &str, named: &Registration, granted: &Registration) -> Result<(), Error> {
     let counts = |reg: &Registration| {
         let host = [reg.host_tx_rings.into(), reg.host_rx_rings.into()];
         [[reg.tx_slots, reg.rx_slots], [reg.tx_rings.into(), reg.rx_rings.into()], host]
     };
-    let (asked, mut has) = (counts(named), counts(granted));
-    let mut end = "";
-    if is_second_end(name) && !named.monitor.is_asked() {
-        // The name describes the pipe's first end (S-PIPE-4), and the answer this one.
-        has.iter_mut().for_each(|pair| pair.reverse());
-        end = ", at the pipe's first end";
-    }
-    for ((what, asked), has) in ["slots", "rings", "host rings"].iter().zip(asked).zip(has) {
+    let pairs = counts(named).into_iter().zip(counts(granted));
+    for (what, (asked, has)) in ["slots", "rings", "host rings"].iter().zip(pairs) {
         for ((way, asked), has) in ["tx", "rx"].iter().zip(asked).zip(has) {
             if asked != 0 && asked != has {
                 let problem = format!(
-                    "option conf: it asks for {asked} {way} {what}, and the port has {has}{end}; \
+                    "option conf: it asks for {asked} {way} {what}, and the port has {has}; \
                      ask for that number, or leave it out"
                 );
                 return Err(Error::Name { name: spec.into(), problem });
@@ -640,9 +644,14 @@ fn check_conf(
     Ok(())
 }
 
-/// Whether a port is a pipe's second end.
-fn is_second_end(name: &str) -> bool {
-    name.contains('}')
+/// A request describes a pipe's first end (S-PIPE-4), a name and options the port that is opened.
+fn as_requested(name: &str, reg: Registration) -> Registration {
+    if !name.contains('}') || reg.monitor.is_asked() {
+        return reg;
+    }
+    let Registration { tx_slots, rx_slots, tx_rings, rx_rings, .. } = reg;
+    let ([tx_slots, rx_slots], [tx_rings, rx_rings]) = ([rx_slots, tx_slots], [rx_rings, tx_rings]);
+    Registration { tx_slots, rx_slots, tx_rings, rx_rings, ..reg }
 }
 
 impl OpenOptions {

@@ -6,6 +6,11 @@ use ringway_proto::Registration;
 
 use crate::own_options::{NAMES, OwnOptions, given_twice};
 
+/// The options of capture files.
+const OF_FILES: [&str; 10] = [
+    "read", "write", "speed", "loop", "max-gap", "dst-mac", "src-mac", "rotate", "files", "snaplen",
+];
+
 /// Options that are no part of the registration proper.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Named {
@@ -33,6 +38,12 @@ pub(crate) fn apply(list: &[u8], reg: &mut Registration) -> Result<Named, String
             }
             (b"share", Body::Default(port)) => named.share = Some(text(port)),
             (b"share", _) => return Err("write share as @share=vale0:a".into()),
+            (other, _) if OF_FILES.iter().any(|name| name.as_bytes() == other) => {
+                return Err(format!(
+                    "option {}: capture files alone have it (file:x.pcap); leave it out",
+                    text(other)
+                ));
+            }
             (other, _) => {
                 return Err(format!(
                     "option `{}`: not one of conf, share, {}",
@@ -156,6 +167,13 @@ mod tests {
             "@conf:tx-rings=1@conf:slots=64,tx_rings=2",
         ] {
             assert!(read(bad).is_err(), "{bad}");
+        }
+        for of_files in ["@speed=1", "@rotate", "@write"] {
+            let said = read(of_files).unwrap_err();
+            assert!(
+                said.ends_with("capture files alone have it (file:x.pcap); leave it out"),
+                "{said}"
+            );
         }
     }
 }

@@ -30,14 +30,21 @@ fn what_the_port_would_not_have_is_refused() {
     assert!(said.contains("asks for 4 tx rings, and the port has 1"), "{said}");
 }
 
-/// Netmap describes a pipe by its first end, also to the second.
+/// Numbers are those of the end that is opened, whichever end makes the pipe.
 #[test]
-fn both_ends_of_a_pipe_have_one_description() {
-    let conf = "@conf:tx-rings=3,rx-rings=1,tx-slots=64,rx-slots=32";
-    let first = doc::open(&format!("conf{{2{conf}")).unwrap();
-    let second = doc::open(&format!("conf}}2{conf}")).unwrap();
-    assert_eq!([first.tx_rings(), first.rx_rings()], [3, 1]);
-    assert_eq!([second.tx_rings(), second.rx_rings()], [1, 3]);
-    let said = problem("conf}2@conf:tx-rings=1");
-    assert!(said.contains("1 tx rings, and the port has 3, at the pipe's first end"), "{said}");
+fn each_end_of_a_pipe_has_the_numbers_that_its_name_asks_for() {
+    let ends = [
+        ("{", [3, 1], "@conf:tx-rings=3,rx-rings=1,tx-slots=64,rx-slots=32"),
+        ("}", [1, 3], "@conf:tx-rings=1,rx-rings=3,tx-slots=32,rx-slots=64"),
+    ];
+    for (pipe, [one, other]) in [(2, ends), (3, [ends[1], ends[0]])] {
+        let opened = [one, other].map(|(end, rings, conf)| {
+            let port = doc::open(&format!("conf{end}{pipe}{conf}")).unwrap();
+            assert_eq!([port.tx_rings(), port.rx_rings()], rings, "{pipe}{end}");
+            port
+        });
+        let said = problem(&format!("conf}}{pipe}@conf:tx-rings=3"));
+        assert!(said.contains("asks for 3 tx rings, and the port has 1"), "{said}");
+        drop(opened);
+    }
 }
