@@ -11,7 +11,8 @@ use std::{
 
 use ringway_proto::printable;
 use ringway_registry::{
-    Change, LastingAttachment, LastingNetns, changes, idle_addresses, why_not_attached,
+    Change, LastingAttachment, LastingNetns, changes, idle_addresses, renamed_interfaces,
+    why_not_attached,
 };
 
 mod restart_keys;
@@ -90,6 +91,7 @@ fn run(path: &Path) -> Result<Vec<String>, Box<dyn Error>> {
             let own = LastingNetns::of_process(netns.map(Into::into));
             let changes = changes(&now, &declared, own);
             changes.iter().for_each(|change| say(&format!("would change: {change}")));
+            renamed_interfaces(&now, &declared).iter().for_each(|it| say(&format!("note: {it}")));
             idle_addresses(&now, &declared).iter().for_each(|idle| say(&format!("note: {idle}")));
             // What is to be detached is not waited for any more.
             let stays = |it: &&LastingAttachment| {

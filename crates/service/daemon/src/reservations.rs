@@ -131,6 +131,7 @@ mod tests {
             mode: None,
             polling: None,
             never_there: false,
+            renamed: None,
             absent: false,
         };
         let mut lasting = Lasting {

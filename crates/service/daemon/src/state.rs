@@ -408,6 +408,7 @@ mod tests {
                     [[255,255,255,255,255,255],"vale0:b^"]],"flood_unknown":true}},
                 "settings":[
                     {"name":"vale0:a","uid":7,"vlan":{"trunk":{"allowed":[1,4094],"native":1}},
+                    renamed: Some("eth8".into()),
                         "sources":{"only":[[2,2,2,2,2,2]]},"lossless":{"patience_ms":5}},
                     {"name":"vale0:b","uid":7,"vlan":{"trunk":{"allowed":[5],"native":null}},
                         "sources":"one","lossless":null},
@@ -418,6 +419,7 @@ mod tests {
                 "forwarding":"flood","settings":[]},
             {"name":"vale3","keeper":null,"one_address":true,"configured_by":9,
                 "forwarding":{"learning":{"ageing_seconds":300}},"settings":[]}],
+                    renamed: None,
         "attached":[
             {"name":"vale0:eth7","uid":0,"netns":{"cookie":1},"stack":true,"mode":"ZeroCopy",
                 "polling":[1,2]},
@@ -491,6 +493,7 @@ mod tests {
         let good = fs::read_to_string(&path).unwrap();
         let half = good.get(..good.len() / 2).unwrap();
         let unknown = good.replace("one_address", "two_addresses");
+        second.attached[0].renamed = None;
         for text in [
             "",
             "\0",

@@ -294,7 +294,7 @@ fn held_by<'a>(
         return None;
     }
     let is_it = |it: &&LastingAttachment| {
-        let is_same = it.name.split_once(':').is_some_and(|(_, name)| name == interface);
+        let is_same = it.interface() == Some(interface);
         let is_there = !(it.absent || it.never_there);
         is_same && is_there && it.name != full && it.netns.other_than(own).is_none()
     };
@@ -313,6 +313,18 @@ pub fn why_not_attached(now: &Lasting, own: LastingNetns, full: &str) -> Option<
     Some(format!("it is on a switch as {held_by}; {} takes it off", detach_by_hand(held_by)))
 }
 
+/// Declared interfaces that have another name by now: they are taken off, since what is declared is found by its name,
+/// also by the next daemon.
+pub fn renamed_interfaces(now: &Lasting, wanted: &[DeclaredSwitch]) -> Vec<Error> {
+    let is_declared = |full: &str| wanted.iter().any(|switch| switch.attaches(full));
+    let renamed = now.attached.iter().filter(|it| is_declared(&it.name)).filter_map(|it| {
+        let problem = format!("its interface is called {} now", it.renamed.as_ref()?);
+        let remedy = "to keep it there, rename it back, or change the name in what is declared";
+        Some(Error::invalid(problem).at(&it.name).remedy(remedy))
+    });
+    renamed.collect()
+}
+
 /// What is to change for `wanted` to be true, in an order in which it can: what goes first makes room. `own`: the network
 /// namespace of the daemon, in which declared interfaces are.
 pub fn changes(now: &Lasting, wanted: &[DeclaredSwitch], own: LastingNetns) -> Vec<Change> {
@@ -320,7 +332,8 @@ pub fn changes(now: &Lasting, wanted: &[DeclaredSwitch], own: LastingNetns) -> V
     let is_wanted = |full: &str| {
         let as_wanted = |there: &LastingAttachment, to_be: &DeclaredInterface| {
             let is_here = is_persistent(now, full) || there.netns.other_than(own).is_none();
-            is_here && there.stack == to_be.stack && there.mode == to_be.mode
+            let is_it = is_here && there.renamed.is_none();
+            is_it && there.stack == to_be.stack && there.mode == to_be.mode
         };
         let mut interfaces = wanted.iter().flat_map(DeclaredSwitch::interfaces);
         let to_be = interfaces.find(|(name, _)| *name == full).map(|(_, to_be)| to_be);
@@ -466,8 +479,8 @@ pub struct Outcome {
     pub changes: Vec<Change>,
     /// What could not be changed.
     pub failed: Vec<Error>,
-    /// See [`idle_addresses`].
-    pub idle: Vec<Error>,
+    /// See [`renamed_interfaces`] and [`idle_addresses`].
+    pub notes: Vec<Error>,
 }
 
 impl Registry {
@@ -478,7 +491,8 @@ impl Registry {
         let lasting = Lasting::of(&self.ports, &self.bridges, &self.expected);
         let own = LastingNetns::of(&Netns::Own);
         let changes = changes(&lasting, wanted, own);
-        let idle = idle_addresses(&lasting, wanted);
+        let mut notes = renamed_interfaces(&lasting, wanted);
+        notes.extend(idle_addresses(&lasting, wanted));
         let (mut failed, mut stay) = (Vec::new(), Vec::new());
         for change in &changes {
             if let Change::Detach(full) = change
@@ -518,13 +532,14 @@ impl Registry {
                 mode: *mode,
                 polling: None,
                 never_there: true,
+                renamed: None,
                 absent: true,
             };
             if let Err(error) = self.expected.declare(attachment, now, &mut self.bridges) {
                 failed.push(error);
             }
         }
-        Outcome { changes, failed, idle }
+        Outcome { changes, failed, notes }
     }
 }
 

@@ -249,7 +249,9 @@ impl Expected {
     pub(crate) fn attachments(&self) -> impl Iterator<Item = LastingAttachment> {
         self.items.iter().filter_map(|item| match &item.what {
             What::Port(_) => None,
-            What::Attachment(it) => Some(LastingAttachment { absent: true, ..it.clone() }),
+            What::Attachment(it) => {
+                Some(LastingAttachment { absent: true, renamed: None, ..it.clone() })
+            }
         })
     }
 

@@ -277,9 +277,19 @@ pub struct LastingAttachment {
     /// It is declared, and was never there.
     #[serde(default)]
     pub never_there: bool,
+    /// What the interface is called by now, where that is another name than its port's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renamed: Option<String>,
     /// It is not there by now: it is still to come, or to come back.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub absent: bool,
+}
+
+impl LastingAttachment {
+    /// The name of the interface by now.
+    pub(crate) fn interface(&self) -> Option<&str> {
+        self.renamed.as_deref().or_else(|| Some(self.name.split_once(':')?.1))
+    }
 }
 
 /// The network namespace of something that lasts.

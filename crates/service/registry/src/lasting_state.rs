@@ -72,7 +72,7 @@ pub(crate) fn lasting_attachment(
     full: &str,
 ) -> Option<(LastingAttachment, bool)> {
     let port = ports.get(ports.named(full)?)?;
-    let attachment = |netns, stack, mode, polling| LastingAttachment {
+    let attachment = |netns, stack, mode, polling, renamed| LastingAttachment {
         name: full.into(),
         uid: port.uid,
         netns,
@@ -80,16 +80,19 @@ pub(crate) fn lasting_attachment(
         mode,
         polling,
         never_there: false,
+        renamed,
         absent: false,
     };
     if let Some(nic) = port.get::<Attached>() {
         let (stack, polling) = (nic.has_stack(), nic.polling.clone());
-        return Some((attachment(nic.netns, stack, nic.asked_mode, polling), false));
+        let now = nic.losses.interface_name();
+        let renamed = (full.split_once(':')?.1 != now).then(|| now.to_owned());
+        return Some((attachment(nic.netns, stack, nic.asked_mode, polling, renamed), false));
     }
     let Persistent { netns, device, .. } = port.get()?;
     let stack = matches!(&device.stack, Stack::Bridge { at, .. } if at.bridge == bridge);
     let second = device.second.as_ref().is_some_and(|second| second.bridge == bridge);
-    Some((attachment(*netns, stack, None, None), second))
+    Some((attachment(*netns, stack, None, None, None), second))
 }
 
 /// A persistent port as it is made again. Its region is its own: others are not there any more.

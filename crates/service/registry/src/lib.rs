@@ -140,7 +140,7 @@ pub use accounts::{Accounts, UidRange};
 pub use caller::Caller;
 pub use declared::{
     Change, DeclaredInterface, DeclaredPort, DeclaredSwitch, Outcome, changes, idle_addresses,
-    why_not_attached,
+    renamed_interfaces, why_not_attached,
 };
 pub use deferred::{Deferred, Done, Progress, Step, Work};
 pub use drop_watch::DropWatch;

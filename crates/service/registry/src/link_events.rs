@@ -160,6 +160,7 @@ impl Registry {
         self.drained(drained);
         let news = self.watches.news();
         rename(&mut self.ports, &news);
+        self.bridges.lasting_changed |= news.iter().any(|event| event.names.is_some());
         self.watches.heard.extend(news);
         // What is dealt with when it panics is not heard again; all that is behind it is.
         while let Some(event) = self.watches.heard.pop_front() {

@@ -247,7 +247,7 @@ fn addresses_of_another_vlan_are_told() {
     let (mac, port) = ([2, 0, 0, 0, 0, 9], "a".to_owned());
     w.ask(Request::SwitchAddressAdd { bridge: "vale0".into(), mac, vlan: 10, port }).unwrap();
     let idle = |w: &mut World, wanted: &[DeclaredSwitch]| {
-        let Outcome { idle, failed, .. } = w.registry.declare(wanted, Instant::now());
+        let Outcome { notes: idle, failed, .. } = w.registry.declare(wanted, Instant::now());
         assert!(failed.is_empty(), "{failed:?}");
         idle.iter().map(ToString::to_string).collect::<Vec<_>>()
     };

@@ -19,7 +19,7 @@ impl Server {
         let outcome = guarded_in(&mut self.registry, "what is declared", |registry| {
             registry.declare(declared, Instant::now())
         });
-        if let Ok(Outcome { changes, failed, idle }) = outcome {
+        if let Ok(Outcome { changes, failed, notes }) = outcome {
             for change in changes {
                 let text = format!("as declared: {change}");
                 log(Entry::info(EventKind::Config, text).at(change.of()).audit());
@@ -27,7 +27,7 @@ impl Server {
             for error in failed {
                 log(Entry::error(EventKind::Config, format!("not as declared: {error}")));
             }
-            for error in idle {
+            for error in notes {
                 log(Entry::warn(EventKind::Config, error.to_string()).at(&error.port));
             }
         }
