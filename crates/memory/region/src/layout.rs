@@ -134,13 +134,14 @@ fn check_sizes(sizes: &Sizes, headroom: u32) -> Result<(), LayoutError> {
         v if (min..=max).contains(&v) => Ok(()),
         value => Err(LayoutError::Limit { what, value, min, max }),
     };
-    check("interface object size", sizes.if_size, 56, MAX_IF_SIZE)?;
-    check("number of interface objects", sizes.if_num, 1, 10_000)?;
-    check("ring object size", sizes.ring_size, 256, 32 * PAGE as u32)?;
-    check("number of ring objects", sizes.ring_num, 2, MAX_RINGS)?;
-    check("buffer size", sizes.buf_size, 64, 65_536)?;
-    check("number of buffers", sizes.buf_num, MIN_BUFS, MAX_BUFS)?;
-    check("headroom", headroom, 0, sizes.buf_size - 64)
+    check("interface object size (if_size)", sizes.if_size, 56, MAX_IF_SIZE)?;
+    check("number of interface objects (if_num)", sizes.if_num, 1, 10_000)?;
+    check("ring object size (ring_size)", sizes.ring_size, 256, 32 * PAGE as u32)?;
+    check("number of ring objects (ring_num)", sizes.ring_num, 2, MAX_RINGS)?;
+    // Data has 64 bytes behind the headroom.
+    let least = headroom.saturating_add(64);
+    check("buffer size (buf_size)", sizes.buf_size, least, 65_536)?;
+    check("number of buffers (buf_num)", sizes.buf_num, MIN_BUFS, MAX_BUFS)
 }
 
 fn aligned(what: &'static str, value: u32, of: u32) -> Result<(), LayoutError> {
@@ -348,8 +349,14 @@ mod tests {
     #[test]
     fn s_mem_5_limits_are_named() {
         let error = Layout::new(&Sizes { buf_size: 32, ..Sizes::GLOBAL }, 0).unwrap_err();
-        let limit = LayoutError::Limit { what: "buffer size", value: 32, min: 64, max: 65_536 };
-        assert_eq!(error, limit);
+        let what = "buffer size (buf_size)";
+        let limit = |min| LayoutError::Limit { what, value: 32, min, max: 65_536 };
+        assert_eq!(error, limit(64));
+        // With a headroom the least is more, and that is all that is wrong.
+        let with_headroom = |buf_size| Layout::new(&Sizes { buf_size, ..Sizes::GLOBAL }, 256);
+        assert_eq!(with_headroom(32).unwrap_err(), limit(320));
+        assert!(with_headroom(319).is_err());
+        assert_eq!(with_headroom(320).unwrap().data_size(), 64);
         assert!(Layout::new(&Sizes { ring_num: 1, ..Sizes::GLOBAL }, 0).is_err());
     }
 

@@ -96,7 +96,7 @@ pub struct Config {
     pub subuid: bool,
     /// Other ids that count as a user, as lines of that file: `alice:100000:65536`.
     pub uid_ranges: Vec<String>,
-    /// Slots of the rings of NIC ports.
+    /// Slots of the rings of NIC ports, 3 to 8176: as many as a `ring_size` of the global region has room for.
     pub nic_slots: u32,
     /// Whether receive rings are stamped with the time at every sync.
     pub timestamps: bool,
@@ -209,6 +209,11 @@ pub enum Error {
     Private { path: String, source: Box<Error> },
     #[error("{place}: {problem}")]
     Switch { place: String, problem: String },
+    #[error(
+        "`nic_slots` is {slots}, and `ring_size` of [global_region] is {ring_size}, with room for {fit} slots; raise \
+         ring_size to {needed} or more, or lower nic_slots"
+    )]
+    Slots { slots: u32, ring_size: u32, fit: u32, needed: u32 },
     #[error("global_region: {0}")]
     Region(#[from] LayoutError),
 }
@@ -231,7 +236,9 @@ impl Error {
                 };
                 Error::At { place, source: Box::new(self) }
             }
-            Error::Region(_) => Error::At { place: path.into(), source: Box::new(self) },
+            Error::Region(_) | Error::Slots { .. } => {
+                Error::At { place: path.into(), source: Box::new(self) }
+            }
             other => other,
         }
     }
@@ -331,13 +338,17 @@ impl Config {
         config.lossless_uids()?;
         config.grants()?;
         config.reservations()?;
-        config.uid_ranges()?;
-        if !(3..=32768).contains(&config.nic_slots) {
-            let value = config.nic_slots.to_string();
-            return Err(Error::Value { key: "nic_slots", value, problem: "is not in 3..=32768" });
-        }
         config.declared()?;
-        config.settings(false).check()?;
+        config.uid_ranges()?;
+        if !(3..=8176).contains(&config.nic_slots) {
+            let value = config.nic_slots.to_string();
+            return Err(Error::Value { key: "nic_slots", value, problem: "is not in 3..=8176" });
+        }
+        let (slots, fit) = (config.nic_slots, config.settings(false).check()?.max_slots());
+        if slots > fit {
+            let ring_size = config.global_region.ring_size;
+            return Err(Error::Slots { slots, ring_size, fit, needed: 256 + 16 * slots });
+        }
         Ok(())
     }
 
@@ -613,7 +624,7 @@ mod tests {
             ("grup = 'x'", "grup"),
             ("mode = '999'", "octal"),
             ("mode = 660", "expected a text, in quotes"),
-            ("nic_slots = -1", "expected a number from 3 to 32768"),
+            ("nic_slots = -1", "expected a number from 3 to 8176"),
             ("max_bridges = 'all'", "expected a number from 0 to"),
             ("global_region = 5", "expected a table"),
             ("log_level = 3", "not a text; write it in quotes"),
@@ -621,10 +632,22 @@ mod tests {
             ("nic_slots = 1", "nic_slots"),
             ("uid_ranges = ['root']", "subuid(5)"),
             ("lossless_users = ['nobody at all']", "lossless_users"),
-            ("[global_region]\nbuf_size = 32", "buffer size"),
+            ("nic_slots = 8177", "nic_slots"),
+            ("nic_slots = 2289", "raise ring_size to 36880 or more, or lower nic_slots"),
+            ("[global_region]\nring_size = 256", "room for 0 slots; raise ring_size to 16640"),
+            ("[global_region]\nbuf_size = 32", "(buf_size) is 32, but must be in 320..=65536"),
+            ("[global_region]\nbuf_size = 319", "(buf_size) is 319, but must be in 320..=65536"),
             ("[global_region]\nbufs = 32", "bufs"),
         ] {
-            assert!(parse(text).unwrap_err().contains(word), "{text}");
+            let said = parse(text).unwrap_err();
+            assert!(said.contains(word), "{text}: {said}");
+        }
+        for text in [
+            "nic_slots = 2288",
+            "nic_slots = 8176\n[global_region]\nring_size = 131072",
+            "[global_region]\nbuf_size = 320",
+        ] {
+            parse(text).unwrap();
         }
     }
 

@@ -50,8 +50,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Whether there can be such a global region.
-    pub fn check(&self) -> Result<(), LayoutError> {
-        Layout::new(&self.global_region, ringway_xdp::RX_HEADROOM).map(drop)
+    /// The layout of such a global region, if there can be one.
+    pub fn check(&self) -> Result<Layout, LayoutError> {
+        Layout::new(&self.global_region, ringway_xdp::RX_HEADROOM)
     }
 }

@@ -24,11 +24,11 @@ pub(super) struct Region {
     if_size: Option<u32>,
     /// Interface objects.
     if_num: Option<u32>,
-    /// Bytes of a ring object: 256, and 16 a slot.
+    /// Bytes of a ring object: 256, and 16 a slot, of which `nic_slots` are the least.
     ring_size: Option<u32>,
     /// Ring objects.
     ring_num: Option<u32>,
-    /// Bytes of a buffer, its headroom included.
+    /// Bytes of a buffer, its headroom of 256 included: 320 to 65536.
     buf_size: Option<u32>,
     /// Buffers, the two reserved ones included.
     buf_num: Option<u32>,

@@ -2,7 +2,7 @@
 
 /// Numbers that have closer bounds than their types.
 const BOUNDS: [(&str, &str); 8] = [
-    ("nic_slots", "3 to 32768"),
+    ("nic_slots", "3 to 8176"),
     ("access", "1 to 4094"),
     ("native", "1 to 4094"),
     ("rate", "8000 to 1000000000000"),

@@ -469,7 +469,7 @@ fn a_private_daemon_reads_the_users_configuration() {
     home.is_left_clean();
     for (text, remedy) in [
         ("timestamps = true\nnic_slts = 5\n", "line 2: unknown field `nic_slts`"),
-        ("nic_slots = 1\n", "nic_slots: `1` is not in 3..=32768"),
+        ("nic_slots = 1\n", "nic_slots: `1` is not in 3..=8176"),
         ("mode = '0666'\n", "`mode` is for the system daemon"),
     ] {
         fs::write(&config, text).unwrap();
