@@ -651,6 +651,25 @@ mod tests {
         }
     }
 
+    /// The manual names the keys that a private daemon does not take.
+    #[test]
+    fn the_manual_names_the_keys_of_the_system_daemon() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../man/ringwayd.8");
+        let page = fs::read_to_string(path).unwrap();
+        let (_, from) = page.split_once("It takes all keys but\n").unwrap();
+        let (named, _) = from.split_once("\nand reads the file when it starts").unwrap();
+        let is_of_name = |c: char| c.is_ascii_lowercase() || c == '_';
+        let mut named: Vec<&str> = named
+            .lines()
+            .flat_map(|line| line.trim_start_matches(".BR").split(|c| !is_of_name(c)))
+            .filter(|word| !["", "and"].contains(word))
+            .collect();
+        named.sort_unstable();
+        let mut keys = SYSTEM_KEYS.to_vec();
+        keys.sort_unstable();
+        assert_eq!(named, keys);
+    }
+
     /// Also of what is read well and cannot be, in the file and in those of the folder beside it.
     #[test]
     fn errors_have_their_file_and_line() {
