@@ -542,6 +542,8 @@ fn uids(key: &'static str, users: &[String]) -> Result<Vec<u32>, Error> {
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+    use ringway_testkit::Folder;
+
     use super::*;
 
     fn parse(text: &str) -> Result<Config, String> {
@@ -668,6 +670,24 @@ mod tests {
         let mut keys = SYSTEM_KEYS.to_vec();
         keys.sort_unstable();
         assert_eq!(named, keys);
+    }
+
+    /// Only a folder that is not there adds nothing: all that one declared would go, otherwise, when it is mistaken.
+    #[test]
+    fn a_folder_that_cannot_be_read_is_an_error() {
+        let folder = Folder::new();
+        let (file, more) = (folder.path().join("x.toml"), folder.path().join("x.d"));
+        fs::write(&file, "").unwrap();
+        let read = || Config::read(&file).map_err(|error| error.to_string());
+        assert!(read().is_ok());
+        fs::write(&more, "").unwrap();
+        assert!(read().unwrap_err().contains("x.d: Not a directory"), "{:?}", read());
+        fs::remove_file(&more).unwrap();
+        std::os::unix::fs::symlink("elsewhere", &more).unwrap();
+        let said = read().unwrap_err();
+        assert!(said.contains("x.d: a link to elsewhere, which is not there"), "{said}");
+        fs::create_dir(folder.path().join("elsewhere")).unwrap();
+        assert!(read().is_ok());
     }
 
     /// Also of what is read well and cannot be, in the file and in those of the folder beside it.

@@ -54,10 +54,13 @@ pub(super) fn read(path: &Path, config: &mut Config) -> Result<(), Error> {
     };
     let entries = match fs::read_dir(&folder) {
         Ok(entries) => entries,
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Ok(());
+        Err(error) => {
+            return match leads_nowhere(&folder) {
+                Some(target) => Err(Error::Dangling { path: folder.display().to_string(), target }),
+                None if error.kind() == ErrorKind::NotFound => Ok(()),
+                None => Err(failed(&folder)(error)),
+            };
         }
-        Err(error) => return Err(failed(&folder)(error)),
     };
     let paths: Result<Vec<_>, _> = entries.map(|entry| Ok(entry?.path())).collect();
     let mut paths = paths.map_err(failed(&folder))?;
