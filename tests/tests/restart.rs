@@ -367,6 +367,31 @@ fn a_broken_file_keeps_no_daemon_from_starting() {
     }
 }
 
+/// When there is room again what could not be written is, although nothing changes.
+#[test]
+fn a_file_that_could_not_be_written_is_written_later() {
+    if skip_without_root("a_file_that_could_not_be_written_is_written_later") {
+        return;
+    }
+    let home = Home::new();
+    let world = World::new(&home);
+    let daemon = world.daemon(&home, "");
+    // It has looked for a file when it answers.
+    world.run(&home, "ringway", &["switch", "list"]);
+    fs::create_dir(state_file(&home)).unwrap();
+    world.run(&home, "ringway", &["switch", "new", "vale5"]);
+    until("it is said", || {
+        let said = daemon.output();
+        if said.contains("what is set up now is lost") { Ok(()) } else { Err(said) }
+    });
+    fs::remove_dir(state_file(&home)).unwrap();
+    until("it is written", || {
+        let text = fs::read_to_string(state_file(&home)).unwrap_or_default();
+        if text.contains("vale5") { Ok(()) } else { Err(text) }
+    });
+    end(daemon, Signal::TERM);
+}
+
 /// Interfaces that are not there, or that their user may not use any more, keep their places; one that
 /// appears is attached, and one that does not can be given up.
 #[test]

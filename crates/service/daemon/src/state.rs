@@ -14,6 +14,7 @@ use std::{
     io::{self, ErrorKind, Read, Write},
     os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use ringway_proto::EventKind;
@@ -28,6 +29,8 @@ use crate::log::{Entry, log};
 const VERSION: u32 = 2;
 /// Bytes at most: all switches that there can be, with all that can be said of them.
 const LARGEST: u64 = 64 << 20;
+/// How long to wait after a failure before the file is written once more.
+const RETRY: Duration = Duration::from_secs(5);
 /// Daemons that may have ended while they were at it.
 const ATTEMPTS: u32 = 3;
 
@@ -80,14 +83,14 @@ pub struct StateFile {
     /// What is in the file.
     written: Option<Lasting>,
     attempts: u32,
-    /// Whether it could not be written the last time.
-    failed: bool,
+    /// What could not be written the last time, and when that was.
+    unwritten: Option<(Lasting, Instant)>,
 }
 
 impl StateFile {
     /// The file of the daemon at `socket`.
     pub fn beside(socket: &Path) -> StateFile {
-        StateFile { path: path_beside(socket), written: None, attempts: 0, failed: false }
+        StateFile { path: path_beside(socket), written: None, attempts: 0, unwritten: None }
     }
 
     /// What a daemon that runs, or the last one, has; nothing if there is no file.
@@ -126,28 +129,61 @@ impl StateFile {
         }
     }
 
+    /// The daemon is stopped, perhaps while it sets up what was handed on: that has not ended it.
+    pub fn stop(&mut self) {
+        if self.unwritten.is_some() {
+            self.retry();
+        } else if self.attempts > 0
+            && let Some(lasting) = self.written.take()
+        {
+            self.attempts -= 1;
+            self.write(lasting);
+        }
+    }
+
     /// From now on this is to be handed on.
     pub fn keep(&mut self, lasting: Lasting) {
-        if self.written.as_ref() != Some(&lasting) {
+        if self.written.as_ref() != Some(&lasting) || self.unwritten.is_some() {
+            self.write(lasting);
+        }
+    }
+
+    /// How long until the file is to be [written once more](Self::retry), if it could not be written.
+    pub fn retry_after(&self, now: Instant) -> Option<Duration> {
+        let (_, failed_at) = self.unwritten.as_ref()?;
+        Some(RETRY.saturating_sub(now.saturating_duration_since(*failed_at)))
+    }
+
+    /// Writes what could not be written.
+    pub fn retry(&mut self) {
+        if let Some((lasting, _)) = self.unwritten.clone() {
             self.write(lasting);
         }
     }
 
     fn write(&mut self, lasting: Lasting) {
+        let path = self.path.display();
         match self.try_to_write(&lasting) {
             Ok(()) => {
-                (self.written, self.failed) = (Some(lasting), false);
+                if self.unwritten.take().is_some() {
+                    let text = format!("{path}: written again; what is set up now is kept");
+                    log(Entry::info(EventKind::State, text));
+                }
+                self.written = Some(lasting);
             }
-            Err(error) if !self.failed => {
-                self.failed = true;
-                let path = self.path.display();
-                let text = format!(
-                    "{path}: {error}; what is set up now is lost when the daemon ends: \
-                     make room there, and let its user write in that directory"
-                );
-                log(Entry::error(EventKind::State, text));
+            Err(error) => {
+                if self.unwritten.is_none() {
+                    let remedy = match error.kind() {
+                        ErrorKind::FileTooLarge => "take filters off ports",
+                        _ => "make room there, and let its user write in that directory",
+                    };
+                    let text = format!(
+                        "{path}: {error}; what is set up now is lost when the daemon ends: {remedy}"
+                    );
+                    log(Entry::error(EventKind::State, text));
+                }
+                self.unwritten = Some((lasting, Instant::now()));
             }
-            Err(_) => {}
         }
     }
 
@@ -157,12 +193,20 @@ impl StateFile {
         }
         let (version, attempts) = (VERSION, self.attempts);
         let text = serde_json::to_string(&Writing { version, attempts, lasting })?;
+        if text.len() as u64 > LARGEST {
+            let problem = format!("{} bytes, of which {LARGEST} would be read", text.len());
+            return Err(io::Error::new(ErrorKind::FileTooLarge, problem));
+        }
         let new = self.path.with_extension("state.new");
         // An entry that a daemon was killed over.
         remove(&new)?;
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-        file.write_all(text.as_bytes())?;
-        fs::rename(&new, &self.path)
+        let written = file.write_all(text.as_bytes()).and_then(|()| fs::rename(&new, &self.path));
+        if written.is_err() {
+            // It may be what fills the disk.
+            let _ = remove(&new);
+        }
+        written
     }
 
     /// `None`: there is none.
@@ -347,6 +391,7 @@ mod tests {
                     mode: Some(NicMode::ZeroCopy),
                     polling: Some(vec![1, 2]),
                     never_there: false,
+                    renamed: Some("eth8".into()),
                     absent: false,
                 },
                 LastingAttachment {
@@ -357,6 +402,7 @@ mod tests {
                     mode: None,
                     polling: None,
                     never_there: false,
+                    renamed: None,
                     absent: false,
                 },
             ],
@@ -408,7 +454,6 @@ mod tests {
                     [[255,255,255,255,255,255],"vale0:b^"]],"flood_unknown":true}},
                 "settings":[
                     {"name":"vale0:a","uid":7,"vlan":{"trunk":{"allowed":[1,4094],"native":1}},
-                    renamed: Some("eth8".into()),
                         "sources":{"only":[[2,2,2,2,2,2]]},"lossless":{"patience_ms":5}},
                     {"name":"vale0:b","uid":7,"vlan":{"trunk":{"allowed":[5],"native":null}},
                         "sources":"one","lossless":null},
@@ -419,7 +464,6 @@ mod tests {
                 "forwarding":"flood","settings":[]},
             {"name":"vale3","keeper":null,"one_address":true,"configured_by":9,
                 "forwarding":{"learning":{"ageing_seconds":300}},"settings":[]}],
-                    renamed: None,
         "attached":[
             {"name":"vale0:eth7","uid":0,"netns":{"cookie":1},"stack":true,"mode":"ZeroCopy",
                 "polling":[1,2]},
@@ -443,6 +487,7 @@ mod tests {
         };
         write(WRITTEN_BY_1);
         let mut second = lasting();
+        second.attached[0].renamed = None;
         for switch in &mut second.switches {
             switch.addresses.clear();
             switch.mirrors.clear();
@@ -484,6 +529,60 @@ mod tests {
         }
     }
 
+    /// A stop while it is set up is no end over what is in it; one after that counts no more.
+    #[test]
+    fn daemons_that_are_stopped_do_not_count() {
+        let folder = Folder::new();
+        at(&folder).keep(lasting());
+        assert!(at(&folder).take_over().is_some());
+        for _ in 0..2 * ATTEMPTS {
+            let mut state = at(&folder);
+            assert_eq!(state.take_over(), Some(lasting()));
+            state.stop();
+        }
+        // Beside one that was not stopped, and ended.
+        for _ in 1..ATTEMPTS {
+            assert!(at(&folder).take_over().is_some());
+        }
+        assert_eq!(at(&folder).take_over(), None);
+    }
+
+    #[test]
+    fn what_could_not_be_written_is_written_later() {
+        let folder = Folder::new();
+        let (path, new) =
+            (folder.path().join("ringwayd.state"), folder.path().join("ringwayd.state.new"));
+        // No file can be put there.
+        fs::create_dir(&path).unwrap();
+        let mut state = at(&folder);
+        assert_eq!(state.retry_after(Instant::now()), None);
+        state.keep(lasting());
+        assert!(!new.exists(), "it takes room");
+        let failed = Instant::now();
+        assert!(state.retry_after(failed).is_some_and(|after| after <= RETRY));
+        assert_eq!(state.retry_after(failed + RETRY), Some(Duration::ZERO));
+        state.retry();
+        assert_eq!(state.retry_after(failed), Some(RETRY));
+        fs::remove_dir(&path).unwrap();
+        state.retry();
+        assert_eq!(state.retry_after(failed), None);
+        assert_eq!(at(&folder).look(), Ok(lasting()));
+    }
+
+    #[test]
+    fn no_more_is_written_than_is_read() {
+        let folder = Folder::new();
+        let mut state = at(&folder);
+        state.keep(lasting());
+        let mut large = lasting();
+        large.attached[0].name = "x".repeat(LARGEST as usize);
+        state.keep(large);
+        assert_eq!(at(&folder).look(), Ok(lasting()));
+        assert!(state.retry_after(Instant::now()).is_some());
+        state.keep(lasting());
+        assert_eq!(state.retry_after(Instant::now()), None);
+    }
+
     #[test]
     fn what_is_no_state_is_put_aside() {
         let folder = Folder::new();
@@ -493,7 +592,6 @@ mod tests {
         let good = fs::read_to_string(&path).unwrap();
         let half = good.get(..good.len() / 2).unwrap();
         let unknown = good.replace("one_address", "two_addresses");
-        second.attached[0].renamed = None;
         for text in [
             "",
             "\0",

@@ -124,17 +124,23 @@ impl Server {
 
     /// Has the next daemon know of what has changed. `Some`: so much later, because it was too often.
     pub(super) fn keep_state(&mut self) -> Option<Duration> {
-        if self.state.is_none() || !self.registry.lasting_changed() {
-            return None;
-        }
         let begin = Instant::now();
+        let retry_after = self.state.as_ref()?.retry_after(begin);
+        let changed = self.registry.lasting_changed();
+        if !changed && retry_after != Some(Duration::ZERO) {
+            return retry_after;
+        }
         let wait = self.pace.wait(begin);
         if wait > Duration::ZERO {
             return Some(wait);
         }
-        self.write_state();
-        self.pace.spend(begin, Instant::now());
-        None
+        match changed {
+            true => self.write_state(),
+            false => self.state.as_mut()?.retry(),
+        }
+        let end = Instant::now();
+        self.pace.spend(begin, end);
+        self.state.as_ref()?.retry_after(end)
     }
 
     /// The same with all that takes a look, before this daemon ends.
@@ -144,6 +150,9 @@ impl Server {
             let _ = guarded_in(&mut self.registry, "a look at devices", look);
         }
         self.write_state();
+        if let Some(state) = &mut self.state {
+            state.stop();
+        }
     }
 
     pub(super) fn write_state(&mut self) {
