@@ -382,6 +382,85 @@ fn another_reading_changes_what_differs() {
     });
 }
 
+/// What is declared is found by its name, when it is read again as when a daemon starts.
+#[test]
+fn interfaces_that_have_swapped_names_are_as_declared_again() {
+    const TEST: &str = "interfaces_that_have_swapped_names_are_as_declared_again";
+    if skip_without_root(TEST) {
+        return;
+    }
+    isolated_with_system(TEST, HANGS, |home| {
+        let world = World::new(home);
+        let (daemon, control) = world.as_declared(home);
+        world.here.run(
+            "ip link set c2 down && ip link set c3 down &&
+             ip link set c2 name was2 && ip link set c3 name c2 && ip link set was2 name c3 &&
+             ip link set c2 up && ip link set c3 up",
+        );
+        let check = || {
+            let path = config(home);
+            let (good, said) = world.run(home, "ringwayd", &["--check", path.to_str().unwrap()]);
+            assert!(good, "{said}");
+            said
+        };
+        let said = until("the new names are known", || {
+            let said = check();
+            let both = ["c2", "c3"].iter().all(|it| said.contains(&format!("detach vale0:{it}\n")));
+            if both { Ok(said) } else { Err(said) }
+        });
+        for (port, now) in [("c2", "c3"), ("c3", "c2")] {
+            let note = format!("vale0:{port}: its interface is called {now} now; to keep it there");
+            assert!(said.contains(&note), "{said}");
+            assert!(said.contains(&format!("would change: attach vale0:{port}\n")), "{said}");
+        }
+        let said = reload(home, &daemon, DECLARED);
+        assert!(said.contains("vale0:c2: its interface is called c3 now"), "{said}");
+        attached(&control);
+        assert!(world.reaches(0, 2, LIMIT), "what is called c2 now is in the VLAN of c1");
+        assert!(!world.reaches(0, 1, Duration::from_millis(200)), "what was c2 is in another");
+        until("all is told", || {
+            let said = check();
+            if said.contains("switches are as declared\n") { Ok(()) } else { Err(said) }
+        });
+        end(daemon, Signal::TERM);
+    });
+}
+
+/// A configuration that a daemon starts with is one that it reads again, and its state is one that the next one reads.
+#[test]
+fn a_large_configuration_is_read_again() {
+    const TEST: &str = "a_large_configuration_is_read_again";
+    if skip_without_root(TEST) {
+        return;
+    }
+    isolated_with_system(TEST, HANGS, |home| {
+        let world = World::new(home);
+        let program = format!("1000{},6 0 0 1", ",0 0 0 0".repeat(999));
+        let filter = format!("{{ expression = 'x', bytecode = '{program}' }}");
+        let mut text = String::new();
+        for switch in 0..2 {
+            text += &format!("[[switch]]\nname = 'vale{switch}'\n");
+            for port in 0..200 {
+                text += &format!("[[switch.port]]\nname = 'p{port}'\n");
+                text += &format!("filter_in = {filter}\nfilter_out = {filter}\n");
+            }
+        }
+        let daemon = world.daemon(home, &text);
+        let said = reload(home, &daemon, &text.replace("name = 'p0'", "name = 'q0'"));
+        assert!(said.contains("take the declared settings from vale1:p0"), "{said}");
+        assert!(said.contains("is read again"), "{said}");
+        end(daemon, Signal::TERM);
+        let daemon = world.daemon(home, "");
+        let control = Control::connect().unwrap();
+        assert!(control.switches().unwrap().is_empty());
+        until("what the last one had declared was known", || {
+            let said = daemon.output();
+            if said.contains("let vale0 go") { Ok(()) } else { Err(said) }
+        });
+        end(daemon, Signal::TERM);
+    });
+}
+
 /// A command that changes what is declared says where that is, because the next reading sets it back.
 #[test]
 fn changes_of_what_is_declared_are_told() {

@@ -61,6 +61,13 @@ const SYSTEM_KEYS: [&str; 12] = [
 /// Bytes of a socket's path (unix(7)), without the zero at its end.
 const LONGEST_SOCKET: usize = 107;
 
+/// Bytes at most of what is declared, with the lists of users, as a daemon that runs is given it, and the one after it by
+/// the [state](crate::state).
+pub const MOST_BYTES: usize = 24 << 20;
+
+/// Bytes of settings of ports that the [state](crate::state) has of one user at most.
+const KEPT_BYTES: usize = 2 << 20;
+
 /// Ports that a user may have on a bridge: a quarter of them.
 const SWITCH_PORTS: usize = 63;
 
@@ -210,6 +217,11 @@ pub enum Error {
     #[error("{place}: {problem}")]
     Switch { place: String, problem: String },
     #[error(
+        "what is declared, with lists of users, takes {0} bytes, and {MOST_BYTES} is the most; shorten the filters \
+         of switches' ports, or take some away"
+    )]
+    Large(usize),
+    #[error(
         "`nic_slots` is {slots}, and `ring_size` of [global_region] is {ring_size}, with room for {fit} slots; raise \
          ring_size to {needed} or more, or lower nic_slots"
     )]
@@ -236,7 +248,7 @@ impl Error {
                 };
                 Error::At { place, source: Box::new(self) }
             }
-            Error::Region(_) | Error::Slots { .. } => {
+            Error::Region(_) | Error::Large(_) | Error::Slots { .. } => {
                 Error::At { place: path.into(), source: Box::new(self) }
             }
             other => other,
@@ -334,11 +346,12 @@ impl Config {
         config.check_socket()?;
         config.mode()?;
         config.gid()?;
-        config.nic_uids()?;
-        config.lossless_uids()?;
-        config.grants()?;
-        config.reservations()?;
-        config.declared()?;
+        let users = (config.nic_uids()?, config.lossless_uids()?);
+        let lists = (users, config.grants()?, config.reservations()?, config.declared()?);
+        let bytes = serde_json::to_vec(&lists).map_or(0, |text| text.len());
+        if bytes > MOST_BYTES {
+            return Err(Error::Large(bytes));
+        }
         config.uid_ranges()?;
         if !(3..=8176).contains(&config.nic_slots) {
             let value = config.nic_slots.to_string();
@@ -494,6 +507,8 @@ impl Config {
             max_bridges: self.max_bridges,
             switches_per_user,
             switch_ports_per_user,
+            // A private daemon writes no state.
+            kept_bytes_per_user: if is_private { usize::MAX } else { KEPT_BYTES },
             // They were read before.
             lossless_users: self.lossless_uids().unwrap_or_default(),
             accounts: Arc::new(Accounts::new(ranges)),
@@ -542,6 +557,7 @@ fn uids(key: &'static str, users: &[String]) -> Result<Vec<u32>, Error> {
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+    use ringway_proto::Insn;
     use ringway_testkit::Folder;
 
     use super::*;
@@ -688,6 +704,29 @@ mod tests {
         assert!(said.contains("x.d: a link to elsewhere, which is not there"), "{said}");
         fs::create_dir(folder.path().join("elsewhere")).unwrap();
         assert!(read().is_ok());
+    }
+
+    /// A daemon that runs would not be given it, and the next one could not read its state.
+    #[test]
+    fn what_is_declared_has_an_end() {
+        let one = Insn { code: 6, jt: 0, jf: 0, k: 1 };
+        let Insn { code, jt, jf, k } = one;
+        let program = format!("1024{}", format!(",{code} {jt} {jf} {k}").repeat(1024));
+        let switch = |name: &str| {
+            let mut text = format!("[[switch]]\nname = '{name}'\n");
+            let filter = format!("{{ expression = 'x', bytecode = '{program}' }}");
+            for port in 0..240 {
+                let port = format!("[[switch.port]]\nname = 'p{port}'\nfilter_in = {filter}\n");
+                text += &format!("{port}filter_out = {filter}\n");
+            }
+            text
+        };
+        let names: Vec<_> = (0..4).map(|n| format!("vale{n}")).collect();
+        let text = |switches: usize| names.iter().take(switches).map(|name| switch(name)).collect();
+        let (some, all): (String, String) = (text(2), text(4));
+        parse(&some).unwrap();
+        let said = parse(&all).unwrap_err();
+        assert!(said.contains("25165824 is the most; shorten the filters"), "{said}");
     }
 
     /// Also of what is read well and cannot be, in the file and in those of the folder beside it.

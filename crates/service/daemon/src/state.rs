@@ -25,10 +25,13 @@ use crate::log::{Entry, log};
 
 /// Of what is in the file. A daemon writes its own version, and reads those before it.
 ///
-/// 1: the first. 2: settings of persistent ports' devices.
-const VERSION: u32 = 2;
-/// Bytes at most: all switches that there can be, with all that can be said of them.
-const LARGEST: u64 = 64 << 20;
+/// 1: the first. 2: settings of persistent ports' devices. 3: filters and VLANs in short forms.
+const VERSION: u32 = 3;
+/// Bytes at most, which are read and written. Half of it is for what the operator declares, which is in it twice
+/// ([`MOST_BYTES`](crate::config::MOST_BYTES)), and for root's own settings. Those of all users have 16 MiB
+/// at most, and names, addresses and forwarding tables of 64 switches that are there, and of 64 that are to come back,
+/// have the rest.
+const LARGEST: u64 = 128 << 20;
 /// How long to wait after a failure before the file is written once more.
 const RETRY: Duration = Duration::from_secs(5);
 /// Daemons that may have ended while they were at it.
@@ -470,10 +473,13 @@ mod tests {
             {"name":"vale1:p0","uid":7,"netns":"unknown","stack":false,"mode":null,
                 "polling":null}]}}"#;
 
-    /// Version 2 has what devices are set to.
+    /// Version 2 has what devices are set to, and filters.
     fn written_by_2() -> String {
         let device = r#""mem_id":0},"device":{"mac":[2,0,0,0,0,5],"mtu":9000}}"#;
         let text = WRITTEN_BY_1.replace(r#""version":1"#, r#""version":2"#);
+        let filter = r#""lossless":{"patience_ms":5},"filter_in":{"text":"arp",
+            "insns":[{"code":6,"jt":0,"jf":0,"k":1}],"one_in":1}"#;
+        let text = text.replace(r#""lossless":{"patience_ms":5}"#, filter);
         text.replace(r#""mem_id":0}}"#, device)
     }
 
@@ -504,6 +510,7 @@ mod tests {
         });
         let mut first = second.clone();
         first.ports[0].device = None;
+        second.switches[0].settings[0].filter_in = Some(filter("arp"));
         assert_eq!(at(&folder).take_over(), Some(first));
         write(&written_by_2());
         assert_eq!(at(&folder).take_over(), Some(second.clone()));
@@ -597,7 +604,7 @@ mod tests {
             "\0",
             r#"{"version": 1, "lasting": 5}"#,
             r#"{"version": 0}"#,
-            r#"{"version": 3}"#,
+            r#"{"version": 4}"#,
             half,
             &unknown,
         ] {

@@ -26,6 +26,7 @@ mod declared;
 mod forwarding;
 mod held;
 mod info;
+mod kept_bytes;
 mod lasting;
 mod mirrors;
 mod multicast;
@@ -143,6 +144,7 @@ pub(crate) struct Bridges {
     /// What each user may have of them, and on each.
     share: usize,
     ports_share: usize,
+    kept_bytes_share: usize,
     accounts: Arc<Accounts>,
     lossless_users: Option<Vec<u32>>,
     /// Whether what is to outlive the daemon may have changed.
@@ -165,6 +167,7 @@ impl Bridges {
             max: settings.max_bridges,
             share: settings.switches_per_user,
             ports_share: settings.switch_ports_per_user,
+            kept_bytes_share: settings.kept_bytes_per_user,
             accounts: settings.accounts.clone(),
             lossless_users: settings.lossless_users.clone(),
             lasting_changed: false,

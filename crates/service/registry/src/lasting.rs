@@ -12,7 +12,7 @@ use ringway_proto::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{declared::DeclaredSwitch, netns::Netns};
+use crate::{compact, declared::DeclaredSwitch, netns::Netns};
 
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,7 +107,7 @@ pub struct LastingMirror {
     /// The port that gets the copies, and the user whose it is to be.
     pub to: String,
     pub to_uid: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "compact::filter")]
     pub filter: Option<Filter>,
 }
 
@@ -136,9 +136,9 @@ pub struct LastingSettings {
     pub isolated: bool,
     #[serde(default)]
     pub swap_buffers: bool,
-    #[serde(default)]
+    #[serde(default, with = "compact::filter")]
     pub filter_in: Option<Filter>,
-    #[serde(default)]
+    #[serde(default, with = "compact::filter")]
     pub filter_out: Option<Filter>,
     #[serde(default)]
     pub max_addresses: Option<u16>,
@@ -154,7 +154,7 @@ pub struct LastingSettings {
     pub storm_unknown: Option<FloodLimit>,
     #[serde(default, skip_serializing_if = "MulticastRouter::is_auto")]
     pub multicast_router: MulticastRouter,
-    #[serde(default)]
+    #[serde(default, with = "compact::vlan")]
     pub vlan: Vlan,
     #[serde(default)]
     pub sources: SourceAddresses,

@@ -70,6 +70,7 @@ mod check;
 mod clock;
 #[cfg(feature = "faults")]
 pub mod clock;
+mod compact;
 mod conflicts;
 mod declared;
 mod deferred;

@@ -15,6 +15,9 @@ pub struct Settings {
     pub switches_per_user: usize,
     /// Ports that each user may have on a bridge, but for the user who made it to stay, and for root.
     pub switch_ports_per_user: usize,
+    /// Bytes that the settings of one user's ports and mirrors may take in the file of a [`Lasting`](crate::Lasting). All
+    /// users together have eight times as many, and so has root.
+    pub kept_bytes_per_user: usize,
     /// Users whose ports may be lossless, besides root; without it, all.
     pub lossless_users: Option<Vec<u32>>,
     /// Who shares what each user may have.
@@ -38,6 +41,7 @@ impl Default for Settings {
             max_bridges: 64,
             switches_per_user: usize::MAX,
             switch_ports_per_user: usize::MAX,
+            kept_bytes_per_user: usize::MAX,
             lossless_users: None,
             accounts: Arc::default(),
             timestamps: true,

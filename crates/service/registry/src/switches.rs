@@ -166,6 +166,7 @@ impl Bridges {
             .remedy("the setting is for ports of programs"));
         }
         apply(settings, &mut config).map_err(|e| e.at(name))?;
+        self.check_room_for(bridge, index, &config).map_err(|e| e.at(name))?;
         self.note_configured_by(bridge, caller.uid);
         self.change(bridge, index, |now| *now = config);
         Ok(())

@@ -6,7 +6,8 @@ mod common;
 use std::sync::Arc;
 
 use common::{World, all};
-use ringway_proto::{Lossless, PortSettings, Request};
+use ringway_filter::Insn;
+use ringway_proto::{Filter, Lossless, PortSettings, Request, Vlan};
 use ringway_registry::{Accounts, Caller, Handle, Registry, Settings, UidRange};
 
 const ENOMEM: i32 = 12;
@@ -24,6 +25,7 @@ fn world() -> World {
         max_bridges: 8,
         switches_per_user: 2,
         switch_ports_per_user: 3,
+        kept_bytes_per_user: 2 << 20,
         descriptors_per_user: 100,
         accounts: Arc::new(accounts),
         ..Settings::default()
@@ -67,6 +69,57 @@ fn a_user_has_a_share_of_the_switches() {
     assert_eq!(open(&mut w, 0, "vale20:a").unwrap_err(), ENOMEM);
     handles.into_iter().for_each(|handle| w.registry.close(handle));
     w.assert_empty();
+}
+
+/// A user's filters, on switches of its own, opened and closed: they are kept for when a port is opened again.
+#[test]
+fn a_user_has_a_share_of_what_is_kept_of_ports() {
+    let mut w = world();
+    let insns = [Insn { code: 0, jt: 0, jf: 0, k: 0 }; 1023].into_iter();
+    let insns = insns.chain([Insn { code: 6, jt: 0, jf: 0, k: 1 }]).collect();
+    let filter = Filter { text: "\u{1}".repeat(Filter::MAX_TEXT), insns, one_in: 1 };
+    let settings = PortSettings {
+        vlan: Some(Vlan::Trunk { allowed: (1..=4094).collect(), native: None }),
+        filter_in: Some(Some(filter.clone())),
+        filter_out: Some(Some(filter)),
+        ..PortSettings::default()
+    };
+    let set = |w: &mut World, uid: u32, name: &str, settings: &PortSettings| {
+        let handle = open(w, uid, name).unwrap();
+        let (name, settings) = (name.into(), settings.clone());
+        let request = Request::SwitchPort { name, settings };
+        let answer = w.registry.open();
+        let said = w.registry.call(answer, &w.caller, request).map(drop);
+        w.registry.close(answer);
+        w.registry.close(handle);
+        said.map_err(|error| error.to_string())
+    };
+    // The switches stay, so that closed ports are remembered.
+    for (uid, bridge) in [(MALLORY, "vale1"), (ALICE, "vale2"), (0, "vale3")] {
+        w.caller.uid = uid;
+        w.ask(Request::SwitchNew { bridge: bridge.into(), one_address: false }).unwrap();
+    }
+    let refused =
+        (0..100).find_map(|n| set(&mut w, MALLORY, &format!("vale1:{n}"), &settings).err());
+    let said = refused.expect("an end");
+    assert!(said.contains("user 7") && said.contains("--no-filter-in"), "{said}");
+    assert!(serde_json::to_vec(&w.registry.lasting()).unwrap().len() < 3 << 20);
+    // By no other name, and no other id.
+    assert!(set(&mut w, MALLORY, "vale1:x", &settings).is_err());
+    // What is less is no harm, and makes room.
+    let none = PortSettings {
+        vlan: Some(Vlan::Unaware),
+        filter_in: Some(None),
+        filter_out: Some(None),
+        ..PortSettings::default()
+    };
+    set(&mut w, MALLORY, "vale1:0", &none).unwrap();
+    set(&mut w, MALLORY, "vale1:0", &settings).unwrap();
+    // Others have theirs, and root has more.
+    set(&mut w, ALICE, "vale2:a", &settings).unwrap();
+    for n in 0..100 {
+        set(&mut w, 0, &format!("vale3:{n}"), &settings).unwrap();
+    }
 }
 
 #[test]

@@ -20,7 +20,7 @@ use rustix::{
 
 use super::{
     launcher::{Launcher, Part},
-    messages::{pair, receive_parcel, send_parcel},
+    messages::{OF_REQUEST, pair, receive_parcel, send_parcel},
 };
 use crate::log::{Entry, log};
 use crate::service_manager;
@@ -125,7 +125,7 @@ impl Helper for Client {
             send_parcel(&ours, &request)?;
             // What it keeps of the request is the helper's by now.
             drop(request);
-            let answer = receive_parcel(&ours)?;
+            let answer = receive_parcel(&ours, OF_REQUEST)?;
             // When that closes, links and sockets are the broker's alone: what it lets go of has gone.
             let _ = receive(ours.as_fd(), RecvFlags::empty());
             Ok(answer)

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 /// Bytes in a message.
 const CHUNK: usize = 64 << 10;
 
-/// More than any request or answer has: filters of 224 queues, and sockets of as many.
-const MOST_BYTES: u32 = 16 << 20;
+/// More than any request to the helper or its answer has: filters of 224 queues, and sockets of as many.
+pub const OF_REQUEST: usize = 16 << 20;
 const MOST_FDS: u32 = 1024;
 
 /// Goes before a parcel.
@@ -43,8 +43,8 @@ pub fn send_parcel(socket: &OwnedFd, parcel: &Parcel) -> io::Result<()> {
     parcel.bytes.chunks(CHUNK).try_for_each(|bytes| put(bytes, &[]))
 }
 
-/// Waits for a parcel. `UnexpectedEof`: the other side has gone.
-pub fn receive_parcel(socket: &OwnedFd) -> io::Result<Parcel> {
+/// Waits for a parcel of at most so many bytes. `UnexpectedEof`: the other side has gone.
+pub fn receive_parcel(socket: &OwnedFd, most: usize) -> io::Result<Parcel> {
     let next = || {
         let received =
             receive(socket.as_fd(), RecvFlags::empty()).map_err(|error| match error {
@@ -56,7 +56,7 @@ pub fn receive_parcel(socket: &OwnedFd) -> io::Result<Parcel> {
     let (header, _) = next()?;
     let header: Header = postcard::from_bytes(&header).map_err(io::Error::other)?;
     let invalid = || io::Error::from(io::ErrorKind::InvalidData);
-    if header.bytes > MOST_BYTES || header.fds > MOST_FDS {
+    if header.bytes as usize > most || header.fds > MOST_FDS {
         return Err(invalid());
     }
     let mut parcel = Parcel::default();
@@ -85,7 +85,7 @@ mod tests {
             let sent = Parcel { bytes: (0..bytes).map(|i| i as u8).collect(), fds };
             let received = thread::scope(|scope| {
                 scope.spawn(|| send_parcel(&ours, &sent).unwrap());
-                receive_parcel(&theirs).unwrap()
+                receive_parcel(&theirs, OF_REQUEST).unwrap()
             });
             assert_eq!(received.bytes, sent.bytes);
             assert_eq!(received.fds.len(), sent.fds.len());
@@ -95,16 +95,16 @@ mod tests {
     #[test]
     fn what_is_none_is_refused() {
         let (ours, theirs) = pair().unwrap();
-        let header = Header { bytes: MOST_BYTES + 1, fds: 0 };
+        let header = Header { bytes: OF_REQUEST as u32 + 1, fds: 0 };
         let header = postcard::to_allocvec(&header).unwrap();
         send(ours.as_fd(), &header, &[], SendFlags::empty()).unwrap();
-        assert!(receive_parcel(&theirs).is_err());
+        assert!(receive_parcel(&theirs, OF_REQUEST).is_err());
         // Half of one.
         let header = Header { bytes: 2, fds: 0 };
         let header = postcard::to_allocvec(&header).unwrap();
         send(ours.as_fd(), &header, &[], SendFlags::empty()).unwrap();
         send(ours.as_fd(), &[0], &[], SendFlags::empty()).unwrap();
         drop(ours);
-        assert!(receive_parcel(&theirs).is_err());
+        assert!(receive_parcel(&theirs, OF_REQUEST).is_err());
     }
 }

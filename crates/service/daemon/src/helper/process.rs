@@ -8,7 +8,7 @@ use rustix::net::RecvFlags;
 
 use super::{
     broker_end::BrokerEnd,
-    messages::{receive_parcel, send_parcel},
+    messages::{OF_REQUEST, receive_parcel, send_parcel},
 };
 use crate::{confine, guard::guarded};
 
@@ -51,7 +51,7 @@ fn next(broker: &OwnedFd) -> io::Result<Option<OwnedFd>> {
 }
 
 fn serve(connection: OwnedFd) {
-    let answer = || -> io::Result<Parcel> { carry_out(receive_parcel(&connection)?) };
+    let answer = || -> io::Result<Parcel> { carry_out(receive_parcel(&connection, OF_REQUEST)?) };
     // What cannot be answered is undone: the descriptors of what was made go with the answer.
     if let Ok(Ok(answer)) = guarded("the set-up of an interface", answer) {
         let _ = send_parcel(&connection, &answer);

@@ -8,12 +8,17 @@ use rustix::{event::epoll, fd::OwnedFd};
 
 use super::{RELOADED, Server};
 use crate::{
+    config::MOST_BYTES,
     helper::{Part, receive_parcel},
     log::{self, Entry, log},
     policy::Rules,
     reservations,
     service_manager::{LISTEN_ELSEWHERE, ServiceManager},
 };
+
+/// Bytes of that at most: what the configuration is checked for, and what has a fixed length, the keys that a daemon
+/// reads when it starts, and errors.
+const MOST_READ: usize = MOST_BYTES + (1 << 20);
 
 /// What the process sends: the rules, or what is wrong with the files.
 pub type Reading = Result<Rules, String>;
@@ -66,7 +71,7 @@ impl Server {
     pub(super) fn finish_reload(&mut self, manager: &ServiceManager) {
         let Some(reader) = self.reload.reader.take() else { return };
         let _ = epoll::delete(&self.epoll, &reader);
-        let read = receive_parcel(&reader).map_err(|error| error.to_string());
+        let read = receive_parcel(&reader, MOST_READ).map_err(|error| error.to_string());
         let reading = read.and_then(|parcel| {
             serde_json::from_slice::<Reading>(&parcel.bytes).map_err(|error| error.to_string())?
         });
