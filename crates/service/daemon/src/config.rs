@@ -230,7 +230,31 @@ pub enum Error {
     Region(#[from] LayoutError),
 }
 
+/// Where the link at `path` leads, if nothing is there.
+fn leads_nowhere(path: &Path) -> Option<String> {
+    let target = fs::read_link(path).ok()?;
+    matches!(path.try_exists(), Ok(false)).then(|| target.display().to_string())
+}
+
 impl Error {
+    /// That the file or folder at `path` cannot be read.
+    fn read(path: &Path, source: io::Error) -> Error {
+        let shown = path.display().to_string();
+        match leads_nowhere(path) {
+            Some(target) => Error::Dangling { path: shown, target },
+            None => Error::Read { path: shown, source },
+        }
+    }
+
+    /// The same, unless nothing is there, not even a link.
+    fn unless_missing(path: &Path, source: io::Error) -> Result<(), Error> {
+        let is_missing = source.kind() == io::ErrorKind::NotFound;
+        match Error::read(path, source) {
+            Error::Read { .. } if is_missing => Ok(()),
+            error => Err(error),
+        }
+    }
+
     fn parse(path: &str, text: &str, error: &toml::de::Error, remedy: &'static str) -> Error {
         let at = error.span().map_or(0, |span| span.start);
         let line = place::line(text, at);
@@ -311,10 +335,11 @@ impl Config {
         let shown = path.display().to_string();
         let text = match read_text(path, waits) {
             Ok(text) => text,
-            Err(e) if e.kind() == io::ErrorKind::NotFound && path == Path::new(DEFAULT_PATH) => {
+            Err(source) if path == Path::new(DEFAULT_PATH) => {
+                Error::unless_missing(path, source)?;
                 String::new()
             }
-            Err(source) => return Err(Error::Read { path: shown, source }),
+            Err(source) => return Err(Error::read(path, source)),
         };
         // Any other file has to be there.
         let remedy = if path == Path::new(DEFAULT_PATH) { OPTIONAL } else { NAMED };
@@ -696,6 +721,14 @@ mod tests {
         fs::write(&file, "").unwrap();
         let read = || Config::read(&file).map_err(|error| error.to_string());
         assert!(read().is_ok());
+        // The default file may be missing, too, and is no link to nothing either.
+        let missing = || io::Error::from(io::ErrorKind::NotFound);
+        assert!(Error::unless_missing(&more, missing()).is_ok());
+        let link = folder.path().join("link.toml");
+        std::os::unix::fs::symlink("nothing", &link).unwrap();
+        assert!(Error::unless_missing(&link, missing()).is_err());
+        let said = Config::read(&link).unwrap_err().to_string();
+        assert!(said.contains("link.toml: a link to nothing, which is not there"), "{said}");
         fs::write(&more, "").unwrap();
         assert!(read().unwrap_err().contains("x.d: Not a directory"), "{:?}", read());
         fs::remove_file(&more).unwrap();

@@ -4,7 +4,6 @@
 
 use std::{
     fs,
-    io::ErrorKind,
     path::{Path, PathBuf},
 };
 
@@ -39,38 +38,19 @@ fn is_drop_in(path: &Path) -> bool {
     !is_hidden && path.extension().is_some_and(|it| it == "toml")
 }
 
-/// Where the link at `path` leads, if nothing is there.
-fn leads_nowhere(path: &Path) -> Option<String> {
-    let target = fs::read_link(path).ok()?;
-    matches!(path.try_exists(), Ok(false)).then(|| target.display().to_string())
-}
-
 /// Adds what is in the folder of the file at `path`.
 pub(super) fn read(path: &Path, config: &mut Config) -> Result<(), Error> {
     let folder = folder(path);
-    let failed = |path: &Path| {
-        let path = path.display().to_string();
-        move |source| Error::Read { path, source }
-    };
     let entries = match fs::read_dir(&folder) {
         Ok(entries) => entries,
-        Err(error) => {
-            return match leads_nowhere(&folder) {
-                Some(target) => Err(Error::Dangling { path: folder.display().to_string(), target }),
-                None if error.kind() == ErrorKind::NotFound => Ok(()),
-                None => Err(failed(&folder)(error)),
-            };
-        }
+        Err(error) => return Error::unless_missing(&folder, error),
     };
     let paths: Result<Vec<_>, _> = entries.map(|entry| Ok(entry?.path())).collect();
-    let mut paths = paths.map_err(failed(&folder))?;
+    let mut paths = paths.map_err(|source| Error::read(&folder, source))?;
     paths.retain(|path| is_drop_in(path));
     paths.sort();
     for path in paths {
-        let text = read_text(&path, Waits::No).map_err(|source| match leads_nowhere(&path) {
-            Some(target) => Error::Dangling { path: path.display().to_string(), target },
-            None => failed(&path)(source),
-        })?;
+        let text = read_text(&path, Waits::No).map_err(|source| Error::read(&path, source))?;
         let shown = path.display().to_string();
         let mut more: DropIn = toml::from_str(&text)
             .map_err(|error| Error::parse(&shown, &text, &error, DROP_IN_REMEDY))?;
