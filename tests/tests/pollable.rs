@@ -175,6 +175,90 @@ fn no_edge_is_lost() {
     });
 }
 
+/// The program may put another port in the place of the one that is watched, as `Port` lets it.
+#[test]
+fn another_port_is_watched_in_its_place() {
+    isolated("another_port_is_watched_in_its_place", |_| {
+        for [from, to, other] in [["w{7", "w}7", "w}8"], ["vale0:pa", "vale0:pb", "vale0:pc"]] {
+            let mut from = Port::open(from).unwrap();
+            let mut watched = Port::open(other).unwrap().into_pollable().unwrap();
+            assert!(!watched.prepare(Interest::Rx).unwrap() && !is_readable(&watched));
+            *watched = Port::open(to).unwrap();
+            assert!(!watched.prepare(Interest::Rx).unwrap() && !is_readable(&watched));
+            send(&mut from, 1);
+            assert!(readable(&watched, LIMIT), "{to}: a frame was sent");
+            assert!(watched.prepare(Interest::Rx).unwrap());
+        }
+    });
+}
+
+/// Two ports that change places: each descriptor tells of the port that it has, and of no other.
+#[test]
+fn ports_may_change_places() {
+    isolated("ports_may_change_places", |_| {
+        let mut peers = ["w{9", "w{10"].map(|name| Port::open(name).unwrap());
+        let mut ports =
+            ["w}9", "w}10"].map(|name| Port::open(name).unwrap().into_pollable().unwrap());
+        ports.each_mut().map(|port| assert!(!port.prepare(Interest::Rx).unwrap()));
+        let [one, other] = &mut ports;
+        std::mem::swap::<Port>(one, other);
+        for port in [&mut *one, &mut *other] {
+            assert!(!port.prepare(Interest::Rx).unwrap() && !is_readable(port));
+        }
+        send(&mut peers[0], 1);
+        assert!(readable(&*other, LIMIT) && !is_readable(one), "it has the other port now");
+        assert!(other.prepare(Interest::Rx).unwrap());
+    });
+}
+
+/// A `prepare` that fails leaves the descriptor readable, and the next one tries it again.
+#[test]
+fn what_cannot_be_watched_is_not_forgotten() {
+    isolated("what_cannot_be_watched_is_not_forgotten", |_| {
+        let mut from = Port::open("w{11").unwrap();
+        let mut to = Port::open("w}11").unwrap().into_pollable().unwrap();
+        // A file may wake 100 sets that are so far away (path_limits, fs/eventpoll.c).
+        let watch = |_| {
+            let set = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+            epoll::add(&set, &to, epoll::EventData::new_u64(0), epoll::EventFlags::IN).unwrap();
+            set
+        };
+        let sets: Vec<OwnedFd> = (0..101).map(watch).collect();
+        for _ in 0..2 {
+            let error = to.prepare(Interest::Rx).unwrap_err();
+            assert!(matches!(error, Error::System { .. }), "{error}");
+            assert!(is_readable(&to), "an error is something to look at");
+        }
+        drop(sets);
+        assert!(!to.prepare(Interest::Rx).unwrap() && !is_readable(&to));
+        send(&mut from, 1);
+        assert!(readable(&to, LIMIT), "a frame was sent");
+    });
+}
+
+/// What can never come is not waited for.
+#[test]
+fn a_direction_without_rings_is_refused() {
+    isolated("a_direction_without_rings_is_refused", |_| {
+        let port = Port::options().tx_only().open("vale0:t").unwrap();
+        let mut port = port.into_pollable().unwrap();
+        assert!(port.prepare(Interest::Tx).unwrap());
+        let error = port.prepare(Interest::Rx).unwrap_err();
+        assert!(error.to_string().contains("no receive rings"), "{error}");
+    });
+}
+
+/// The longest pause there is, which no clock can count.
+#[test]
+fn a_pause_may_have_any_length() {
+    isolated("a_pause_may_have_any_length", |_| {
+        let mut port = Port::open("vale0:p").unwrap().into_pollable().unwrap();
+        port.shut();
+        port.rest(Duration::MAX).unwrap();
+        assert!(!is_readable(&port));
+    });
+}
+
 /// A thread that knows nothing of the port watches a copy.
 #[test]
 fn another_thread_may_watch() {

@@ -46,7 +46,7 @@ impl AsyncPort {
     /// Puts a port into the runtime that the call is made in.
     ///
     /// # Errors
-    /// When the process, or the system, is out of descriptors.
+    /// When the process (`ulimit -n`) or the system is out of descriptors. The port is closed then.
     ///
     /// # Panics
     /// Outside a runtime with I/O enabled.
@@ -92,6 +92,42 @@ impl AsyncPort {
             // Of a wake-up since then the runtime knows, or will.
             guard.clear_ready();
         }
+    }
+
+    /// Has another port in the place of this one, which is returned.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), ringway::Error> {
+    /// # use ringway_doc as Port;
+    /// use std::time::Duration;
+    /// use ringway::AsyncPort;
+    ///
+    /// let mut port = AsyncPort::new(Port::open("vale0:a")?)?;
+    /// // When `received` has failed, since the daemon has ended:
+    /// let mut reopening = port.reopening(Duration::from_secs(10));
+    /// port.shut();
+    /// loop {
+    ///     if let Some(new) = reopening.attempt()? {
+    ///         port.replace(new);
+    ///         break;
+    ///     }
+    ///     tokio::time::sleep_until(reopening.due().into()).await;
+    /// }
+    /// # let mut peer = Port::open("vale0:b")?;
+    /// # peer.tx(0).push(&[0xff; 60]);
+    /// # peer.tx(0).sync();
+    /// port.received().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn replace(&mut self, port: Port) -> Port {
+        self.fd.get_mut().replace(port)
+    }
+
+    /// [Shuts](Port::shut) the port, until another [replaces](Self::replace) it: every wait fails meanwhile.
+    pub fn shut(&mut self) -> u64 {
+        self.fd.get_mut().shut()
     }
 
     /// The port without the runtime.

@@ -68,19 +68,22 @@ use crate::{error::Error, liveness::has_hung_up, port::Port, wait::Interest};
 /// port, four for an interface's ring) and one more, and as much again when it next finds none: as long
 /// as there are packets, nothing is watched. So the kernel has no watcher to tell of every packet, which
 /// would cost an interface a third more time for each. Where there is always something, `prepare` makes
-/// no call but what the syncs make. A port holds two descriptors more.
+/// no call but what the syncs make. A port holds three descriptors more.
 ///
 /// Waiting for room to send on an interface ends by a timer: see [`Interest::Tx`].
 #[derive(Debug)]
 pub struct PollablePort {
     set: OwnedFd,
+    /// What is watched of the port: a set in `set`, so that it can be replaced as a whole.
+    sources: OwnedFd,
     /// Keeps the set readable while there is something.
     hold: OwnedFd,
     held: bool,
     /// Makes the set readable when a [rest](Self::rest) is over.
     timer: Option<OwnedFd>,
-    /// What is waited for, while there is nothing.
-    watched: Option<Interest>,
+    /// What is waited for, while there is nothing, and of which [port](Port::id): the program can put another one
+    /// in its place, as `*pollable = port`.
+    watched: Option<(Interest, u64)>,
     port: Port,
 }
 
@@ -88,7 +91,8 @@ impl Port {
     /// The port with one descriptor for all its rings, for event loops.
     ///
     /// # Errors
-    /// When the process, or the system, is out of descriptors.
+    /// When the process (`ulimit -n`) or the system is out of descriptors. The port is closed then:
+    /// [`Port::opened_as`] has what opens it again.
     ///
     /// ```
     /// # use ringway_doc as Port;
@@ -99,7 +103,8 @@ impl Port {
     /// # Ok::<(), ringway::Error>(())
     /// ```
     pub fn into_pollable(self) -> Result<PollablePort, Error> {
-        PollablePort::new(self).map_err(Error::system("cannot make a descriptor for the port"))
+        let error = Error::system("cannot make a descriptor for the port (see `ulimit -n`)");
+        PollablePort::new(self).map_err(error)
     }
 }
 
@@ -109,16 +114,22 @@ impl PollablePort {
         fcntl_setfl(&set, OFlags::NONBLOCK)?;
         let hold = eventfd(1, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         epoll::add(&set, &hold, NO_DATA, epoll::EventFlags::IN)?;
-        Ok(PollablePort { set, hold, held: true, timer: None, watched: None, port })
+        let sources = sources_in(&set)?;
+        Ok(PollablePort { set, sources, hold, held: true, timer: None, watched: None, port })
     }
 
     /// Syncs, and says whether there is something of what `interest` asks for. If not, the descriptor
     /// is readable as soon as there is.
     ///
     /// # Errors
-    /// Those of [`Port::check`]; the descriptor is readable then, and stays so. ENOSPC where the user
-    /// watches too much (`/proc/sys/fs/epoll/max_user_watches`), ENOMEM.
+    /// Those of [`Port::wait`]; the descriptor is readable then, and stays so. ENOSPC where the user
+    /// watches too much (`/proc/sys/fs/epoll/max_user_watches`), ENOMEM; the next call tries it again.
     pub fn prepare(&mut self, interest: Interest) -> Result<bool, Error> {
+        self.try_prepare(interest).inspect_err(|_| self.hold())
+    }
+
+    fn try_prepare(&mut self, interest: Interest) -> Result<bool, Error> {
+        self.port.check_rings(interest)?;
         loop {
             let mut waiter = self.port.waiter(interest);
             let ready = prepare(&mut waiter).is_ready();
@@ -210,7 +221,8 @@ impl PollablePort {
     /// # Ok::<(), ringway::Error>(())
     /// ```
     pub fn rest(&mut self, pause: Duration) -> Result<(), Error> {
-        self.time(pause).map_err(Error::system("cannot make a descriptor for a pause"))?;
+        self.time(pause)
+            .map_err(Error::system("cannot make a descriptor for a pause (see `ulimit -n`)"))?;
         if self.held {
             let _ = rustix::io::read(&self.hold, &mut [0; 8]);
             self.held = false;
@@ -229,7 +241,8 @@ impl PollablePort {
             }
         };
         // A time of nothing would be none at all.
-        let (tv_sec, tv_nsec) = (pause.as_secs() as i64, pause.subsec_nanos().max(1).into());
+        let tv_sec = pause.as_secs().min(i64::MAX as u64) as i64;
+        let tv_nsec = pause.subsec_nanos().max(1).into();
         let once = Itimerspec {
             it_interval: Timespec { tv_sec: 0, tv_nsec: 0 },
             it_value: Timespec { tv_sec, tv_nsec },
@@ -262,10 +275,7 @@ impl PollablePort {
 
     /// There is nothing, and a wait is announced; on the way there, doorbells were drained or not.
     fn wait_for(&mut self, interest: Interest, drained: bool) -> Result<(), Error> {
-        if self.watched != Some(interest) {
-            self.unwatch();
-            // Also where it comes to nothing, so that what was watched is known.
-            self.watched = Some(interest);
+        if self.watched != Some((interest, self.port.id())) {
             self.watch(interest).map_err(Error::system("cannot watch the port"))?;
         } else if !drained && self.port.daemon_fd().is_some_and(has_hung_up) {
             // Readable, and no ring has anything: it was the connection.
@@ -299,19 +309,35 @@ impl PollablePort {
     }
 
     fn watch(&mut self, interest: Interest) -> rustix::io::Result<()> {
-        let set = &self.set;
-        sources(&mut self.port, interest, |fd, events| match epoll::add(set, fd, NO_DATA, events) {
-            // One descriptor may serve both directions.
-            Ok(()) | Err(Errno::EXIST) => Ok(()),
-            Err(error) => Err(error),
+        self.unwatch();
+        if self.watched.is_some() {
+            // Another port's descriptors, which are not to be had any more.
+            let sources = sources_in(&self.set)?;
+            let _ = epoll::delete(&self.set, &self.sources);
+            self.sources = sources;
+        }
+        // First, so that an error leaves no descriptor that is not known.
+        self.watched = Some((interest, self.port.id()));
+        let set = &self.sources;
+        each_source(&mut self.port, interest, |fd, events| {
+            match epoll::add(set, fd, NO_DATA, events) {
+                // One descriptor may serve both directions.
+                Ok(()) | Err(Errno::EXIST) => Ok(()),
+                Err(error) => Err(error),
+            }
         })
+        .inspect_err(|_| self.unwatch())
     }
 
+    /// Nothing of the port is watched any more, unless it was another port.
     fn unwatch(&mut self) {
-        let Some(interest) = self.watched.take() else { return };
-        let set = &self.set;
+        let id = self.port.id();
+        let Some((interest, _)) = self.watched.take_if(|(_, watched)| *watched == id) else {
+            return;
+        };
+        let set = &self.sources;
         // Those that are not in the set are not to be there.
-        let _ = sources(&mut self.port, interest, |fd, _| {
+        let _ = each_source(&mut self.port, interest, |fd, _| {
             let _ = epoll::delete(set, fd);
             Ok(())
         });
@@ -320,8 +346,15 @@ impl PollablePort {
 
 const NO_DATA: epoll::EventData = epoll::EventData::new_u64(0);
 
+/// A set that makes `set` readable.
+fn sources_in(set: &OwnedFd) -> rustix::io::Result<OwnedFd> {
+    let sources = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    epoll::add(set, &sources, NO_DATA, epoll::EventFlags::IN)?;
+    Ok(sources)
+}
+
 /// Calls `f` for each descriptor that has news of `interest`, with the events to ask for.
-fn sources(
+fn each_source(
     port: &mut Port,
     interest: Interest,
     mut f: impl FnMut(BorrowedFd<'_>, epoll::EventFlags) -> rustix::io::Result<()>,

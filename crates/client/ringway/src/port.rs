@@ -1,5 +1,7 @@
 //! A port, open.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
 use ringway_abi::Dir;
 use ringway_proto::{PortKind, Request, RxSelector};
 use rustix::fd::BorrowedFd;
@@ -49,6 +51,7 @@ pub struct Port {
     session: Session,
     barrier: Option<CloseBarrier>,
     opened: Opened,
+    id: u64,
 }
 
 impl Drop for Port {
@@ -59,7 +62,14 @@ impl Drop for Port {
 
 impl Port {
     pub(crate) fn new(binding: Binding, session: Session, opened: Opened) -> Port {
-        Port { binding, session, barrier: None, opened }
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let id = NEXT.fetch_add(1, Relaxed);
+        Port { binding, session, barrier: None, opened, id }
+    }
+
+    /// No other port that this process opens has this number.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
     }
 
     pub(crate) fn opened(&self) -> &Opened {
