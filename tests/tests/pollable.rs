@@ -175,7 +175,7 @@ fn no_edge_is_lost() {
     });
 }
 
-/// The program may put another port in the place of the one that is watched, as `Port` lets it.
+/// A program may put another port in the place of the watched port, by `DerefMut`.
 #[test]
 fn another_port_is_watched_in_its_place() {
     isolated("another_port_is_watched_in_its_place", |_| {
