@@ -69,7 +69,7 @@ pub(crate) fn open(file: &FileSpec, options: &OpenOptions, spec: &str) -> Result
     if let Some(filter) = &filter {
         binding = binding.filtering(filter);
     }
-    let opened = Opened::new(options.clone(), spec);
+    let opened = Opened::new(options.clone(), spec, &session);
     Ok(Port::new(binding, session, opened))
 }
 

@@ -427,7 +427,7 @@ impl OpenOptions {
         if let Some(filter) = &filter {
             binding = binding.filtering(filter);
         }
-        let opened = Opened::new(self.clone(), spec);
+        let opened = Opened::new(self.clone(), spec, &session);
         Ok(Port::new(binding, session, opened))
     }
 

@@ -372,7 +372,7 @@ impl Port {
         self.session.connection()
     }
 
-    /// Whether the system daemon has opened it, at its usual place.
+    /// Whether the system daemon has opened it, at its usual place. It stays so when the port is [shut](Self::shut).
     ///
     /// ```
     /// # use ringway_doc as Port;
@@ -383,7 +383,7 @@ impl Port {
     /// # Ok::<(), ringway::Error>(())
     /// ```
     pub fn is_of_system_daemon(&self) -> bool {
-        self.connection().is_some_and(ringway_ipc::is_of_system)
+        self.opened.is_of_system()
     }
 
     /// Whether the daemon that has opened it has ended, though the port may go on without it.

@@ -10,7 +10,9 @@ use ringway_ipc::SocketPath;
 use ringway_proto::{Cause, PortKind};
 use rustix::process::{Uid, geteuid};
 
-use crate::{error::Error, open_options::OpenOptions, port::Port, verbose::explain};
+use crate::{
+    error::Error, open_options::OpenOptions, port::Port, session::Session, verbose::explain,
+};
 
 /// From one attempt to the next.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -20,14 +22,22 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub(crate) struct Opened {
     pub options: OpenOptions,
     pub spec: String,
+    /// The system daemon has opened it.
+    of_system: bool,
     /// The user whose private daemon it was, if it was one.
     uid: Uid,
 }
 
 impl Opened {
-    /// By the calling thread.
-    pub fn new(options: OpenOptions, spec: &str) -> Opened {
-        Opened { options, spec: spec.into(), uid: geteuid() }
+    /// By the calling thread, in that session.
+    pub fn new(options: OpenOptions, spec: &str, session: &Session) -> Opened {
+        let of_system = session.connection().is_some_and(ringway_ipc::is_of_system);
+        Opened { options, spec: spec.into(), of_system, uid: geteuid() }
+    }
+
+    /// Whether the system daemon has opened it, at its usual place.
+    pub fn is_of_system(&self) -> bool {
+        self.of_system
     }
 }
 
@@ -72,7 +82,7 @@ impl Port {
     }
 
     /// What opens the port again as [`reopen`](Self::reopen) does, one attempt at a time. [Shut](Self::shut) the port
-    /// first: it may be in the way.
+    /// before the first attempt: it may be in the way.
     ///
     /// ```
     /// # use ringway_doc as Port;
@@ -95,7 +105,6 @@ impl Port {
         let now = Instant::now();
         Reopening {
             opened: self.opened().clone(),
-            of_system: self.is_of_system_daemon(),
             is_monitor: self.kind() == PortKind::Monitor,
             patience,
             end: now.checked_add(patience),
@@ -130,7 +139,6 @@ impl Port {
 #[derive(Debug)]
 pub struct Reopening {
     opened: Opened,
-    of_system: bool,
     is_monitor: bool,
     patience: Duration,
     end: Option<Instant>,
@@ -162,9 +170,9 @@ impl Reopening {
     }
 
     fn open(&self) -> Result<Port, Error> {
-        let Opened { options, spec, uid } = &self.opened;
+        let Opened { options, spec, of_system, uid } = &self.opened;
         if matches!(SocketPath::find(), SocketPath::Private { .. }) {
-            if self.of_system {
+            if *of_system {
                 return Err(Error::Gone { name: spec.clone() });
             }
             // Another user has another daemon, or none.
