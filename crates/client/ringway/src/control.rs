@@ -1,6 +1,6 @@
 //! Asking the daemon about ports and bridges, and changing those that stay.
 
-use ringway_ipc::{Answer, Page};
+use ringway_ipc::Answer;
 use ringway_proto::{
     AddressInfo, BridgeInfo, Connector, DaemonInfo, DeviceCounter, EventPage, Flow, Forwarding,
     GroupInfo, Level, Mac, Multicast, NameConflict, PortInfo, PortSettings, PortShape, RegionInfo,
@@ -9,7 +9,10 @@ use ringway_proto::{
 };
 use rustix::fd::BorrowedFd;
 
-use crate::{action::Action, error::Error, filter::Filter, session::Session, spec::PortSpec};
+use crate::{
+    action::Action, error::Error, filter::Filter, pages::all_pages, session::Session,
+    spec::PortSpec,
+};
 
 /// A connection for control. It keeps a private daemon running while it lives. Its calls fail with
 /// what the daemon says ([`Error::Daemon`]): what is not allowed, not there, or in use.
@@ -81,7 +84,7 @@ impl Control {
     /// # Ok::<(), ringway::Error>(())
     /// ```
     pub fn ports(&self) -> Result<Vec<PortInfo>, Error> {
-        all_pages(0, |from| self.call(Request::Ports { from }))
+        self.session.ports()
     }
 
     /// The rings of a port, and what each has counted.
@@ -542,18 +545,4 @@ fn receive_rings(spec: &str) -> Result<(String, RxSelector), Error> {
         }
     };
     Ok((name, rings))
-}
-
-/// The items of all pages of a list, which begins at `from`.
-fn all_pages<P, T>(
-    from: P,
-    mut page: impl FnMut(P) -> Result<Page<T, P>, Error>,
-) -> Result<Vec<T>, Error> {
-    let (mut all, mut next) = (Vec::new(), Some(from));
-    while let Some(from) = next {
-        let page = page(from)?;
-        all.extend(page.items);
-        next = page.next;
-    }
-    Ok(all)
 }

@@ -66,6 +66,7 @@ mod local_filter;
 mod monitors;
 mod open_options;
 mod own_options;
+mod pages;
 mod pollable;
 mod port;
 mod reopen;

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use ringway_proto::{
-    Cause, Connector, NicMode, Options, PortGeometry, Registration, Request, RingSelection,
-    Timestamps,
+    Cause, Connector, NicMode, Options, PortGeometry, PortKind, Registration, Request,
+    RingSelection, Timestamps,
 };
+use rustix::process::geteuid;
 
 use crate::{
     action::Action, asked_twice, asked_twice::either, binding::Binding,
@@ -86,13 +87,13 @@ impl OpenOptions {
         self
     }
 
-    /// Slots of each transmit ring, if this creates the port.
+    /// Slots of each transmit ring, if this creates the port. A number that such a port cannot have is refused.
     pub fn tx_slots(mut self, slots: u32) -> Self {
         self.registration.tx_slots = slots;
         self
     }
 
-    /// Slots of each receive ring, if this creates the port.
+    /// Slots of each receive ring, if this creates the port; see [`tx_slots`](Self::tx_slots).
     ///
     /// ```
     /// # use ringway_doc as Port;
@@ -123,7 +124,7 @@ impl OpenOptions {
         self
     }
 
-    /// Number of transmit rings, if this creates the port.
+    /// Number of transmit rings, if this creates the port. A number that such a port cannot have is refused.
     ///
     /// ```
     /// # use ringway_doc as Port;
@@ -137,7 +138,7 @@ impl OpenOptions {
         self
     }
 
-    /// Number of receive rings, if this creates the port.
+    /// Number of receive rings, if this creates the port; see [`tx_rings`](Self::tx_rings).
     pub fn rx_rings(mut self, rings: u16) -> Self {
         self.registration.rx_rings = rings;
         self
@@ -401,7 +402,8 @@ impl OpenOptions {
         let mut binding = match register(reg) {
             Err(error) if self.or_default_slots && error.cause() == Cause::NoRoom => {
                 let Registration { tx_slots, rx_slots, .. } = as_requested(&name, named);
-                register(Registration { tx_slots, rx_slots, ..reg })?
+                (reg.tx_slots, reg.rx_slots) = (tx_slots, rx_slots);
+                register(reg)?
             }
             Err(error)
                 if let Some(other) = &share
@@ -412,7 +414,13 @@ impl OpenOptions {
             }
             result => result?,
         };
-        check_conf(spec, &named, binding.registration())?;
+        let wrong = |problem| Error::Name { name: spec.into(), problem };
+        let granted = binding.registration();
+        check_counts("option conf: it asks", &named, granted).map_err(wrong)?;
+        let asked = check_counts("the program asks", &as_requested(&name, reg), granted);
+        if asked.is_err() && is_new(&session, &binding)? {
+            asked.map_err(wrong)?;
+        }
         let mem_id = binding.registration().mem_id;
         if let Some(other) = share.filter(|_| mem_id != reg.mem_id) {
             let problem = format!(
@@ -621,23 +629,22 @@ pub fn check_options(name: &str, reg: &Registration, options: &Options) -> Resul
     Err(Error::Name { name: name.into(), problem })
 }
 
-/// Refuses a port that has other numbers of rings or slots than its name asks for: there are limits, kinds of
-/// ports without such rings, and ports that are there already. The registry answers with what there is, as
+/// Refuses a port that has other numbers of rings or slots than its name, or the options, ask for: there are limits,
+/// kinds of ports without such rings, and ports that are there already. The registry answers with what there is, as
 /// netmap's does.
-fn check_conf(spec: &str, named: &Registration, granted: &Registration) -> Result<(), Error> {
+fn check_counts(asks: &str, asked: &Registration, granted: &Registration) -> Result<(), String> {
     let counts = |reg: &Registration| {
         let host = [reg.host_tx_rings.into(), reg.host_rx_rings.into()];
         [[reg.tx_slots, reg.rx_slots], [reg.tx_rings.into(), reg.rx_rings.into()], host]
     };
-    let pairs = counts(named).into_iter().zip(counts(granted));
+    let pairs = counts(asked).into_iter().zip(counts(granted));
     for (what, (asked, has)) in ["slots", "rings", "host rings"].iter().zip(pairs) {
         for ((way, asked), has) in ["tx", "rx"].iter().zip(asked).zip(has) {
             if asked != 0 && asked != has {
-                let problem = format!(
-                    "option conf: it asks for {asked} {way} {what}, and the port has {has}; \
-                     ask for that number, or leave it out"
-                );
-                return Err(Error::Name { name: spec.into(), problem });
+                return Err(format!(
+                    "{asks} for {asked} {way} {what}, and the port has {has}; ask for that number, or \
+                     leave it out"
+                ));
             }
         }
     }
@@ -646,12 +653,34 @@ fn check_conf(spec: &str, named: &Registration, granted: &Registration) -> Resul
 
 /// A request describes a pipe's first end (S-PIPE-4), a name and options the port that is opened.
 fn as_requested(name: &str, reg: Registration) -> Registration {
-    if !name.contains('}') || reg.monitor.is_asked() {
+    if !is_second_end(name) || reg.monitor.is_asked() {
         return reg;
     }
     let Registration { tx_slots, rx_slots, tx_rings, rx_rings, .. } = reg;
     let ([tx_slots, rx_slots], [tx_rings, rx_rings]) = ([rx_slots, tx_slots], [rx_rings, tx_rings]);
     Registration { tx_slots, rx_slots, tx_rings, rx_rings, ..reg }
+}
+
+/// Whether the port is of a kind that opening makes, and this has made it: no other handle has it, or the pipe's
+/// other end.
+fn is_new(session: &Session, binding: &Binding) -> Result<bool, Error> {
+    let name = binding.name();
+    if is_interface(name) || binding.kind() == PortKind::Monitor {
+        return Ok(false);
+    }
+    let other_end = match name.rsplit_once(['{', '}']) {
+        Some((parent, id)) if is_second_end(name) => format!("{parent}{{{id}"),
+        Some((parent, id)) => format!("{parent}}}{id}"),
+        None => String::new(),
+    };
+    let ports = session.ports()?;
+    let ports = ports.iter().filter(|port| port.name == name || port.name == other_end);
+    Ok(ports.map(|port| port.users).sum::<u32>() == 1)
+}
+
+/// Whether a port is a pipe's second end.
+fn is_second_end(name: &str) -> bool {
+    name.contains('}')
 }
 
 impl OpenOptions {
@@ -695,11 +724,21 @@ impl OpenOptions {
 
 /// The region of the port that `spec` names in `@share=`.
 fn region_of(session: &Session, spec: &str, other: &str, given: u16) -> Result<u16, Error> {
+    let wrong = |problem| Error::Name { name: spec.into(), problem };
     let name = PortSpec::parse(other)?.name;
-    let (info, _): (PortGeometry, _) = session.call(Request::PortGeometry { name, mem_id: 0 })?;
-    if given != 0 && given != info.mem_id {
-        let problem = format!("{other} is in region {}, not in {given}", info.mem_id);
-        return Err(Error::Name { name: spec.into(), problem });
+    let mem_id = if is_interface(&name) {
+        let request = Request::PortGeometry { name, mem_id: 0 };
+        session.call::<PortGeometry>(request)?.0.mem_id
+    } else {
+        // To ask for its geometry makes a port that there is not, and its region goes with it.
+        let mut ports = session.ports()?;
+        let uid = geteuid().as_raw();
+        ports.sort_by_key(|port| port.uid != uid);
+        let open = ports.iter().find(|port| port.name == name);
+        open.ok_or_else(|| wrong(format!("{other} is not open; open it first")))?.mem_id
+    };
+    if given != 0 && given != mem_id {
+        return Err(wrong(format!("{other} is in region {mem_id}, not in {given}")));
     }
-    Ok(info.mem_id)
+    Ok(mem_id)
 }

@@ -3,10 +3,10 @@
 use std::sync::{Arc, Weak};
 
 use ringway_ipc::Answer;
-use ringway_proto::{Cause, Connector, MirrorGrant, Reply, Request, Transport};
+use ringway_proto::{Cause, Connector, MirrorGrant, PortInfo, Reply, Request, Transport};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use crate::{error::Error, monitors::Ask};
+use crate::{error::Error, monitors::Ask, pages::all_pages};
 
 /// What an open `/dev/netmap` is: it can be bound to one port. Dropping it lets the port go.
 pub enum Session {
@@ -49,6 +49,11 @@ impl Session {
     /// No handle any more, of a port with this name.
     pub(crate) fn closed(name: &str) -> Session {
         Session::Other(Arc::new(Closed(name.into())))
+    }
+
+    /// The ports that the registry tells this program of.
+    pub(crate) fn ports(&self) -> Result<Vec<PortInfo>, Error> {
+        all_pages(0, |from| self.call(Request::Ports { from }).map(|(page, _)| page))
     }
 
     /// Asks, and waits for the answer that belongs to such a request.

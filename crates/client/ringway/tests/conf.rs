@@ -30,6 +30,27 @@ fn what_the_port_would_not_have_is_refused() {
     assert!(said.contains("asks for 4 tx rings, and the port has 1"), "{said}");
 }
 
+/// Options of the program are for ports that it makes, and hold there as those of the name do.
+#[test]
+fn what_a_new_port_would_not_have_is_refused_to_the_program_too() {
+    let options = || doc::options();
+    for (options, name, expected) in [
+        (options().tx_rings(100), "vale7:n", "asks for 100 tx rings, and the port has 16"),
+        (options().rx_slots(5000), "vale7:n", "asks for 5000 rx slots, and the port has 4096"),
+        (options().tx_slots(5000), "conf}3", "asks for 5000 tx slots, and the port has 4096;"),
+    ] {
+        let said = options.open(name).map(|_| ()).expect_err(name).to_string();
+        assert!(said.contains(expected), "{name}: {said}");
+    }
+    let port = options().tx_rings(2).tx_slots(64).open("vale7:n@conf:tx-slots=32").unwrap();
+    assert_eq!((port.tx_rings(), port.binding().registration().tx_slots), (2, 32));
+    assert_eq!(options().tx_rings(4).open("vale7:n").unwrap().tx_rings(), 2, "it is there already");
+    let first = options().tx_slots(64).open("conf{4").unwrap();
+    let second = options().tx_slots(128).open("conf}4").unwrap();
+    let slots = [&first, &second].map(|port| port.binding().registration().tx_slots);
+    assert_eq!(slots, [64, 1024], "the first to open one end makes both");
+}
+
 /// Numbers are those of the end that is opened, whichever end makes the pipe.
 #[test]
 fn each_end_of_a_pipe_has_the_numbers_that_its_name_asks_for() {
