@@ -16,7 +16,7 @@ use crate::{
     open_options::OpenOptions,
     reopen::Opened,
     rx::RxRing,
-    session::Session,
+    session::{Session, closed},
     tx::TxRing,
     wait::Interest,
 };
@@ -273,7 +273,10 @@ impl Port {
     /// # Ok::<(), ringway::Error>(())
     /// ```
     pub fn check(&self, interest: Interest) -> Result<(), Error> {
-        if self.is_shut() || self.daemon_fd().is_some_and(has_hung_up) {
+        if self.is_shut() {
+            return Err(closed(self.name()).into());
+        }
+        if self.daemon_fd().is_some_and(has_hung_up) {
             return Err(self.gone());
         }
         interest.dirs().try_for_each(|dir| self.binding.check_local(dir))?;
@@ -416,8 +419,9 @@ impl Port {
     }
 
     /// Lets go of the rings, and of what it has at the daemon, and keeps the memory: what was received, and handed
-    /// out, stays where it lies. The port has no rings from now on, and does nothing. Returns how many packets nobody
-    /// has taken of those that it was to send.
+    /// out, stays where it lies. The port has no rings from now on, and does nothing. Returns how many packets its
+    /// switch has not taken of those that it was to send: they are lost. What a pipe has sent stays for the other end,
+    /// until both are closed, and does not count.
     ///
     /// ```
     /// # use ringway_doc as Port;
@@ -484,6 +488,9 @@ impl Port {
     /// [`Control::ports`](crate::Control::ports). Other programs that have the same receive rings
     /// are concerned too.
     ///
+    /// # Errors
+    /// [`Error::Name`] for a port of another kind: what it was opened with stays.
+    ///
     /// ```no_run
     /// // Needs a network interface.
     /// use ringway::{Filter, Port};
@@ -503,6 +510,11 @@ impl Port {
     }
 
     fn filter(&self, filter: Option<Filter>) -> Result<(), Error> {
+        if self.kind() != PortKind::Nic && !self.is_shut() {
+            let problem = "the filters of network interfaces alone can be changed; open the port \
+                           again with the other filter";
+            return Err(Error::Name { name: self.name().into(), problem: problem.into() });
+        }
         let filter = filter.map(Into::into);
         let request = Request::SetFilter { name: String::new(), rings: RxSelector::Queues, filter };
         self.session.call(request).map(|((), _)| ())

@@ -99,9 +99,14 @@ struct Closed(String);
 
 impl Transport for Closed {
     fn call(&self, _: Request) -> ringway_proto::Result<(Reply, Vec<OwnedFd>)> {
-        let error = ringway_proto::Error::new(Cause::Gone, "the port has been closed");
-        Err(error.at(&*self.0).remedy("open it again"))
+        Err(closed(&self.0))
     }
+}
+
+/// Nothing can be had of a port that the program has closed.
+pub(crate) fn closed(name: &str) -> ringway_proto::Error {
+    let error = ringway_proto::Error::new(Cause::Gone, "the port has been closed");
+    error.at(name).remedy("open it again")
 }
 
 /// Asks the daemon.

@@ -189,7 +189,7 @@ impl Slots<'_> {
         let (ring, bufs) = (self.ring, self.ring.bufs());
         let mut place = self.place(places.start);
         for n in places.clone() {
-            if n + AHEAD < places.end {
+            if n.saturating_add(AHEAD) < places.end {
                 let ahead = ring.plain_slot(ring.advance(place, AHEAD));
                 bufs.get(ahead.buf_idx).into_iter().for_each(|buf| buf.prefetch());
             }

@@ -55,6 +55,15 @@ impl PortSpec {
             ringway_portspec::name(plain.as_bytes())
         }
         .map_err(wrong)?;
+        if name.starts_with(b"val")
+            && !name.contains(&b'{')
+            && !name.contains(&b'}')
+            && !is_vale(name)
+        {
+            let problem = "a VALE port is named vale<switch>:<port>, at most 15 characters on each \
+                           side, the switch of letters, digits and _";
+            return Err(Error::Name { name: spec.into(), problem: problem.into() });
+        }
         // To netmap this is a name, too.
         if name.ends_with(b":") || name.windows(2).any(|pair| matches!(pair, b":{" | b":}")) {
             let problem = "the port of the switch has no name; write vale0:a, with 1 to 15 bytes \
@@ -88,6 +97,14 @@ impl PortSpec {
         }
         Ok((name, rings))
     }
+}
+
+/// Whether a name that begins as those of switches' ports is one, its length aside.
+fn is_vale(name: &[u8]) -> bool {
+    let switch = name.split(|byte| *byte == b':').next();
+    let id = switch.and_then(|switch| switch.strip_prefix(b"vale"));
+    let is_good = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    name.contains(&b':') && id.is_some_and(|id| id.iter().all(is_good))
 }
 
 /// What the grammar has read, as a registration.
@@ -170,6 +187,10 @@ mod tests {
             "e@buffers=many",
             "e@timestamps=ptp",
             "vale2:",
+            "vale2",
+            "vale2@conf:slots=64",
+            "val:a",
+            "vale\u{e9}:a",
             "vale:",
             "vale2:/R",
             "vale2:@conf:slots=64",

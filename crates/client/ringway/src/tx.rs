@@ -63,7 +63,7 @@ impl<'a> TxRing<'a> {
 
     /// Copies one frame into the next slot, or, if it is longer than a buffer, into as many slots as it
     /// takes. False if there is no room for it: nothing is sent then. A frame that is longer than all
-    /// slots of the ring never has room.
+    /// slots of the ring never has room. A switch drops frames of more than 64 slots, and counts them.
     ///
     /// ```
     /// # use ringway_doc as Port;

@@ -153,7 +153,8 @@ impl Port {
         PortWaiter { port: self, interest, drained: false, busily: true }
     }
 
-    /// Waits until a packet has been received, at most for `timeout`. True if there is one.
+    /// Waits until a packet has been received, at most for `timeout`. True if there is one. A signal does not end it:
+    /// see [`wait`](Self::wait).
     ///
     /// # Errors
     /// Those of [`check`](Self::check), and those of `poll(2)`. [`Error::Name`] where the port has no
@@ -162,7 +163,8 @@ impl Port {
         self.wait(Interest::Rx, timeout)
     }
 
-    /// Waits until there is room to send, at most for `timeout`. True if there is.
+    /// Waits until there is room to send, at most for `timeout`. True if there is. A signal does not end it: see
+    /// [`wait`](Self::wait).
     ///
     /// # Errors
     /// Those of [`check`](Self::check), and those of `poll(2)`. [`Error::Name`] where the port has no
@@ -172,6 +174,10 @@ impl Port {
     }
 
     /// Waits for either; see [`Interest`]. Syncs the rings it waits for.
+    ///
+    /// A signal does not end the wait: after its handler has run, the wait goes on. A program that is to stop by one
+    /// waits for something else beside the port, as `PortOrStop` in the example of [`Sleeper`](crate::Sleeper), or has
+    /// a timeout.
     ///
     /// # Errors
     /// Those of [`check`](Self::check), and those of `poll(2)`. [`Error::Name`] where the port has no
