@@ -33,6 +33,10 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
         let problem = format!("a name has printable characters alone, and U+{code:04X} is none");
         return Err(Error::invalid(problem).at(name).remedy("leave it out"));
     }
+    // What a library has read from bytes: several names would be this one.
+    if name.contains(char::REPLACEMENT_CHARACTER) {
+        return Err(Error::invalid("a name is UTF-8, and this one is not").at(name));
+    }
     Ok(())
 }
 
@@ -99,6 +103,8 @@ mod tests {
         for bad in ["vale0:\x1b[2J", "eth0\0", "vale0:a\n", "vale0:\u{9b}2J", &"x".repeat(64)] {
             assert_eq!(check_name(bad).unwrap_err().cause, Cause::Invalid);
         }
+        // What a library has made of bytes that are not UTF-8.
+        assert!(check_name("vale0:\u{fffd}").unwrap_err().to_string().contains("UTF-8"));
         // Two that look alike, and one that a terminal shows in another order.
         for bad in ["vale0:a\u{200b}", "vale0:\u{202e}tor", "x{1\u{2066}", "y\u{e000}"] {
             let error = check_name(bad).unwrap_err();

@@ -72,10 +72,11 @@ fn process(header: &mut nmreq_header, carry_out: &mut CarryOut<'_>) -> Result<()
             return Err(errno);
         }
     };
-    let mut name = name_of(&header.nr_name);
-    let result = carry_out(header.nr_reqtype, &mut name, body, &mut options);
+    let result = name_of(&header.nr_name).and_then(|mut name| {
+        carry_out(header.nr_reqtype, &mut name, body, &mut options).map(|()| name)
+    });
     options.write_back(result.is_ok())?;
-    result?;
+    let name = result?;
     user::write(header.nr_body, body)?;
     if header.nr_reqtype == NETMAP_REQ_VALE_LIST {
         put_name(&mut header.nr_name, &name);
@@ -97,10 +98,16 @@ fn malformed(problem: &dyn Display) -> i32 {
     libc::EINVAL
 }
 
-/// The bytes before the first nul; what is not UTF-8 names no port.
-pub fn name_of(bytes: &[u8]) -> String {
+/// The bytes before the first nul. EINVAL if they are not UTF-8: names of ports are.
+pub fn name_of(bytes: &[u8]) -> Result<String, i32> {
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end]).into_owned()
+    let name = str::from_utf8(&bytes[..end]);
+    name.map(String::from).map_err(|_| {
+        malformed(&format_args!(
+            "the name \"{}\" is not UTF-8; write it so",
+            bytes[..end].escape_ascii()
+        ))
+    })
 }
 
 /// Stores a name with its nul.
@@ -108,4 +115,17 @@ pub fn put_name(bytes: &mut [u8], name: &str) {
     let n = name.len().min(bytes.len() - 1);
     bytes.fill(0);
     bytes[..n].copy_from_slice(&name.as_bytes()[..n]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_text() {
+        assert_eq!(name_of(b"vale0:\xc3\xa9\0\xff").as_deref(), Ok("vale0:\u{e9}"));
+        for bad in [&b"vale0:\xe8\0"[..], b"vale0:\xe9\0"] {
+            assert_eq!(name_of(bad), Err(libc::EINVAL));
+        }
+    }
 }

@@ -117,7 +117,7 @@ fn exchange<'a>(
         Err(other_version(req.nr_version))
     } else {
         req.nr_name[15] = 0;
-        answer(Asked { name: name_of(&req.nr_name), carry_out }, &mut req)
+        name_of(&req.nr_name).and_then(|name| answer(Asked { name, carry_out }, &mut req))
     };
     user::put(arg, &req)?;
     result

@@ -88,7 +88,11 @@ fn own_options<'a>(
     let mut list = list.to_owned();
     let option = options.raw(NETMAP_REQ_OPT_RINGWAY);
     if let Some((_, text)) = &option {
-        list.push_str(&String::from_utf8_lossy(text));
+        let Ok(text) = str::from_utf8(text) else {
+            ringway::explain(&format_args!("{name}: its options are not UTF-8; write them so"));
+            return options.settle(NETMAP_REQ_OPT_RINGWAY, Err(libc::EINVAL));
+        };
+        list.push_str(text);
     }
     let parsed = OwnOptions::parse(&list)
         .and_then(|own| own.options())

@@ -1,9 +1,9 @@
 //! `usdpaa_netcfg.h`: a program's interfaces, with the frame queues of each, and their addresses.
 
 use std::{
-    ffi::{CStr, c_char, c_int},
+    ffi::{CStr, OsStr, c_char, c_int},
     fmt::Write,
-    os::fd::AsRawFd,
+    os::{fd::AsRawFd, unix::ffi::OsStrExt},
     path::{Path, PathBuf},
     ptr,
 };
@@ -66,7 +66,7 @@ unsafe fn path(name: *const c_char) -> Option<PathBuf> {
     }
     // SAFETY: by the caller's contract.
     let name = unsafe { CStr::from_ptr(name) };
-    Some(PathBuf::from(name.to_string_lossy().into_owned()))
+    Some(OsStr::from_bytes(name.to_bytes()).into())
 }
 
 fn acquire(pcd: &Path, cfg: &Path) -> Result<Vec<(*mut fman_if, Policy)>, Problem> {
