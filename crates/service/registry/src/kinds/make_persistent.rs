@@ -73,9 +73,9 @@ impl MakePersistent {
                            with `vale`";
             return Err(Error::invalid(problem).at(name));
         }
-        if name.contains(['{', '}', '%']) {
-            let problem = "a persistent port has no `{`, `}` or `%` in its name: these are for names of \
-                           pipes, and have the kernel choose a name";
+        if name.contains(['{', '}', '%', '@', '^', '*']) {
+            let problem = "a persistent port has none of `{ } % @ ^ *` in its name: these are for names of \
+                           pipes, have the kernel choose a name, and say how a port is opened";
             return Err(Error::invalid(problem).at(name).remedy("choose another name"));
         }
         let key = plain_key(name, caller);
