@@ -232,6 +232,11 @@ fn an_unsafe_directory_is_refused() {
         assert_says(&open(below), &[&problem, &or_another(remedy)]);
     }
 
+    let mut command = home.traffic(&["hold", "valed:x"]);
+    command.current_dir(home.path()).env("RINGWAY_DIR", "run");
+    let whole = or_another("write all of it, from / on");
+    assert_says(&refusal(command), &["run is a relative path", &whole]);
+
     let long = format!("{:0100}", 0);
     assert_says(&open(&long), &["107 bytes at most", "name another directory in RINGWAY_DIR"]);
 
@@ -257,6 +262,10 @@ fn a_missing_daemon_is_named() {
     let mut command = home.traffic(&["hold", "valed:x"]);
     command.env_remove("RINGWAY_DIR").env("RINGWAY_SOCKET", home.path().join("none.sock"));
     assert_says(&refusal(command), &["cannot reach ringwayd at", "none.sock", "is it running"]);
+
+    let mut command = home.traffic(&["hold", "valed:x"]);
+    command.current_dir(home.path()).env("RINGWAY_SOCKET", "run/ringwayd.sock");
+    assert_says(&refusal(command), &["run/ringwayd.sock: it is a relative path; write all of it"]);
 }
 
 #[test]

@@ -41,6 +41,10 @@ const DIRECTORIES: [&str; 7] = [
 /// Why there is none.
 pub fn missing() -> String {
     match named() {
+        Some(path) if path.is_relative() => format!(
+            "{VARIABLE} names {}, a relative path; write all of it, from / on",
+            path.display()
+        ),
         Some(path) => format!(
             "{VARIABLE} names {}, which is no libpcap of the system's; correct it, or unset it",
             path.display()
@@ -73,7 +77,7 @@ fn find() -> Option<*mut c_void> {
     let own = own.as_deref().and_then(identity);
     let is_other = |path: &PathBuf| identity(path).is_some_and(|file| Some(file) != own);
     match named() {
-        Some(path) => is_other(&path).then(|| open(&path))?,
+        Some(path) => (path.is_absolute() && is_other(&path)).then(|| open(&path))?,
         None => candidates().filter(is_other).find_map(|path| open(&path)),
     }
 }

@@ -136,6 +136,7 @@ pub fn connect_remedy(source: &std::io::Error) -> &'static str {
             "join the group that the socket belongs to, or name a directory in RINGWAY_DIR for a \
              daemon of your own"
         }
+        std::io::ErrorKind::InvalidInput => "write all of it, from / on",
         std::io::ErrorKind::ConnectionRefused => "it has ended, so start it again",
         _ => "is it running? RINGWAY_SOCKET names its socket",
     }

@@ -147,7 +147,8 @@ fn private_dir() -> PathBuf {
         return dir.into();
     }
     let uid = geteuid().as_raw();
-    let named = set("XDG_RUNTIME_DIR").map(PathBuf::from);
+    // A relative path is ignored: XDG Base Directory Specification.
+    let named = set("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
     let mut of_session = named.into_iter().chain([format!("/run/user/{uid}").into()]);
     // What another user can write, that user can take from under us.
     let is_own = |dir: &PathBuf| {
@@ -183,6 +184,10 @@ pub(crate) fn secure(dir: &Path) -> Result<(), Error> {
     let path = dir.display().to_string();
     let with_remedy = |problem, remedy| Error::Unsafe { path: path.clone(), problem, remedy };
     let problem = |problem| with_remedy(problem, "remove it");
+    if dir.is_relative() {
+        // It would be another directory for each program, and for the daemon.
+        return Err(with_remedy("is a relative path".into(), "write all of it, from / on"));
+    }
     match mkdir(dir, Mode::RWXU) {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(e) => {

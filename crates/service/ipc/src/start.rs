@@ -172,6 +172,9 @@ fn new_socket() -> io::Result<OwnedFd> {
 /// Those of `connect(2)`.
 pub fn connect_to(path: &Path) -> Result<OwnedFd, Error> {
     let connect = || {
+        if path.is_relative() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a relative path"));
+        }
         let socket = new_socket()?;
         let address = SocketAddrUnix::new(path)?;
         retry_on_intr(|| rustix::net::connect(&socket, &address))?;
