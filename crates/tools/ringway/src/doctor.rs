@@ -59,10 +59,10 @@ pub fn run(Args { interface, trial }: &Args) -> Result<()> {
     if let Some(interface) = interface
         && host.nics.is_empty()
     {
-        return Err(Error::Value(format!(
-            "{interface}: there is no such interface in this network namespace; `ip link` shows those \
-             there are"
-        )));
+        return Err(Error::NoPort {
+            port: interface.clone(),
+            problem: "there is no such interface in this network namespace; `ip link` shows those there are",
+        });
     }
     let diagnosis = diagnose(&host);
     Output::chosen().write(&diagnosis)?;

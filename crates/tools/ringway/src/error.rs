@@ -13,6 +13,10 @@ pub enum Error {
     #[error("{0}")]
     Value(String),
 
+    /// There is no such port or interface.
+    #[error("{port}: {problem}")]
+    NoPort { port: String, problem: &'static str },
+
     /// Something is wrong with a capture file.
     #[error(transparent)]
     File(Box<ringway_file::Error>),

@@ -29,6 +29,7 @@ impl Failure {
         let (cause, errno) = match error {
             Error::Ringway(error) => by_cause(error.cause()),
             Error::Value(_) => ("invalid", None),
+            Error::NoPort { .. } => by_cause(Cause::NoPort),
             Error::File(error) => match (&**error, error.io()) {
                 (ringway_file::Error::Exists { .. }, _) => ("exists", None),
                 (ringway_file::Error::InUse { .. }, _) => ("busy", None),
@@ -89,7 +90,8 @@ impl fmt::Display for Failure {
 fn port_of(error: &Error) -> Option<&str> {
     match error {
         Error::Ringway(error) => error.port(),
-        Error::Left { port, .. }
+        Error::NoPort { port, .. }
+        | Error::Left { port, .. }
         | Error::TooFew { port, .. }
         | Error::Unverified { port, .. }
         | Error::NoAnswer { port, .. } => Some(port),

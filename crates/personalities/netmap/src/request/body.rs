@@ -40,13 +40,15 @@ impl Asked<'_> {
     fn attach(&self, reg: &nmreq_register) -> Result<u32, i32> {
         let mode = ringway::mode_of_environment().map_err(|e| explain_as(&e, errno(e.cause())))?;
         let stack = reg.nr_mode == NR_REG_NIC_SW;
-        self.index(Request::SwitchAttach {
+        let attached = self.index(Request::SwitchAttach {
             name: self.name.clone(),
             stack,
             all_rings: reg.nr_ringid == 0 && (stack || reg.nr_mode == NR_REG_ALL_NIC),
             mem_id: reg.nr_mem_id,
             mode,
-        })
+        });
+        // S-VALE-16: an interface that is not there.
+        attached.map_err(|errno| if errno == libc::ENXIO { libc::EINVAL } else { errno })
     }
 
     /// NETMAP_REQ_VALE_DETACH. Returns the index that the port had.

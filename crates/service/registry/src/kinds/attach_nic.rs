@@ -6,7 +6,7 @@ use ringway_nic_setup::{
     EgressRedirect, HostEnd, Interface, Link, LinkState, LinkWatch, LossCounter, losses,
     open_nic_port,
 };
-use ringway_proto::{Cause, Error, NicMode, Reply, Result};
+use ringway_proto::{Error, NicMode, Reply, Result};
 use ringway_switch_port::Port as BridgePort;
 use ringway_vale::PortConfig;
 
@@ -81,8 +81,7 @@ struct Joined {
 impl Facts {
     /// As long as the interface has not been looked up, the request fails, without a lasting change.
     pub fn of(caller: &Caller, ifname: &str) -> Result<Facts> {
-        let interface =
-            look_up(ifname, caller).map_err(|e| Error { cause: Cause::Invalid, ..e })?;
+        let interface = look_up(ifname, caller)?;
         allowed_all(caller, ifname)?;
         not_private(&interface)?;
         Ok(Facts { interface, netns: OpenNetns::of(&caller.netns)? })

@@ -106,10 +106,11 @@ impl End {
         let End { interface, name, .. } = self;
         self.namespace.enter(|| {
             if matches!(InterfaceUse::of(interface), Ok(None)) {
-                return Err(Error::Value(format!(
-                    "{name}: there is no such interface in its network namespace; `ip link` shows those \
-                     there are"
-                )));
+                return Err(Error::NoPort {
+                    port: name.clone(),
+                    problem: "there is no such interface in its network namespace; `ip link` shows those \
+                              there are",
+                });
             }
             if let Ok(false) = sys::is_up(interface) {
                 return Err(Error::Value(format!(

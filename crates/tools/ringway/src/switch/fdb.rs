@@ -211,9 +211,10 @@ fn check_is_port(control: &Control, switch: &str, full: &str) -> Result<()> {
     let of_it = switches.iter().filter(|it| it.name == switch);
     match of_it.flat_map(|it| &it.ports).any(|port| port.name == full) {
         true => Ok(()),
-        false => Err(Error::Value(format!(
-            "{full}: there is no such port; `ringway switch list` shows those there are"
-        ))),
+        false => Err(Error::NoPort {
+            port: full.into(),
+            problem: "there is no such port; `ringway switch list` shows those there are",
+        }),
     }
 }
 

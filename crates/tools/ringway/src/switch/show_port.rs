@@ -64,10 +64,9 @@ impl fmt::Display for Settings<'_> {
 pub fn show(control: &Control, name: &str) -> Result<()> {
     let switches = control.switches()?;
     let port = switches.iter().flat_map(|switch| &switch.ports).find(|port| port.name == name);
-    let port = port.ok_or_else(|| {
-        Error::Value(format!(
-            "{name}: there is no such port; `ringway switch list` shows those there are"
-        ))
+    let port = port.ok_or_else(|| Error::NoPort {
+        port: name.into(),
+        problem: "there is no such port; `ringway switch list` shows those there are",
     })?;
     Output::chosen().write(&settings(port))
 }

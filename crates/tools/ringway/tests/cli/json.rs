@@ -284,3 +284,24 @@ fn results_beside_data_are_objects_on_standard_error() {
     let told = lines(std::str::from_utf8(&output.stderr).unwrap());
     assert_eq!(find(&told, "summary")["packets"], 20);
 }
+
+/// Ports and interfaces that are not there fail alike in every command.
+#[test]
+fn what_is_not_there_is_no_port() {
+    if skip_without_root("json::what_is_not_there_is_no_port") {
+        return;
+    }
+    let home = Home::new();
+    for (args, port) in [
+        (&["switch", "port", "vale3:a"][..], "vale3:a"),
+        (&["switch", "detach", "vale3", "a"], "vale3:a"),
+        (&["switch", "attach", "vale3", "nosuch0"], "nosuch0"),
+        (&["recv", "nosuch0"], "nosuch0"),
+        (&["doctor", "nosuch0"], "nosuch0"),
+    ] {
+        let args = [args, &["--json"]].concat();
+        let aside = printed(&args, &home.run(&args)).aside;
+        let error = find(&aside, "error");
+        assert_eq!([&error["cause"], &error["port"]], ["no_port", port], "{args:?}");
+    }
+}
