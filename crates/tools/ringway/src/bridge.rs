@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::flush::{Drain, left};
 use crate::forward::{Moved, Path, wait};
 use crate::lasting::{Lasting, outlive, until};
-use crate::opened::Opened;
+use crate::opened::{Opened, shown_name};
 use crate::opening;
 use crate::port_notes;
 use crate::report::{Counters, Reporter};
@@ -95,18 +95,14 @@ pub fn run(args: &Args) -> Result<()> {
     run_loop.output.write(&Opened::new(a))?;
     run_loop.output.write(&Opened::new(b))?;
     run_loop.output.write(&Method { zero_copy: a.shares_region_with(b) })?;
-    // An interface and its stack are one port: then what the user calls them tells them apart.
-    let names = match a.name() == b.name() {
-        true => [args.a.as_str(), other],
-        false => [a.name(), b.name()],
-    };
+    let names = [shown_name(a), shown_name(b)];
     let flow = |from: &str, to: &str| Flow {
         reporter: Reporter::new(format!("{from} -> {to}"), run_loop.start),
         counted: Counters::default(),
         misfits: 0,
         last: run_loop.start,
     };
-    let flows = [flow(names[0], names[1]), flow(names[1], names[0])];
+    let flows = [flow(&names[0], &names[1]), flow(&names[1], &names[0])];
     let paths = [Path::default(), Path::default()];
     let mut bridge = Bridge { ports, paths, lasting, flows, run_loop };
     let mut forwarded = bridge.forward();
@@ -235,7 +231,7 @@ impl Bridge {
         for ((port, drops), misfits) in self.ports.iter_mut().zip(drops).zip(misfits) {
             let (mut drops, left) = (drops.all, left(port));
             drops.too_long += misfits;
-            output.write(&Losses { port: port.name().into(), drops, left })?;
+            output.write(&Losses { port: shown_name(port), drops, left })?;
         }
         run?;
         written.into_iter().try_for_each(|written| Ok(written?))

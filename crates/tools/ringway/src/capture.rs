@@ -8,7 +8,7 @@ use crate::fragments::Fragments;
 use crate::frame_uses::FrameUses;
 use crate::lasting::{Lasting, outlive, until};
 use crate::listening::Listening;
-use crate::opened::Opened;
+use crate::opened::{Opened, shown_name};
 use crate::opening;
 use crate::output::note;
 use crate::plain_file;
@@ -335,7 +335,7 @@ impl Capture {
         self.run_loop.tell(&summary)?;
         for source in &mut self.sources {
             let drops = source.lasting.drops(&source.port).all;
-            self.run_loop.tell(&Losses { port: source.port.name().into(), drops, left: 0 })?;
+            self.run_loop.tell(&Losses { port: shown_name(&source.port), drops, left: 0 })?;
         }
         for listening in &self.listening {
             let drops = Drops { ring_full: listening.lost(), ..Drops::default() };

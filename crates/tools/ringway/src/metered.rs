@@ -4,7 +4,7 @@ use crate::drops::{Losses, PortDrops};
 use crate::error::{Error, Result};
 use crate::flush::{Drain, pending};
 use crate::lasting::{Lasting, outlive};
-use crate::opened::Opened;
+use crate::opened::{Opened, shown_name};
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{self, RunLoop};
 use ringway::{Interest, Port};
@@ -30,7 +30,7 @@ impl Metered {
     pub fn of(run_loop: RunLoop, port: Port) -> Result<Metered> {
         let lasting = Lasting::begin(&port)?;
         run_loop.tell(&Opened::new(&port))?;
-        let reporter = Reporter::new(port.name(), run_loop.start);
+        let reporter = Reporter::new(shown_name(&port), run_loop.start);
         Ok(Metered { port, run_loop, reporter, counted: Counters::default(), lost: 0, lasting })
     }
 
@@ -79,7 +79,7 @@ impl Metered {
     pub fn summarize(&mut self, end: Instant, left: u64) -> Result<()> {
         let drops = self.count_drops().all;
         self.run_loop.tell(&self.reporter.finish(end, self.counted))?;
-        self.run_loop.tell(&Losses { port: self.port.name().into(), drops, left })
+        self.run_loop.tell(&Losses { port: shown_name(&self.port), drops, left })
     }
 
     /// Waits until the other side has taken what was sent on the first transmit ring, as long as it takes
@@ -105,7 +105,7 @@ impl Metered {
         self.summarize(Instant::now(), left)?;
         sent?;
         if left > 0 && !self.run_loop.is_interrupted() {
-            return Err(Error::Left { port: self.port.name().into(), left });
+            return Err(Error::Left { port: shown_name(&self.port), left });
         }
         Ok(written?)
     }

@@ -1,7 +1,7 @@
 //! What a user is told of a port that is open.
 
 use crate::port_notes;
-use ringway::{FileSpec, Port, PortKind};
+use ringway::{FileSpec, Port, PortKind, RingSelection};
 use serde::Serialize;
 use std::fmt::{self, Display};
 
@@ -23,7 +23,7 @@ impl Opened {
     pub fn new(port: &Port) -> Opened {
         port_notes::without_id(port);
         Opened {
-            port: port.name().into(),
+            port: shown_name(port),
             kind: kind_of(port.name(), port.kind()),
             region: port.mem_id(),
             tx_rings: port.tx_rings(),
@@ -44,6 +44,16 @@ impl Display for Opened {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Opened { port, kind, region, tx_rings, rx_rings, .. } = self;
         write!(f, "{port} is open ({kind}, region {region}, {tx_rings} tx and {rx_rings} rx rings)")
+    }
+}
+
+/// The name of a port as its user wrote it: an interface and the stack behind it are one port of the daemon's.
+pub fn shown_name(port: &Port) -> String {
+    let name = port.name();
+    match port.binding().registration().rings {
+        RingSelection::Host => format!("{name}^"),
+        RingSelection::OneHost(ring) => format!("{name}^{ring}"),
+        _ => name.into(),
     }
 }
 

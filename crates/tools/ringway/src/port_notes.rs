@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::output::note;
 use crate::sys;
-use ringway::{Cause, Control, FileSpec, Port, PortKind, RingInfo};
+use ringway::{Cause, Control, FileSpec, Port, PortKind, RingInfo, RingSelection};
 use ringway_abi::Dir;
 use std::path::Path;
 
@@ -24,6 +24,13 @@ pub fn receiving(port: &Port, name: &str) {
     }
     if port.kind() == PortKind::Nic {
         down(port.name());
+    }
+    if diverts_nothing(port).unwrap_or(false) {
+        let plain = name.split('^').next().unwrap_or(name);
+        note(format_args!(
+            "{name}: what the stack sends comes here only while a program has the interface's own transmit \
+             rings, too, and none has; open {plain}* to have both"
+        ));
     }
     if is_shared(port, Dir::Rx).unwrap_or(false) {
         let plain = name.split(['-', '^', '*', '~', '/', '@']).next().unwrap_or(name);
@@ -110,6 +117,20 @@ pub fn down(interface: &str) {
             "{interface}: the interface is down, so nothing arrives; `ip link set {interface} up`"
         ));
     }
+}
+
+/// Whether these are receive rings of the stack alone, and no program has transmit rings of the interface (S-HOST-2).
+fn diverts_nothing(port: &Port) -> Result<bool, ringway::Error> {
+    let rings = port.binding().registration().rings;
+    if !matches!(rings, RingSelection::Host | RingSelection::OneHost(_)) {
+        return Ok(false);
+    }
+    let control = Control::connect()?;
+    let Some(info) = control.ports()?.into_iter().find(|info| info.name == port.name()) else {
+        return Ok(false);
+    };
+    let is_interfaces = |ring: &RingInfo| !ring.receives && !ring.host && ring.users > 0;
+    Ok(!control.rings(&info)?.iter().any(is_interfaces))
 }
 
 /// Whether another handle has one of the rings of that direction that `port` has.

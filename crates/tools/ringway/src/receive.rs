@@ -6,6 +6,7 @@ use crate::filter::Chosen;
 use crate::fragments::Fragments;
 use crate::frame_uses::FrameUses;
 use crate::metered::Metered;
+use crate::opened::shown_name;
 use crate::opening;
 use crate::plain_file;
 use crate::port_notes;
@@ -237,7 +238,7 @@ impl Receiver {
         }
         received?;
         self.uses.flush()?;
-        let port = || self.run.port.name().to_string();
+        let port = || shown_name(&self.run.port);
         if let Some(fault) = tally.as_ref().and_then(Tally::fault) {
             return Err(Error::Unverified { port: port(), fault });
         }

@@ -305,3 +305,35 @@ fn what_is_not_there_is_no_port() {
         assert_eq!([&error["cause"], &error["port"]], ["no_port", port], "{args:?}");
     }
 }
+
+/// The stack behind an interface is told apart from it, and that nothing comes by it alone is said.
+#[test]
+fn host_rings_have_their_own_name() {
+    if skip_without_root("json::host_rings_have_their_own_name") {
+        return;
+    }
+    let home = Home::new();
+    let netns = Netns::quiet("host");
+    netns
+        .run("ip link add vh0 type veth peer name vh1 && ip link set vh0 up && ip link set vh1 up");
+    let run = |args: &[&str]| {
+        let args = [args, &["--duration", "10ms", "--json"]].concat();
+        let output = home.command_in(&netns, &args).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        printed(&args, &output)
+    };
+    let ports = |lines: &[Value], kind: &str| {
+        let lines = lines.iter().filter(|line| line["type"] == kind);
+        lines.map(|line| line["port"].as_str().unwrap().to_string()).collect::<Vec<_>>()
+    };
+    let says_so = |run: &Printed| {
+        run.aside.iter().any(|line| line["text"].as_str().unwrap().contains("open netmap:vh0*"))
+    };
+    let both = run(&["bridge", "netmap:vh0"]);
+    for kind in ["open", "drops"] {
+        assert_eq!(ports(&both.results, kind), ["vh0", "vh0^"], "{kind}");
+    }
+    let alone = run(&["recv", "netmap:vh0^"]);
+    assert_eq!(ports(&alone.results, "open"), ["vh0^"]);
+    assert!(says_so(&alone) && !says_so(&both), "{:?}", alone.aside);
+}
