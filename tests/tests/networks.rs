@@ -103,10 +103,15 @@ impl<'a> World<'a> {
     }
 
     fn cni(&self, command: &str, container: Option<(&str, &str)>, config: &Value) -> Answer {
+        self.call(command, container.map(|(id, netns)| (id, netns, "eth0")), config)
+    }
+
+    /// `at`: a container's id, the path of its namespace, and the interface.
+    fn call(&self, command: &str, at: Option<(&str, &str, &str)>, config: &Value) -> Answer {
         let path = format!("{PLUGINS}:{}", self.home.path().join("plugins").display());
         let mut environment = vec![("CNI_COMMAND", command), ("CNI_PATH", &*path)];
-        if let Some((id, netns)) = container {
-            environment.extend([("CNI_CONTAINERID", id), ("CNI_IFNAME", "eth0")]);
+        if let Some((id, netns, interface)) = at {
+            environment.extend([("CNI_CONTAINERID", id), ("CNI_IFNAME", interface)]);
             environment.push(("CNI_NETNS", netns));
         }
         self.run(&[], &environment, &config.to_string())
@@ -286,6 +291,41 @@ fn containers_reach_each_other_and_their_gateway() {
             ("CNI_IFNAME", "eth0"),
         ];
         world.run(&[], &environment, &config.to_string()).unwrap();
+        world.assert_nothing_left(&control);
+    });
+}
+
+/// Only the first has the default route, and only its result says so. What other plugins have added to a result
+/// matters to neither CHECK nor DEL.
+#[test]
+fn two_networks_of_a_container_have_one_default_route() {
+    const TEST: &str = "two_networks_of_a_container_have_one_default_route";
+    if cannot_run(TEST) {
+        return;
+    }
+    isolated_with_system(TEST, HANGS, |home| {
+        let world = World::new(home);
+        let _daemon = world.daemon();
+        let control = Control::connect_running().unwrap();
+        let a = Netns::new("rna");
+        let (id, path) = place(&a);
+        let networks = [("red", "eth0", 9), ("blue", "eth1", 19)].map(|(name, interface, net)| {
+            let subnets = json!([[{"subnet": format!("10.{net}.0.0/24")}]]);
+            let ipam = json!({"type": "host-local", "dataDir": world.leases(), "ranges": subnets});
+            let config = world.network(name, json!({"ipam": ipam}));
+            let at = (id, &*path, interface);
+            let (added, _) = world.call("ADD", Some(at), &config).unwrap();
+            (at, config, added)
+        });
+        assert_eq!(networks[0].2["routes"], json!([{"dst": "0.0.0.0/0", "gw": "10.9.0.1"}]));
+        assert_eq!(networks[1].2["routes"], Value::Null);
+        for (at, config, mut added) in networks {
+            let foreign = json!({"name": "tun0", "mac": "00:00:00:00:00:00"});
+            added["interfaces"].as_array_mut().unwrap().push(foreign);
+            let config = with(&config, json!({"prevResult": added}));
+            world.call("CHECK", Some(at), &config).unwrap();
+            world.call("DEL", Some(at), &config).unwrap();
+        }
         world.assert_nothing_left(&control);
     });
 }

@@ -145,13 +145,14 @@ impl Attachment<'_> {
         removed.and(gateway::remove_if_unused(netlink, daemon, self.network))
     }
 
-    /// Gives the interface its addresses and routes.
+    /// Gives the interface its addresses and routes. Returns for each route whether it was added: another network
+    /// of the container's may have it.
     pub fn configure(
         &self,
         netns: BorrowedFd<'_>,
         addresses: &[Address],
         hops: &[Hop],
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<bool>, Error> {
         let inside = enter(netns)?;
         let name = self.interface;
         let inner = look(&inside, name)?.ok_or_else(|| has_gone(name))?;
@@ -159,15 +160,15 @@ impl Attachment<'_> {
             link::add_address(&inside, inner.index, *address)
                 .map_err(Error::link(format!("{name}: {address}")))?;
         }
-        for hop in hops {
+        let add = |hop: &Hop| {
             let shown = hop.destination.map_or_else(|| "default".into(), |net| net.to_string());
             match link::add_route(&inside, inner.index, hop) {
-                // Another network of the container's may have it.
-                Err(e) if link::is(&e, Errno::EXIST) => {}
-                result => result.map_err(Error::link(format!("{name}: route to {shown}")))?,
+                Ok(()) => Ok(true),
+                Err(e) if link::is(&e, Errno::EXIST) => Ok(false),
+                Err(e) => Err(Error::link(format!("{name}: route to {shown}"))(e)),
             }
-        }
-        Ok(())
+        };
+        hops.iter().map(add).collect()
     }
 
     /// Whether all is as it was made.

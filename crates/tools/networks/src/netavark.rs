@@ -8,8 +8,8 @@ use std::{
 
 use ipnet::{IpNet, Ipv4Net};
 use rustix::fd::AsFd;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
 use crate::{
     attachment::{Address, Interface},
@@ -43,10 +43,12 @@ struct Network {
     network_dns_servers: Option<Vec<IpAddr>>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Subnet {
     subnet: IpNet,
     gateway: Option<IpAddr>,
+    #[serde(flatten)]
+    others: Map<String, Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -112,7 +114,7 @@ pub fn refusal(error: &Error) -> Value {
 }
 
 fn create(input: &[u8]) -> Result<Value, Error> {
-    let mut all: Value = parse(input)?;
+    let mut all: Map<String, Value> = parse(input)?;
     let network: Network = parse(input)?;
     let Options { mtu, .. } = network.options()?;
     if !names::is_identifier(&network.name) {
@@ -132,8 +134,8 @@ fn create(input: &[u8]) -> Result<Value, Error> {
     let mut subnets = network.subnets.clone().unwrap_or_default();
     match &**driver {
         "host-local" if subnets.is_empty() => {
-            subnets.push(Subnet { subnet: free_subnet(&network.name)?.into(), gateway: None });
-            all["subnets"] = json!([{"subnet": subnets[0].subnet}]);
+            let subnet = free_subnet(&network.name)?.into();
+            subnets.push(Subnet { subnet, gateway: None, others: Map::new() });
         }
         "host-local" => {}
         "none" if subnets.is_empty() => {}
@@ -146,14 +148,14 @@ fn create(input: &[u8]) -> Result<Value, Error> {
             return Err(Error::new(Kind::Unsupported, problem, "use host-local or none"));
         }
     }
-    for (at, Subnet { subnet, gateway }) in subnets.iter().enumerate() {
+    for Subnet { subnet, gateway, .. } in &mut subnets {
         if subnet.trunc() != *subnet {
             let problem = format!("{subnet} has bits behind its prefix");
             return Err(Error::new(Kind::Config, problem, format!("write {}", subnet.trunc())));
         }
         // The first address is podman's choice of a gateway as well.
         let own = gateway::in_subnet(*subnet, *gateway)?;
-        all["subnets"][at]["gateway"] = own.addr().to_string().into();
+        *gateway = Some(own.addr());
     }
     let has_v6 = subnets.iter().any(|subnet| subnet.subnet.addr().is_ipv6());
     if network.ipv6_enabled && !has_v6 && driver != "none" {
@@ -164,12 +166,15 @@ fn create(input: &[u8]) -> Result<Value, Error> {
         let problem = format!("mtu={mtu} is not possible with IPv6");
         return Err(Error::new(Kind::Config, problem, link::WHICH_MTUS));
     }
-    all["ipv6_enabled"] = has_v6.into();
-    all["ipam_options"] = json!(ipam);
-    all["network_interface"] = interface.into();
+    if !subnets.is_empty() {
+        all.insert("subnets".into(), json!(subnets));
+    }
+    all.insert("ipv6_enabled".into(), has_v6.into());
+    all.insert("ipam_options".into(), json!(ipam));
+    all.insert("network_interface".into(), interface.into());
     // Nothing answers to names on such a network.
-    all["dns_enabled"] = false.into();
-    Ok(all)
+    all.insert("dns_enabled".into(), false.into());
+    Ok(all.into())
 }
 
 fn setup(netns: &str, input: &[u8]) -> Result<Value, Error> {
@@ -212,7 +217,7 @@ fn setup(netns: &str, input: &[u8]) -> Result<Value, Error> {
             gateway.ensure(&netlink, &daemon, &place, &own)?;
         }
         let hops = network.hops(&addresses, default_route.then_some(metric));
-        attachment.configure(netns.as_fd(), &addresses, &hops)
+        attachment.configure(netns.as_fd(), &addresses, &hops).map(drop)
     };
     complete().inspect_err(|_| {
         let _ = attachment.remove(&netlink, Some(&daemon));
@@ -246,9 +251,13 @@ fn teardown(input: &[u8], note: &mut dyn FnMut(&str)) -> Result<(), Error> {
     attachment.remove(&Netlink::here().map_err(Error::link("netlink"))?, daemon.as_ref())
 }
 
+/// Reads an object: a list, too, would be taken for a structure's fields.
 fn parse<T: serde::de::DeserializeOwned>(input: &[u8]) -> Result<T, Error> {
     let remedy = "this plugin knows netavark's plugin API 1.0.0";
-    serde_json::from_slice(input).map_err(|e| Error::new(Kind::Decode, e.to_string(), remedy))
+    let object = serde_json::from_slice::<Map<String, Value>>(input);
+    object
+        .and_then(|object| serde_json::from_value(object.into()))
+        .map_err(|e| Error::new(Kind::Decode, e.to_string(), remedy))
 }
 
 impl Network {
@@ -398,6 +407,10 @@ mod tests {
         let made = create(json!({"subnets": [{"subnet": "fd00::/64"}]})).unwrap();
         assert_eq!(made["ipv6_enabled"], true);
         assert_eq!(made["subnets"][0]["gateway"], "fd00::1");
+        let lease = json!({"start_ip": "10.8.0.9"});
+        let subnets = json!([{"subnet": "10.8.0.0/24", "lease_range": lease}]);
+        let made = create(json!({"subnets": subnets})).unwrap();
+        assert_eq!(made["subnets"][0]["lease_range"], lease);
         let made = create(json!({"subnets": null})).unwrap();
         let subnet: IpNet = made["subnets"][0]["subnet"].as_str().unwrap().parse().unwrap();
         assert!("10.64.0.0/10".parse::<IpNet>().unwrap().contains(&subnet), "{subnet}");
@@ -430,6 +443,17 @@ mod tests {
             assert!(error.to_string().contains(said), "{more}: {error}");
         }
         assert_eq!(super::create(b"{}").unwrap_err().kind, Kind::Decode);
+    }
+
+    #[test]
+    fn a_list_is_no_object() {
+        let network = json!(["n", false, false, null, null, null, null, null, null]).to_string();
+        let subnets = json!({"name": "n", "subnets": [["10.1.2.0/24", null]]}).to_string();
+        for input in [network, subnets] {
+            let error = super::create(input.as_bytes()).unwrap_err();
+            assert_eq!(error.kind, Kind::Decode, "{error}");
+            assert!(error.problem.contains("expected a map"), "{error}");
+        }
     }
 
     #[test]

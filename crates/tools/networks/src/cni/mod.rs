@@ -9,6 +9,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use rustix::fd::{AsFd, OwnedFd};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use self::{
@@ -154,7 +155,9 @@ impl Plugin<'_> {
             own = Some(gateway.ensure(netlink, daemon, &config.place, &nets)?);
         }
         let routes = routes(given.routes, &addresses, config.is_default)?;
-        attachment.configure(netns.as_fd(), &addresses, &hops(&routes))?;
+        let added = attachment.configure(netns.as_fd(), &addresses, &hops(&routes))?;
+        let own_routes = routes.into_iter().zip(added).filter(|(_, added)| *added);
+        let routes = own_routes.map(|(route, _)| route).collect();
         let mut interfaces = vec![shown(&ends.port, "")];
         interfaces.extend(own.map(|link| shown(&link, "")));
         let inner = interfaces.len();
@@ -196,6 +199,10 @@ impl Plugin<'_> {
             let problem = "prevResult: CHECK compares with it, and it is missing";
             return Err(Error::new(Kind::Config, problem, "the runtime has to add it"));
         };
+        let previous = AddResult::deserialize(previous).map_err(|e| {
+            let remedy = "it is what ADD has answered";
+            Error::new(Kind::Decode, format!("prevResult: {e}"), remedy)
+        })?;
         let attachment = self.attachment()?;
         let (netns, _) = self.call.open_netns()?;
         let interface = self.interface()?;
@@ -404,6 +411,19 @@ mod tests {
             json!({"cniVersion": "0.4.0", "code": 11, "msg": "no daemon", "details": "start it"});
         assert_eq!(said, expected);
         assert_eq!(refusal(&error, b"{")["cniVersion"], "1.1.0");
+    }
+
+    /// CHECK alone compares with it.
+    #[test]
+    fn a_previous_result_is_read_by_check_alone() {
+        let previous = json!({"ips": [{"address": "10.0.0.0/99"}]});
+        let input = json!({"cniVersion": "1.0.0", "name": "red", "type": "ringway", "prevResult": previous});
+        let of =
+            |command| run(command, &Call::default(), input.to_string().as_bytes(), &mut |_| ());
+        let error = of(Command::Check).unwrap_err();
+        assert!(error.code() == 6 && error.problem.contains("invalid IP"), "{error}");
+        let error = of(Command::Del).unwrap_err();
+        assert!(error.problem.contains("CNI_CONTAINERID"), "{error}");
     }
 
     /// A command that the configuration's version has not.

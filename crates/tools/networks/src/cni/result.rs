@@ -24,7 +24,8 @@ pub struct AddResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interface {
     pub name: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// `None` as well for what is no station's, as other plugins have it.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "mac")]
     pub mac: Option<Mac>,
     /// From version 1.1.0 on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,6 +88,11 @@ where
     Option::<Vec<T>>::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
+fn mac<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Mac>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    Ok(text.and_then(|text| text.parse().ok()))
+}
+
 impl AddResult {
     /// As it is written in that version: what that does not know is left out.
     pub fn in_version(mut self, version: Version) -> AddResult {
@@ -142,6 +148,15 @@ mod tests {
         let oldest = of(Version::V0_3_1);
         assert_eq!(oldest["ips"][0]["version"], "4");
         assert_eq!(oldest["ips"][1]["version"], "6");
+    }
+
+    #[test]
+    fn an_interface_of_another_plugin_may_have_no_address() {
+        for mac in [json!("00:00:00:00:00:00"), json!(""), json!(null)] {
+            let from = json!({"interfaces": [{"name": "tun0", "mac": mac}]});
+            let result: AddResult = serde_json::from_value(from).unwrap();
+            assert_eq!(result.interfaces[0].mac, None);
+        }
     }
 
     #[test]
