@@ -5,7 +5,7 @@ use crate::fragmenter::{Fragmenter, MAX_FRAGMENTS};
 use crate::fragments::Fragments;
 use crate::lateness::Lateness;
 use crate::link::{Link, Settings};
-use crate::route::Router;
+use crate::route::{Router, Unrouted};
 use crate::run_loop::{OVERSLEPT, RunLoop};
 use crate::turn::Turn;
 use ringway::{Interest, Port};
@@ -118,6 +118,12 @@ impl Relay {
         for (flow, settings) in self.flows.iter_mut().zip(settings) {
             flow.link.change(settings);
         }
+    }
+
+    /// What the router has not let into a flow.
+    pub fn unrouted(&self, from: usize) -> Unrouted {
+        let now = self.since(Instant::now());
+        self.router.as_ref().map_or_else(Unrouted::default, |router| router.unrouted(from, now))
     }
 
     fn since(&self, time: Instant) -> u64 {

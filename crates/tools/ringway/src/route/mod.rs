@@ -11,7 +11,7 @@ use crate::endpoint::Mac;
 use crate::error::{Error, Result};
 use crate::sys::{InterfaceAddresses, addresses_of};
 use arp::{Arp, ETHERTYPE_ARP, Operation};
-use neighbours::Neighbours;
+use neighbours::{Held, Neighbours};
 use ringway::PortSpec;
 use std::net::Ipv4Addr;
 
@@ -21,7 +21,7 @@ const ETHERTYPE_IPV4: [u8; 2] = [8, 0];
 const OWN: usize = 256;
 
 /// One port's.
-pub struct Side {
+struct Side {
     mac: Mac,
     networks: Vec<Network>,
     /// Where packets go that are for none of the networks.
@@ -31,7 +31,15 @@ pub struct Side {
     own: Vec<Vec<u8>>,
     /// Packets for this port that wait for nothing any more.
     ready: Vec<Vec<u8>>,
-    /// Frames of this port that went nowhere.
+    /// Frames of this port that went nowhere at once.
+    dropped: u64,
+}
+
+/// Frames of a port that have not gone on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unrouted {
+    /// They wait for a neighbour.
+    pub waiting: u64,
     pub dropped: u64,
 }
 
@@ -54,7 +62,7 @@ impl Network {
 }
 
 pub struct Router {
-    pub sides: [Side; 2],
+    sides: [Side; 2],
 }
 
 impl Router {
@@ -99,6 +107,12 @@ impl Router {
         };
         there.address(frame, mac);
         Some(true)
+    }
+
+    /// What has become of the frames of port `from` that have not gone on.
+    pub fn unrouted(&self, from: usize, now: u64) -> Unrouted {
+        let Held { waiting, lost } = self.sides[1 - from].neighbours.held(now);
+        Unrouted { waiting, dropped: self.sides[from].dropped + lost }
     }
 
     /// Packets for a port that have waited for a neighbour, in their order.
@@ -259,6 +273,8 @@ mod tests {
         let mut router = router(None);
         let mut first = packet(HERE, NEIGHBOUR);
         assert!(!router.receive(0, &mut first.clone(), 0));
+        assert_eq!(router.unrouted(0, 0), Unrouted { waiting: 1, dropped: 0 });
+        assert_eq!(router.unrouted(0, 10_000_000_000), Unrouted { waiting: 0, dropped: 1 });
         let asked: Vec<_> = router.take_own(1).collect();
         let request = Arp::read(&asked[0]).unwrap();
         assert_eq!((asked.len(), asked[0].len(), &asked[0][..6]), (1, 60, &[0xff; 6][..]));
@@ -276,7 +292,7 @@ mod tests {
         let mut third = packet(HERE, NEIGHBOUR);
         assert!(router.receive(0, &mut third, 30));
         assert_eq!(third, first);
-        assert_eq!(router.sides.each_ref().map(|side| side.dropped), [0, 0]);
+        assert_eq!([0, 1].map(|from| router.unrouted(from, 40)), [Unrouted::default(); 2]);
     }
 
     #[test]

@@ -51,6 +51,16 @@ pub struct Neighbours {
     last: Option<(Ipv4Addr, Mac, u64)>,
     /// When those that are forgotten were looked for.
     swept: u64,
+    /// Packets that have waited in vain.
+    lost: u64,
+}
+
+/// Packets that were held, and have not come out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    pub waiting: u64,
+    /// They have waited in vain.
+    pub lost: u64,
 }
 
 impl Neighbours {
@@ -86,17 +96,23 @@ impl Neighbours {
     fn has_room(&mut self, now: u64) -> bool {
         if self.all.len() >= MOST && now >= self.swept + ASK {
             self.swept = now;
-            self.all.retain(|_, neighbour| !neighbour.is_forgotten(now));
+            let lost = &mut self.lost;
+            self.all.retain(|_, neighbour| {
+                let is_kept = !neighbour.is_forgotten(now);
+                *lost += if is_kept { 0 } else { neighbour.waiting.len() as u64 };
+                is_kept
+            });
         }
         self.all.len() < MOST
     }
 
-    /// Keeps a packet until its neighbour is known; the oldest goes when there are too many. False: nobody
-    /// has asked for it.
+    /// Keeps a packet until its neighbour is known; the oldest goes when there are too many. False: it was not
+    /// kept, because the neighbour is not asked for.
     pub fn hold(&mut self, address: Ipv4Addr, packet: &[u8], now: u64) -> bool {
         let Some(neighbour) = self.all.get_mut(&address) else { return false };
         if neighbour.waiting.len() == WAITING {
             neighbour.waiting.pop_front();
+            self.lost += 1;
         }
         neighbour.waiting.push_back((now, packet.to_vec()));
         true
@@ -112,8 +128,22 @@ impl Neighbours {
         }
         let neighbour = self.all.entry(address).or_default();
         (neighbour.mac, neighbour.heard, neighbour.asked) = (Some(mac), now, None);
-        let waited = std::mem::take(&mut neighbour.waiting).into_iter();
-        waited.filter(|(came, _)| now < came + STALE).map(|(_, packet)| packet).collect()
+        let mut waited = std::mem::take(&mut neighbour.waiting);
+        let stale = waited.partition_point(|(came, _)| now >= came + STALE);
+        self.lost += stale as u64;
+        waited.drain(stale..).map(|(_, packet)| packet).collect()
+    }
+
+    /// What has become of the packets that were held, but for those that [`learn`](Self::learn) has returned.
+    pub fn held(&self, now: u64) -> Held {
+        let mut held = Held { waiting: 0, lost: self.lost };
+        for (came, _) in self.all.values().flat_map(|neighbour| &neighbour.waiting) {
+            match now < came + STALE {
+                true => held.waiting += 1,
+                false => held.lost += 1,
+            }
+        }
+        held
     }
 }
 
@@ -186,6 +216,32 @@ mod tests {
         neighbours.hold(ADDRESS, &[2], GONE + 3);
         let late = neighbours.learn(ADDRESS, MAC, false, GONE + 2 + STALE);
         assert_eq!(late, [[2]]);
+    }
+
+    /// Each packet that was held waits, has come out, or is lost.
+    #[test]
+    fn packets_that_wait_in_vain_are_counted() {
+        let mut neighbours = Neighbours::default();
+        let held = |neighbours: &Neighbours, now| {
+            let Held { waiting, lost } = neighbours.held(now);
+            (waiting, lost)
+        };
+        // Too many for one neighbour.
+        neighbours.find(ADDRESS, 0);
+        (0..=WAITING).for_each(|_| assert!(neighbours.hold(ADDRESS, &[0], 0)));
+        assert_eq!(held(&neighbours, 1), (WAITING as u64, 1));
+        // Too old, before and after the neighbour is heard of.
+        neighbours.hold(ADDRESS, &[0], STALE);
+        assert_eq!(held(&neighbours, STALE), (1, WAITING as u64 + 1));
+        assert_eq!(neighbours.learn(ADDRESS, MAC, false, STALE).len(), 1);
+        assert_eq!(held(&neighbours, STALE), (0, WAITING as u64 + 1));
+        // Forgotten, to make room for another neighbour.
+        let others = (1..MOST as u32).map(Ipv4Addr::from_bits);
+        others.for_each(|other| assert!(neighbours.find(other, STALE).is_to_be_asked));
+        neighbours.hold(Ipv4Addr::from_bits(1), &[0], STALE);
+        neighbours.find(Ipv4Addr::from_bits(MOST as u32), 3 * STALE);
+        assert!(!neighbours.all.contains_key(&Ipv4Addr::from_bits(1)));
+        assert_eq!(held(&neighbours, 3 * STALE), (0, WAITING as u64 + 2));
     }
 
     /// A host that looks for hosts fills no memory, and those that are known stay.

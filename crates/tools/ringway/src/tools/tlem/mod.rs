@@ -128,8 +128,9 @@ fn status(relay: &Relay, round: Duration) {
         let flow = &relay.flows[way];
         let counters = &flow.link.counters;
         let dropped = counters.queue_full + counters.no_memory + flow.too_long;
-        let unrouted = relay.router.as_ref().map_or(0, |router| router.sides[way].dropped);
-        let (came, lost) = (counters.frames + unrouted, counters.lost + unrouted);
+        let unrouted = relay.unrouted(way);
+        let came = counters.frames + unrouted.waiting + unrouted.dropped;
+        let lost = counters.lost + unrouted.dropped;
         (came, flow.packets, counters.queued_max, dropped, lost)
     });
     let (came, sent, queue, out, lost) = there;
