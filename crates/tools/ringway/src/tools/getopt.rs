@@ -1,6 +1,10 @@
 //! Options as getopt(3) reads them: `-f tx`, `-ftx`, `-vv`, operands anywhere, `--` ends them.
 
 use std::collections::VecDeque;
+use std::time::Duration;
+
+/// The longest time that an option can give.
+pub const LONGEST: Duration = Duration::from_secs(1_000_000_000);
 
 /// What an argument turned out to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +97,11 @@ pub fn count(text: &str) -> u64 {
     number(text).max(0) as u64
 }
 
+/// Reads seconds. More than thirty years are thirty years: no clock of a machine has so many, and sums fit.
+pub fn seconds(text: &str) -> Duration {
+    Duration::from_secs(count(text)).min(LONGEST)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,5 +145,12 @@ mod tests {
             [16, 7, i64::MAX]
         );
         assert_eq!(count("-3"), 0);
+    }
+
+    #[test]
+    fn any_time_can_be_added_to_now() {
+        assert_eq!(seconds("3"), Duration::from_secs(3));
+        assert_eq!(seconds("-3"), Duration::ZERO);
+        assert!(std::time::Instant::now().checked_add(seconds("9223372036854775807")).is_some());
     }
 }

@@ -2,7 +2,7 @@
 
 mod memory;
 
-use super::getopt::{Arg, Getopt, number};
+use super::getopt::{Arg, Getopt, number, seconds};
 use super::log::{ended, log, tell};
 use crate::error::{Error, Result};
 use crate::opening;
@@ -60,7 +60,7 @@ fn parse(args: Vec<String>) -> Option<Options> {
             Ok(Arg::Opt('i', name)) => log!("main", "{name} ignored, already have 2 interfaces"),
             Ok(Arg::Opt('c', _)) => options.copy = true,
             Ok(Arg::Opt('v', _)) => options.verbose = true,
-            Ok(Arg::Opt('w', value)) => options.link_wait = Duration::from_secs(positive(&value)),
+            Ok(Arg::Opt('w', value)) => options.link_wait = seconds(&value),
             Ok(Arg::Opt('W', value)) => options.window = Duration::from_micros(positive(&value)),
             Ok(Arg::Opt('F', value)) => options.remembered = positive(&value) as usize,
             Ok(Arg::Opt('H', _)) => options.hold = true,

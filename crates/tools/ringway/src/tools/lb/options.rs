@@ -1,6 +1,6 @@
 //! The options of `lb`.
 
-use crate::tools::getopt::{Arg, Getopt, count};
+use crate::tools::getopt::{Arg, Getopt, count, seconds};
 use crate::tools::portname::with_prefix;
 use std::time::Duration;
 
@@ -79,10 +79,10 @@ pub fn parse(args: Vec<String>) -> Parsed {
             },
             'B' => options.extra = count(&value) as u32,
             'b' => options.batch = (count(&value) as u32).max(1),
-            'w' => options.link_wait = Duration::from_secs(count(&value)),
+            'w' => options.link_wait = seconds(&value),
             'W' => options.busy = true,
-            's' => options.syslog = seconds(&value),
-            'o' => options.stdout = seconds(&value),
+            's' => options.syslog = interval(&value),
+            'o' => options.stdout = interval(&value),
             _ => return Parsed::Help,
         }
     }
@@ -105,8 +105,8 @@ fn group(text: &str) -> Option<Group> {
     (pipes > 0).then(|| Group { base: base.map(with_prefix), pipes })
 }
 
-fn seconds(text: &str) -> Option<Duration> {
-    Some(Duration::from_secs(count(text))).filter(|time| !time.is_zero())
+fn interval(text: &str) -> Option<Duration> {
+    Some(seconds(text)).filter(|time| !time.is_zero())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::range::range;
 use crate::endpoint::{Endpoints, Family, Mac};
-use crate::tools::getopt::{Arg, Getopt, count, number};
+use crate::tools::getopt::{Arg, Getopt, LONGEST, count, number, seconds};
 use crate::tools::log::log;
 use crate::tools::portname;
 use ringway::PortShape;
@@ -247,8 +247,8 @@ fn read(args: Vec<String>) -> Result<Option<Options>, Option<String>> {
             'a' => options.cpu = usize::try_from(number(&value)).ok(),
             'c' => options.cpus = count(&value) as usize,
             'p' => threads = count(&value) as usize,
-            'T' => options.interval = Duration::from_millis(count(&value).max(1)),
-            'w' => link_wait = Some(count(&value)),
+            'T' => options.interval = Duration::from_millis(count(&value).max(1)).min(LONGEST),
+            'w' => link_wait = Some(seconds(&value)),
             'W' => options.stop_when_silent = true,
             'R' => options.rate = Some(count(&value) as f64).filter(|rate| *rate > 0.0),
             'P' => options.capture = Some(value.into()),
@@ -294,8 +294,8 @@ fn read(args: Vec<String>) -> Result<Option<Options>, Option<String>> {
     if let Some(rate) = options.rate {
         options.burst = options.burst.min(((rate / 300.0) as usize).max(1));
     }
-    let seconds = link_wait.unwrap_or(if name.starts_with("vale") { 0 } else { 2 });
-    options.link_wait = Duration::from_secs(seconds);
+    let usual = Duration::from_secs(if name.starts_with("vale") { 0 } else { 2 });
+    options.link_wait = link_wait.unwrap_or(usual);
 
     let (src, dst) = match family {
         Family::V4 => ("10.0.0.1", "10.1.0.1"),
