@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt, io};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AttachMode, AttachedProgram, Missing, parcel};
+use crate::{AttachMode, AttachedProgram, Interface, Missing, parcel};
 
 /// An error of the set-up. Displayed, it is the sentence for a person: `INTERFACE: PROBLEM; REMEDY`.
 ///
@@ -152,6 +152,16 @@ impl Error {
             | Error::Helper { cause, .. }
             | Error::Refused { cause, .. } => cause,
             other => io::Error::other(other.to_string()),
+        }
+    }
+
+    /// Of making an interface for the use of another, whose name is the one that people know.
+    pub(crate) fn made_for(self, interface: &Interface) -> Error {
+        match self {
+            Error::Privileges { missing, .. } => {
+                Error::Privileges { interface: interface.name.clone(), missing }
+            }
+            other => other,
         }
     }
 

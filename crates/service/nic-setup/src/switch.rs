@@ -139,7 +139,8 @@ impl SwitchProgram {
         let name = format!("{OF_PORT}{}", interface.index);
         let outer = OuterEnd::Whole;
         let mtu = interface.mtu;
-        let pair = PrivatePair::new(&PairConfig { name: &name, mtu, mac: None, queues: 1, outer })?;
+        let pair = PrivatePair::new(&PairConfig { name: &name, mtu, mac: None, queues: 1, outer })
+            .map_err(|e| e.made_for(interface))?;
         let rx = pair.inside(|inner| messages(interface, inner))?;
         let tx = TxSocket::open(&interface.name, interface.index)?;
         let port = port(interface, rx, tx, KernelWay::Interface(interface.index))?;

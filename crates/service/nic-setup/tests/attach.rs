@@ -11,8 +11,8 @@ use common::{
     Wire, attach, attach_again, endpoint, open, recv, send, wait_for_link, wait_readable,
 };
 use ringway_nic_setup::{
-    AttachMode, EgressRedirect, Error, IngressDrop, IngressRedirect, Interface, Mode, Promiscuous,
-    QUEUES, SwitchProgram, XdpProgram, in_netns, privileges,
+    AttachMode, EgressRedirect, Error, HostEnd, IngressDrop, IngressRedirect, Interface, Mode,
+    Promiscuous, QUEUES, SwitchProgram, XdpProgram, in_netns, privileges,
 };
 use ringway_testkit::{frame, skip_without_root};
 use ringway_xdp::{FrameQueue, KickOutcome};
@@ -193,6 +193,11 @@ fn missing_capabilities_are_listed_with_the_command_that_grants_them() {
         assert!(matches!(error, Error::Privileges { .. }), "{text}");
         assert!(text.starts_with("lo: needs CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF: "), "{text}");
         assert!(text.contains("sudo setcap cap_net_raw,cap_net_admin,cap_bpf=ep /"), "{text}");
+        // In packet mode, and for host rings: not the kernel's fault, and by the name that people know.
+        let receiving = IngressRedirect::begin(&loopback, false).err().unwrap().to_string();
+        assert!(receiving.starts_with("lo: needs CAP_NET_RAW, CAP_NET_ADMIN, "), "{receiving}");
+        let host = HostEnd::new(&loopback, 1).err().unwrap().to_string();
+        assert!(host.starts_with("lo: needs CAP_NET_ADMIN, CAP_SYS_ADMIN: "), "{host}");
     })
     .join()
     .unwrap();

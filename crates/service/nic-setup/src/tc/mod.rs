@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 use crate::once::ask_once;
 use crate::operation::HasTcx;
 use crate::parcel::Fd;
-use crate::{AttachedProgram, Error, Interface, helper, sys};
+use crate::{AttachedProgram, Error, Interface, helper, privileges, sys};
 
 pub(crate) use clsact::{SLOT, Slot};
 pub use guard::{Guard, TcFilter, use_guard};
@@ -192,10 +192,17 @@ pub(crate) fn has_tcx_here() -> bool {
 }
 
 pub(crate) fn refused(interface: &Interface) -> impl FnOnce(io::Error) -> Error {
-    Error::refused(
-        &interface.name,
-        "the host's stack cannot be reached",
-        "the kernel needs tcx (6.6 and newer, CONFIG_NET_XGRESS) or clsact (CONFIG_NET_SCH_INGRESS, \
-         CONFIG_NET_CLS_BPF); see `ringway doctor`",
-    )
+    let interface = interface.name.clone();
+    // What loads objects has no number of its own for a map that the kernel refuses.
+    let is_for_privileges =
+        |cause: &io::Error| matches!(cause.raw_os_error(), None | Some(libc::EPERM));
+    move |cause| match privileges() {
+        Err(missing) if is_for_privileges(&cause) => Error::Privileges { interface, missing },
+        _ => Error::refused(
+            &interface,
+            "the host's stack cannot be reached",
+            "the kernel needs tcx (6.6 and newer, CONFIG_NET_XGRESS) or clsact (CONFIG_NET_SCH_INGRESS, \
+             CONFIG_NET_CLS_BPF); see `ringway doctor`",
+        )(cause),
+    }
 }
