@@ -45,7 +45,8 @@ use crate::{
 ///         | "@rotate=" ( bytes | time ) | "@files=" number | "@snaplen=" bytes            to write
 /// ```
 ///
-/// A part behind an `@` that is no option belongs to the path.
+/// A part behind an `@` that is no option belongs to the path, unless it looks like an option: a word
+/// of small letters and `-`, and a value. That is an error.
 /// Files that rotate have numbers, or the time of their beginning if the path has conversions of
 /// strftime(3); none replaces a file that is there.
 ///
@@ -191,8 +192,13 @@ impl FileSpec {
                 let count = value.and_then(|value| value.parse().ok()).filter(|&count| count > 0);
                 self.sample = Some(count.ok_or_else(|| needs("sample=10"))?);
             }
-            // What other ports have is no part of a path.
-            (name, _) if NAMES.contains(&name) || name == "share" || name.starts_with("conf:") => {
+            // What other ports have is no part of a path, and neither is a misspelt option.
+            (name, value)
+                if NAMES.contains(&name)
+                    || name == "share"
+                    || name.starts_with("conf:")
+                    || value.is_some() && is_word(name) =>
+            {
                 let name = name.split(':').next().unwrap_or(name);
                 return Err(format!(
                     "option {name}: a capture file has none; it has read, speed, loop, max-gap, dst-mac, \
@@ -228,6 +234,11 @@ impl FileSpec {
             if writes { (&to_read[..], "read") } else { (&to_write[..], "written to") };
         asked.iter().find(|(_, asked)| *asked).map(|(option, _)| (*option, does))
     }
+}
+
+/// Whether that looks like an option's name.
+fn is_word(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
 }
 
 /// What an option is about, by its name; `@rotate` has two meanings, and two names have one.
@@ -290,7 +301,9 @@ mod tests {
 
     #[test]
     fn paths_may_have_anything_in_them() {
-        for path in ["a.pcap", "/x y/a@b.pcap", "a@b", "-", "a:b{c}", "x@y=z"] {
+        for path in
+            ["a.pcap", "/x y/a@b.pcap", "a@b", "-", "a:b{c}", "x@y", "x@Y=z", "x@=z", "x@y z=1"]
+        {
             assert_eq!(parse(&format!("file:{path}")).file, PathBuf::from(path));
         }
         assert_eq!(parse("file:a@b@loop=2@read").file, PathBuf::from("a@b"));
@@ -342,6 +355,9 @@ mod tests {
             "file:a@rotate=1M@rotate=2M",
             "file:a@rotate=1s@files=2@rotate=2s",
             "file:a@filter=udp@filter=udp",
+            "file:a@snaplne=64",
+            "file:a@foo=1",
+            "file:a@foo=1@loop=2",
         ] {
             assert_eq!(FileSpec::parse(bad).unwrap_err().cause(), Cause::Invalid, "{bad}");
         }

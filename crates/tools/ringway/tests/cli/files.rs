@@ -557,3 +557,15 @@ fn a_bridge_tells_which_frames_were_too_long() {
     assert_eq!((&at_file["too_long"], &at_file["left"]), (&100.into(), &0.into()));
     home.is_left_clean();
 }
+
+/// A misspelt option is no part of the file's name.
+#[test]
+fn unknown_options_of_files_are_refused() {
+    let home = Home::new();
+    let file = |name: &str| format!("file:{}", home.dir.join(name).display());
+    for args in [["gen", &*file("t.pcap@snaplne=64")], ["recv", &file("t.pcap@foo=1")]] {
+        let said = home.failure(&args);
+        assert!(said.contains("rotate, files and snaplen"), "{args:?}: {said}");
+    }
+    assert_eq!(std::fs::read_dir(&home.dir).unwrap().count(), 0);
+}
