@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt, io};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AttachMode, AttachedProgram, Interface, Missing, parcel};
+use crate::{AttachMode, AttachedProgram, Missing, parcel};
 
 /// An error of the set-up. Displayed, it is the sentence for a person: `INTERFACE: PROBLEM; REMEDY`.
 ///
@@ -155,11 +155,11 @@ impl Error {
         }
     }
 
-    /// Of making an interface for the use of another, whose name is the one that people know.
-    pub(crate) fn made_for(self, interface: &Interface) -> Error {
+    /// Of making an interface that serves another, whose name people know.
+    pub(crate) fn made_for(self, interface: &str) -> Error {
         match self {
             Error::Privileges { missing, .. } => {
-                Error::Privileges { interface: interface.name.clone(), missing }
+                Error::Privileges { interface: interface.into(), missing }
             }
             other => other,
         }

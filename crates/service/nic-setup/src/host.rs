@@ -293,7 +293,7 @@ pub(crate) fn make_here(
     let name = format!("{}{}", pair::TO_HOST, interface.index);
     let mtu = interface.mtu;
     let config = PairConfig { name: &name, mtu, mac: None, queues, outer };
-    let pair = pair::make_here(&config).map_err(|e| e.made_for(interface))?;
+    let pair = pair::make_here(&config).map_err(|e| e.made_for(&interface.name))?;
     let inject = || -> Result<_, Error> {
         let (program, settings) = load(interface, OBJECT, "ringway_inject")?;
         set(&settings, INTERFACE, interface.index);

@@ -80,7 +80,7 @@ impl IngressRedirect {
         let (mtu, outer) = (interface.mtu, OuterEnd::Internal);
         let pair = PrivatePair::new(&PairConfig { name: &name, mtu, mac: None, queues: 1, outer })
             .inspect_err(|_| attachment.end())
-            .map_err(|e| e.made_for(interface))?;
+            .map_err(|e| e.made_for(&interface.name))?;
         set(&settings, QUEUES, pair.outer().index);
         let (interface, queues) = (interface.name.clone(), interface.rx_queues);
         let loader = Arc::new(RedirectLoader { interface, queues, settings });

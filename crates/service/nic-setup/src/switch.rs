@@ -140,7 +140,7 @@ impl SwitchProgram {
         let outer = OuterEnd::Whole;
         let mtu = interface.mtu;
         let pair = PrivatePair::new(&PairConfig { name: &name, mtu, mac: None, queues: 1, outer })
-            .map_err(|e| e.made_for(interface))?;
+            .map_err(|e| e.made_for(&interface.name))?;
         let rx = pair.inside(|inner| messages(interface, inner))?;
         let tx = TxSocket::open(&interface.name, interface.index)?;
         let port = port(interface, rx, tx, KernelWay::Interface(interface.index))?;
