@@ -5,19 +5,37 @@ use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Signals that come so soon after the first are one with it: coreutils' `timeout` signals its child, and then the
+/// child's process group.
+const TOGETHER: Duration = Duration::from_millis(500);
 
 /// What the handler touches: it stays, for a signal may come at any time.
 struct Signalled {
     requested: AtomicBool,
     wake: OwnedFd,
+    /// The first signal came so many nanoseconds after `since`.
+    since: Instant,
+    first: AtomicU64,
 }
 
 impl Signalled {
     fn new() -> Result<Signalled> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| Error::System { what: "eventfd", source: error.into() })?;
-        Ok(Signalled { requested: AtomicBool::new(false), wake })
+        let (since, first) = (Instant::now(), AtomicU64::new(u64::MAX));
+        Ok(Signalled { requested: AtomicBool::new(false), wake, since, first })
+    }
+
+    /// Whether a signal that comes now is the first, or one with it. As a handler of signals may.
+    fn is_first(&self) -> bool {
+        let now = self.since.elapsed().as_nanos() as u64;
+        now < self
+            .first
+            .fetch_min(now, Ordering::Relaxed)
+            .saturating_add(TOGETHER.as_nanos() as u64)
     }
 
     /// As a handler of signals may.
@@ -34,7 +52,7 @@ static SIGNALLED: OnceLock<Signalled> = OnceLock::new();
 pub struct Stop(&'static Signalled);
 
 impl Stop {
-    /// Takes over SIGINT and SIGTERM. A second signal ends the program at once.
+    /// Takes over SIGINT and SIGTERM. A signal later than half a second after the first ends the program at once.
     pub fn install() -> Result<Stop> {
         let new = Signalled::new()?;
         let signalled = SIGNALLED.get_or_init(|| new);
@@ -70,22 +88,46 @@ impl AsFd for Stop {
 }
 
 fn handle(signal: i32) -> io::Result<()> {
+    act(signal, on_signal as extern "C" fn(i32) as libc::sighandler_t)
+}
+
+/// Chooses what a signal does: a handler, or `SIG_DFL`.
+fn act(signal: i32, handler: libc::sighandler_t) -> io::Result<()> {
     // SAFETY: sigaction is plain old data, for which zero is a valid value (no flags, empty mask).
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    action.sa_sigaction = on_signal as extern "C" fn(i32) as libc::sighandler_t;
-    action.sa_flags = libc::SA_RESTART | libc::SA_RESETHAND;
+    action.sa_sigaction = handler;
+    action.sa_flags = libc::SA_RESTART;
     // SAFETY: `action` is initialised and alive during the call; the old action is not asked for. The
-    // handler may run at any moment and on any thread: it reads what was set before, stores an atomic and
-    // makes one system call, by which not even errno changes; it allocates nothing and takes no lock.
-    // Without SA_SIGINFO it is called with the one argument that it takes.
+    // handler may run at any moment and on any thread: it reads what was set before, stores atomics, reads the
+    // clock, and makes system calls that signal-safety(7) allows, by which not even errno changes; it allocates
+    // nothing and takes no lock. Without SA_SIGINFO it is called with the one argument that it takes.
     match unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-extern "C" fn on_signal(_signal: i32) {
-    if let Some(signalled) = SIGNALLED.get() {
+extern "C" fn on_signal(signal: i32) {
+    let Some(signalled) = SIGNALLED.get() else { return };
+    if signalled.is_first() {
         signalled.request();
+    } else if act(signal, libc::SIG_DFL).is_ok() {
+        // It is blocked until the handler returns, and then ends the program.
+        // SAFETY: raise takes any number, and a handler may call it.
+        unsafe { libc::raise(signal) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_together_are_one() {
+        let signalled = Signalled::new().unwrap();
+        assert!(signalled.is_first() && signalled.is_first());
+        let since = signalled.since.checked_sub(2 * TOGETHER).unwrap();
+        let signalled = Signalled { since, first: AtomicU64::new(0), ..signalled };
+        assert!(!signalled.is_first());
     }
 }
