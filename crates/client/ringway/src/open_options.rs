@@ -501,6 +501,9 @@ impl OpenOptions {
                     "a monitor cannot send; open the port without r, t and z"
                 }
                 (true, true) => "/R and /T leave no ring; leave one of them out",
+                (true, false) if PortSpec::is_queue(spec) => {
+                    "it is to send, and ~N is a receive queue; write -N in its place"
+                }
                 (true, false) => "it is to send, and /R is to receive only; leave /R out",
                 (false, true) => "it is to receive, and /T is to send only; leave /T out",
                 (false, false) => "to receive only and to send only leave no ring; leave one out",

@@ -97,6 +97,12 @@ impl PortSpec {
         }
         Ok((name, rings))
     }
+
+    /// Whether a name asks for one receive queue alone, `~N`.
+    #[doc(hidden)]
+    pub fn is_queue(spec: &str) -> bool {
+        spec.split('@').next().is_some_and(|name| name.contains('~'))
+    }
 }
 
 /// Whether a name that begins as those of switches' ports is one, its length aside.

@@ -11,7 +11,7 @@ use crate::opening;
 use crate::port_notes;
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{self, RunLoop};
-use ringway::{FileSpec, Port, PortSpec, Registration};
+use ringway::{FileSpec, Port, PortSpec};
 use serde::Serialize;
 use std::fmt;
 use std::time::Instant;
@@ -46,15 +46,6 @@ pub struct Args {
     run_loop: run_loop::Args,
 }
 
-/// The stack behind an interface, which is named without rings and flags. It has the interface's memory and mode; what is chosen from it are the
-/// frames of the wire.
-fn stack_behind(interface: &str) -> String {
-    let mut parts = interface.split('@');
-    let name = parts.next().unwrap_or_default();
-    let shared = parts.filter(|o| !o.starts_with("filter=") && !o.starts_with("sample="));
-    shared.fold(format!("{name}^"), |stack, option| format!("{stack}@{option}"))
-}
-
 /// The name of the other port.
 fn other_end(args: &Args) -> Result<String> {
     if let Some(b) = args.b.as_ref().filter(|b| **b != args.a) {
@@ -64,17 +55,19 @@ fn other_end(args: &Args) -> Result<String> {
         true => None,
         false => Some(PortSpec::parse(&args.a)?),
     };
-    let is_interface = |spec: &PortSpec| !spec.name.contains([':', '{', '}']);
-    match interface.filter(is_interface) {
-        Some(PortSpec { name, registration, .. }) => {
-            let whole = Registration { mem_id: registration.mem_id, ..Registration::default() };
-            if registration != whole {
+    match interface.filter(opening::is_interface) {
+        Some(spec) => {
+            if !opening::is_whole(&spec) {
+                let name = spec.name;
                 return Err(Error::Value(format!(
                     "{}: the stack is behind the interface as a whole; write netmap:{name}, or name both ports",
                     args.a
                 )));
             }
-            Ok(stack_behind(&args.a))
+            // It has the interface's memory and mode; what is chosen from it are the frames of the wire.
+            let is_choice =
+                |option: &str| option.starts_with("filter=") || option.starts_with("sample=");
+            Ok(opening::renamed(&args.a, '^', |option| !is_choice(option)))
         }
         None => Err(Error::Value(format!(
             "{}: only a network interface has a stack behind it; name another port to bridge with",

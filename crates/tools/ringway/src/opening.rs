@@ -8,7 +8,7 @@ use crate::output::note;
 use crate::port_notes;
 use crate::same_rings::are_same;
 use crate::sys;
-use ringway::{FileSpec, OpenOptions, Port, PortSpec, RingSelection, TakenFrames};
+use ringway::{FileSpec, OpenOptions, Port, PortSpec, Registration, RingSelection, TakenFrames};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -48,17 +48,55 @@ pub fn open_both_ways(options: &OpenOptions, name: &str, args: Args) -> Result<P
     open(options, name, args)
 }
 
+/// Opens a port that answers. One of a whole interface with a filter is opened with the stack behind it: the kernel
+/// would lose what the stack sends, were there no host rings. Without a filter there is nothing that could come for it.
+pub fn open_answering(options: &OpenOptions, name: &str, args: Args) -> Result<Port> {
+    check_both_ways(name)?;
+    let has_filter = options.takes(name)?.is_some_and(|taken| !taken.received);
+    if !has_filter || !is_whole(&PortSpec::parse(name)?) {
+        return open(options, name, args);
+    }
+    let port = options.open(&renamed(name, '*', |_| true))?;
+    port_notes::switch_owner(&port);
+    Ok(port)
+}
+
+/// Whether the name is that of an interface.
+pub fn is_interface(spec: &PortSpec) -> bool {
+    !spec.name.contains([':', '{', '}'])
+}
+
+/// Whether an interface is named without rings and flags.
+pub fn is_whole(spec: &PortSpec) -> bool {
+    let mem_id = spec.registration.mem_id;
+    spec.registration == Registration { mem_id, ..Registration::default() }
+}
+
+/// The name of other rings of an interface that is named as a whole, with those of its options that are `kept`.
+pub fn renamed(interface: &str, rings: char, kept: impl Fn(&str) -> bool) -> String {
+    let mut parts = interface.split('@');
+    let name = format!("{}{rings}", parts.next().unwrap_or_default());
+    parts.filter(|option| kept(option)).fold(name, |name, option| format!("{name}@{option}"))
+}
+
 /// Refuses a port that cannot send, or not receive.
 pub fn check_both_ways(name: &str) -> Result<()> {
     let Ways { sends, receives } = Ways::of(name)?;
+    let is_file = FileSpec::is_file(name);
     let problem = match (sends, receives) {
         (true, true) => return Ok(()),
-        (false, _) => {
-            "it sends nothing, and answers are to be sent by it; leave /R, /r, /t and /z out"
-        }
-        (true, false) => "it receives nothing, and answers are to come by it; leave /T out",
+        (false, _) => "it sends nothing, and answers are to be sent by it",
+        (true, false) => "it receives nothing, and answers are to come by it",
     };
-    Err(Error::Value(format!("{name}: {problem}")))
+    let remedy = match (sends, is_file) {
+        (_, true) => "a capture file goes one way alone: name another port",
+        (true, false) => "leave /T out",
+        (false, false) if PortSpec::is_queue(name) => {
+            "write -N in place of ~N, which is a receive queue"
+        }
+        (false, false) => "leave /R, /r, /t and /z out",
+    };
+    Err(Error::Value(format!("{name}: {problem}; {remedy}")))
 }
 
 /// Opens two ports between which frames are moved. An interface and the stack behind it lose

@@ -21,7 +21,8 @@ use std::time::Instant;
 Sends UDP datagrams to port 7 back, with addresses and ports exchanged, and drops all other frames;
 with --all it sends everything back. Two ports that send everything back to each other never stop. A ping
 to a group address is answered from --mac. Nothing is copied: buffers go from the receive ring to
-the transmit ring.
+the transmit ring. On an interface with a filter, `pong` also sends what the stack sends and the filter
+matches, so that the stack loses only what it would receive of that.
 
 Examples (quote the braces of a pipe's name):
   ringway pong 'p}0'
@@ -63,7 +64,7 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(filter) = args.chosen.filter()? {
         options = options.filter(filter);
     }
-    let port = opening::open_both_ways(&options, &args.port, args.opening)?;
+    let port = opening::open_answering(&options, &args.port, args.opening)?;
     port_notes::receiving(&port, &args.port);
     let mac = args.mac.unwrap_or(mac_of(std::process::id()));
     let mut run = Metered::begin(port, &args.run_loop)?;
@@ -86,11 +87,11 @@ fn answer(
     loop {
         let turn = |head: &mut [u8]| turn_around(head, mac, args.all);
         let moved = reflect(&mut run.port, &mut turns, turn);
-        let Reflected { packets, bytes, .. } = moved;
+        let Reflected { packets, bytes, ignored: others, of_stack } = moved;
         let now = Instant::now();
         run.counted.packets += packets;
         run.counted.bytes += bytes;
-        *ignored += moved.ignored;
+        *ignored += others;
         if packets > 0 {
             *last = now;
         }
@@ -98,7 +99,7 @@ fn answer(
         if run.counted.packets >= wanted || run.run_loop.is_over(now) {
             return Ok(());
         }
-        if packets + moved.ignored == 0 && !args.poll {
+        if packets + others + of_stack == 0 && !args.poll {
             let lacks = if has_packets(&mut run.port) { Interest::Tx } else { Interest::Rx };
             let due = run.reporter.due();
             run.wait(lacks, due)?;

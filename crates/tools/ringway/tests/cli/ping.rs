@@ -4,6 +4,7 @@ use crate::home::{Home, LIMIT, find, finish};
 use ringway_testkit::{Netns, Proc, skip_without_root};
 use rustix::process::Signal;
 use serde_json::Value;
+use std::net::UdpSocket;
 
 fn interrupt(proc: Proc) -> Vec<Value> {
     proc.signal(Signal::INT);
@@ -132,4 +133,40 @@ fn round_trips_of_a_veth() {
     }
     interrupt(pong);
     homes.iter().for_each(Home::is_left_clean);
+}
+
+/// With a filter `pong` takes the pings alone: the stack receives all else, and all that it sends goes out.
+#[test]
+fn with_a_filter_the_stack_keeps_the_rest() {
+    if skip_without_root("cli::ping::with_a_filter_the_stack_keeps_the_rest") {
+        return;
+    }
+    for mode in ["copy", "generic", "packet"] {
+        let [near, far] = [(); 2].map(|()| Netns::quiet("pgf"));
+        let _pair = near.veth(&far, "pf0", "pf1");
+        near.run("ip addr add 10.1.0.1/24 dev pf0");
+        far.run("ip addr add 10.1.0.2/24 dev pf1");
+        let homes = [Home::new(), Home::new()];
+        let port = format!("netmap:pf1@mode={mode}");
+        let pong = ["pong", &port, "--filter", "udp port 7", "--json"];
+        let pong = Proc::spawn(homes[1].command_in(&far, &pong));
+        pong.wait_for(r#""type":"open""#, LIMIT);
+        far.ping("-c 3 -i 0.1 -w 20 10.1.0.1");
+        near.ping("-c 3 -i 0.1 -w 20 10.1.0.2");
+        // What the filter takes of the stack's frames, pong sends on.
+        let receiver = near.enter(|| UdpSocket::bind("10.1.0.1:7")).unwrap();
+        receiver.set_read_timeout(Some(LIMIT)).unwrap();
+        let sender = far.enter(|| UdpSocket::bind("10.1.0.2:0")).unwrap();
+        sender.send_to(b"to port 7", "10.1.0.1:7").unwrap();
+        let mut text = [0; 20];
+        let (len, _) = receiver.recv_from(&mut text).unwrap();
+        assert_eq!(&text[..len], b"to port 7", "{mode}");
+        let ping = ["ping", "netmap:pf0", "--count", "100", "--timeout", "30s", "--json"];
+        let output = homes[0].command_in(&near, &ping).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        assert_all_answered(&crate::home::lines(&String::from_utf8(output.stdout).unwrap()), 100);
+        let printed = interrupt(pong);
+        assert_eq!(find(&printed, "summary")["packets"], 100, "{mode}");
+        homes.iter().for_each(Home::is_left_clean);
+    }
 }
