@@ -27,7 +27,7 @@ impl Row {
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> ExitCode {
-    let inside = std::env::args().nth(1).as_deref() == Some(nics::INSIDE);
+    let inside = std::env::args_os().nth(1).is_some_and(|arg| arg == nics::INSIDE);
     let done = if inside { nics::show() } else { show() };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,6 +1,11 @@
 //! Why a command failed: the cause and the remedy, in one sentence for the user.
 
+use ringway::{Cause, FileSpec};
 use std::io;
+
+/// Exit status when the reader of standard output has gone, as a shell reports it for a program that
+/// SIGPIPE has ended.
+pub const UNREAD: u8 = 128 + libc::SIGPIPE as u8;
 
 /// Every way in which a `ringway` command fails.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +33,13 @@ pub enum Error {
     )]
     NoPreload { searched: String },
 
+    /// A library that the loader cannot be told of.
+    #[error(
+        "{library}: the loader takes a blank or a colon for the end of the path, so it would not load the library; \
+         install Ringway in a folder whose path has neither (`make install`), or move it there"
+    )]
+    Unloadable { library: String },
+
     /// A program that does not load libraries.
     #[error(
         "{program}: statically linked, so nothing can be loaded into it; link it dynamically, or, \
@@ -49,11 +61,8 @@ pub enum Error {
     Exec { program: String, source: io::Error },
 
     /// A generator's last packets stay in the ring.
-    #[error(
-        "{port}: {left} packets were not taken within a second; start a receiver at the other \
-         side first"
-    )]
-    Left { port: String, left: u64 },
+    #[error("{port}: {left} packets were not taken within a second; {remedy}")]
+    Left { port: String, left: u64, remedy: &'static str },
 
     /// A receiver got fewer packets than it was told to wait for.
     #[error(
@@ -101,9 +110,24 @@ impl From<ringway_file::Error> for Error {
 }
 
 impl Error {
+    /// Whether the reader of what is written to standard output has gone.
+    pub fn is_unread(&self) -> bool {
+        const CLOSED: Option<i32> = Some(libc::EPIPE);
+        match self {
+            Error::Unread => true,
+            Error::File(error) => error.io().is_some_and(|e| e.raw_os_error() == CLOSED),
+            Error::Ringway(error) => {
+                let is_file = error.port().is_some_and(FileSpec::is_file);
+                is_file && matches!(error.cause(), Cause::System(errno) if Some(errno) == CLOSED)
+            }
+            _ => false,
+        }
+    }
+
     /// The exit status. For a program that cannot be run those of env(1).
     pub fn status(&self) -> u8 {
         match self {
+            error if error.is_unread() => UNREAD,
             Error::Exec { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
             Error::Exec { .. } | Error::Static { .. } | Error::MoreRights { .. } => 126,
             _ => 1,

@@ -38,7 +38,9 @@ impl Failure {
                 (_, None) => ("invalid", None),
             },
             Error::NoPreload { .. } => ("not_found", None),
-            Error::Static { .. } | Error::MoreRights { .. } => ("unsupported", None),
+            Error::Unloadable { .. } | Error::Static { .. } | Error::MoreRights { .. } => {
+                ("unsupported", None)
+            }
             Error::Exec { source, .. } | Error::System { source, .. } => {
                 ("system", source.raw_os_error())
             }

@@ -113,7 +113,9 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let mut outputs = Vec::new();
     for (id, name) in (0..).zip(names(args)?) {
-        outputs.push(Output::new(open(&name, &input, args.opening)?, name, id, &input));
+        let output = open(&name, &input, args.opening)?;
+        port_notes::sending(&output, &name);
+        outputs.push(Output::new(output, name, id, &input));
     }
     let presence = match args.redistribute {
         true => Some(Presence::watch(outputs.iter().map(|output| &output.port))?),

@@ -114,7 +114,7 @@ not_found, no_device, exists, unsupported, denied, headers_not_accepted, closed,
 too_many_descriptors, too_long, unreachable, untrusted, gone, version, or system, with `errno`, as the
 daemon's protocol has them; or not_taken, too_few, unverified, no_answer, not_arrived, unusable, usage.
 
-The exit status is 0, 1 if a command fails, 2 if its arguments are wrong, and 141 if the reader of
+The exit status is 0, 1 if a command fails, 2 if its command line cannot be read, and 141 if the reader of
 its results has closed the pipe. `ringway run` has the exit status of the program.";
 
 #[derive(Subcommand)]
@@ -194,7 +194,7 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error::Error::Unread) => output::UNREAD.into(),
+        Err(error) if error.is_unread() => error.status().into(),
         Err(error) => {
             port_notes::file(&error);
             Output::chosen().fail(&error);
@@ -205,7 +205,7 @@ fn main() -> ExitCode {
 
 /// Ends with what clap says, be it help that was asked for; in JSON if it is an error, and JSON was asked for.
 fn misunderstood(error: &clap::Error) -> ! {
-    let mut args = std::env::args().take_while(|arg| arg != "--");
+    let mut args = std::env::args_os().take_while(|arg| arg != "--");
     if error.use_stderr() && args.any(|arg| arg == "--json") {
         Output { json: true }.tell_aside(&Failure::of_usage(&error.render().to_string()));
         std::process::exit(error.exit_code());

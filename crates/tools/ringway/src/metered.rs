@@ -7,7 +7,7 @@ use crate::lasting::{Lasting, outlive};
 use crate::opened::{Opened, shown_name};
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{self, RunLoop};
-use ringway::{Interest, Port};
+use ringway::{Interest, Port, PortKind};
 use std::time::Instant;
 
 pub struct Metered {
@@ -105,7 +105,11 @@ impl Metered {
         self.summarize(Instant::now(), left)?;
         sent?;
         if left > 0 && !self.run_loop.is_interrupted() {
-            return Err(Error::Left { port: shown_name(&self.port), left });
+            let remedy = match self.port.kind() {
+                PortKind::Nic => "see whether the interface is up and has a link (`ip link`)",
+                _ => "start a receiver at the other side first",
+            };
+            return Err(Error::Left { port: shown_name(&self.port), left, remedy });
         }
         Ok(written?)
     }

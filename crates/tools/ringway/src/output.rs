@@ -110,10 +110,6 @@ impl Output {
     }
 }
 
-/// Exit status when the reader of standard output has gone, as a shell reports it for a program that
-/// SIGPIPE has ended.
-pub const UNREAD: u8 = 128 + libc::SIGPIPE as u8;
-
 /// A text of several lines.
 pub fn for_people(text: &str) -> String {
     printable(text, &['\n', '\t'])

@@ -8,7 +8,7 @@ use ringway_abi::Dir;
 use std::path::Path;
 
 /// Says why a port may receive nothing, or not everything: its interface is down, or another program
-/// receives from it. `name`: as the user wrote it.
+/// receives from it. `name`: as the user wrote it. Of a port that only sends, says that its interface is down.
 pub fn receiving(port: &Port, name: &str) {
     let wants = port.binding().registration().monitor;
     if wants.zero_copy
@@ -19,11 +19,9 @@ pub fn receiving(port: &Port, name: &str) {
              the z out to have one of them"
         ));
     }
+    interface_down(port);
     if port.rx_rings() == 0 {
         return;
-    }
-    if port.kind() == PortKind::Nic {
-        down(port.name());
     }
     if diverts_nothing(port).unwrap_or(false) {
         let plain = name.split('^').next().unwrap_or(name);
@@ -41,8 +39,10 @@ pub fn receiving(port: &Port, name: &str) {
     }
 }
 
-/// Says that another program may send by the same ring: none of the two notices.
+/// Says why a port may send nothing: its interface is down. Says as well that another program may send by the same
+/// ring: none of the two notices.
 pub fn sending(port: &Port, name: &str) {
+    interface_down(port);
     if is_shared(port, Dir::Tx).unwrap_or(false) {
         let remedy = match port.kind() {
             PortKind::Vale => "open a port of another name for each",
@@ -109,12 +109,19 @@ pub fn waiting_for_daemon(error: &ringway::Error) {
     }
 }
 
+/// The same of a port's interface, if it has one.
+fn interface_down(port: &Port) {
+    if port.kind() == PortKind::Nic {
+        down(port.name());
+    }
+}
+
 /// Says that an interface of this network namespace is down, if it is.
 pub fn down(interface: &str) {
     // One that is not here is another namespace's, by the daemon's grant.
     if let Ok(false) = sys::is_up(interface) {
         note(format_args!(
-            "{interface}: the interface is down, so nothing arrives; `ip link set {interface} up`"
+            "{interface}: the interface is down, so nothing arrives or leaves; `ip link set {interface} up`"
         ));
     }
 }

@@ -50,6 +50,9 @@ pub fn run(args: &Args) -> Result<Infallible> {
     let library = find(&places, LIBRARY, Path::is_file).ok_or_else(|| missing(&places))?;
     let libraries: Vec<_> =
         [Some(library), find(&places, PCAP, Path::is_file)].into_iter().flatten().collect();
+    for library in &libraries {
+        loadable(library, [b' ', b':'])?;
+    }
     let (program, arguments) = args.command.split_first().expect("clap asks for at least one");
     let executed = elf::find(program, env::var_os("PATH").as_deref());
     let executed = executed.map(|path| elf::interpreted_by(&path).unwrap_or(path));
@@ -71,6 +74,7 @@ pub fn run(args: &Args) -> Result<Infallible> {
     let mut command = Command::new(program);
     command.args(arguments).env("LD_PRELOAD", preload);
     if let Some(library) = find(&places, PFRING, Path::is_file) {
+        loadable(&library, [b';', b':'])?;
         let before = env::var_os("LD_LIBRARY_PATH");
         command.envs(search(&library, before.as_deref()).map(|path| ("LD_LIBRARY_PATH", path)));
     }
@@ -104,6 +108,14 @@ fn multiarch() -> String {
 
 fn find(places: &[PathBuf], library: &str, exists: impl Fn(&Path) -> bool) -> Option<PathBuf> {
     places.iter().map(|place| place.join(library)).find(|path| exists(path))
+}
+
+/// Refuses a library at whose path the loader stops too early: at these bytes it splits lists of such paths.
+fn loadable(library: &Path, splits: [u8; 2]) -> Result<()> {
+    match library.as_os_str().as_bytes().iter().any(|byte| splits.contains(byte)) {
+        true => Err(Error::Unloadable { library: library.display().to_string() }),
+        false => Ok(()),
+    }
 }
 
 fn missing(places: &[PathBuf]) -> Error {

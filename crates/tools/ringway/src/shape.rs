@@ -14,17 +14,20 @@ use crate::port_notes;
 use crate::relay::Relay;
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{self, RunLoop};
-use crate::units::parse_count;
+use crate::units::{number, parse_count};
 use ringway::Port;
 use serde::Serialize;
-use settings::{BandwidthArg, DelayArg, HoldArg, LimitArg, LossArg, Maybe, both, probability};
+use settings::{
+    BandwidthArg, DelayArg, LimitArg, LossArg, Maybe, ReorderArg, UNLIMITED, both, overhead, share,
+};
 use std::fmt;
 use std::time::{Instant, SystemTime};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Every option of the link may be given twice: the first value is for frames from A to B, the second
-for frames from B to A. A single value is for both directions. `none` is no limit.
+Every option of the link that has a value may be given twice: the first value is for frames from A to B,
+the second for frames from B to A. A single value is for both directions. `none` is no limit, delay, loss
+or overhead.
 
 The link first loses frames; the others wait for the bandwidth, in a queue that drops frames that
 come when it is full. The delay begins after that. Frames stay in their order, also with delays that vary, unless
@@ -55,8 +58,9 @@ pub struct Args {
     queue: Vec<LimitArg>,
 
     /// Bytes of the bandwidth that each frame takes beside its own; of Ethernet, with CRC, preamble and gap, 24
-    #[arg(long, value_name = "BYTES", default_value_t = 0)]
-    overhead: u32,
+    /// [default: 0]
+    #[arg(long, value_name = "BYTES", value_parser = overhead)]
+    overhead: Vec<u32>,
 
     /// Time that frames take
     #[arg(short = 'D', long, value_name = "TIME")]
@@ -68,18 +72,18 @@ pub struct Args {
 
     /// Hold a share of the frames back, so that others overtake them: 1%,5ms
     #[arg(short, long, value_name = "SHARE,TIME")]
-    reorder: Vec<HoldArg>,
+    reorder: Vec<ReorderArg>,
 
     /// Share of the frames that is lost
     #[arg(short, long, value_name = "LOSS")]
     loss: Vec<LossArg>,
 
     /// Share of the frames that comes twice
-    #[arg(long, value_name = "SHARE", value_parser = probability)]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
     duplicate: Vec<f64>,
 
     /// Lose and delay the same frames as the run that had this number
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = number(0..=u64::MAX, 7))]
     seed: Option<u64>,
 
     /// Bytes of memory for the frames that are on their way in one direction, one frame for each 256 of them
@@ -105,14 +109,15 @@ impl Args {
         let queue = both(&self.queue, LimitArg(QUEUE))?;
         let delay = both(&self.delay, DelayArg(Settings::default().delay))?;
         let loss = both(&self.loss, LossArg(Settings::default().loss))?;
-        let hold = both(&self.reorder.iter().map(|hold| Some(hold.0)).collect::<Vec<_>>(), None)?;
+        let hold = both(&self.reorder, Maybe(None))?;
+        let overhead = both(&self.overhead, 0)?;
         let duplicate = both(&self.duplicate, 0.0)?;
         let is_unlimited = self.bandwidth.iter().all(|bandwidth| bandwidth.0.is_none());
-        if !self.queue.is_empty() && is_unlimited {
+        if self.queue.iter().any(|queue| *queue != UNLIMITED) && is_unlimited {
             let wrong = "a --queue is what waits for a --bandwidth: give that, too";
             return Err(Error::Value(wrong.into()));
         }
-        if self.overhead > 0 && is_unlimited {
+        if overhead != [0; 2] && is_unlimited {
             let wrong = "--overhead is what frames take of a --bandwidth: give that, too";
             return Err(Error::Value(wrong.into()));
         }
@@ -127,14 +132,14 @@ impl Args {
             duplicate: duplicate[way],
             bandwidth: bandwidth[way].0.map(|rate| Bandwidth {
                 rate,
-                overhead: self.overhead,
+                overhead: overhead[way],
                 limit: queue[way].0,
                 police: false,
             }),
             delay: delay[way].0,
             gaps: None,
             overtake: self.overtake,
-            hold: hold[way],
+            hold: hold[way].0.map(|hold| hold.0),
             memory: self.memory as usize,
             ..Settings::default()
         }))

@@ -1,6 +1,7 @@
 //! Numbers as people write and read them: `1.5M`, `10Gbps`, `200ms`.
 
 use crate::error::{Error, Result};
+use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
@@ -65,6 +66,20 @@ pub fn parse_duration(text: &str) -> Result<Duration> {
         _ if time.is_zero() => wrong("is no time at all"),
         seconds if seconds >= LONGEST => wrong("is longer than 30 years"),
         _ => Ok(time),
+    }
+}
+
+/// Reads a number of a range: a parser of an option's value, which says what it expects.
+pub fn number<T>(range: RangeInclusive<T>, example: T) -> impl Fn(&str) -> Result<T> + Clone
+where
+    T: FromStr + PartialOrd + Display + Copy,
+{
+    move |text| {
+        text.parse().ok().filter(|number| range.contains(number)).ok_or_else(|| {
+            let (least, most) = (range.start(), range.end());
+            let wrong = format!("`{text}` is not a number from {least} to {most}; write {example}");
+            Error::Value(wrong)
+        })
     }
 }
 
@@ -215,5 +230,15 @@ mod tests {
         assert_eq!(human(999.0), "999.000 ");
         assert_eq!(human(14_880_952.0), "14.881 M");
         assert_eq!(human(1e10), "10.000 G");
+    }
+
+    #[test]
+    fn a_number_that_is_none_is_refused_with_an_example() {
+        let vid = number(1..=4094u16, 10);
+        assert_eq!(vid("4094").unwrap(), 4094);
+        for bad in ["", "x", "-1", "0", "4095", "70000"] {
+            let said = vid(bad).unwrap_err().to_string();
+            assert_eq!(said, format!("`{bad}` is not a number from 1 to 4094; write 10"));
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::link::{Burst, Delay, Hold, Limit, Loss};
-use crate::units::{Rate, parse_count, parse_duration};
+use crate::units::{Rate, number, parse_count, parse_duration};
 use std::str::FromStr;
 
 /// A value that can be `none`.
@@ -33,9 +33,19 @@ pub fn probability(text: &str) -> Result<f64> {
         .ok_or_else(|| wrong(text, "a probability; write 1% or 0.01"))
 }
 
-/// Nanoseconds; `0`, too.
+/// The same as an option's value; `none` is none of it.
+pub fn share(text: &str) -> Result<f64> {
+    if text == "none" { Ok(0.0) } else { probability(text) }
+}
+
+/// Bytes that a frame takes beside its own.
+pub fn overhead(text: &str) -> Result<u32> {
+    if text == "none" { Ok(0) } else { number(0..=u32::MAX, 24)(text) }
+}
+
+/// Nanoseconds; `0` and `0ms`, too.
 fn time(text: &str) -> Result<f64> {
-    if text == "0" {
+    if ["", "us", "ms", "s", "m", "h"].iter().any(|unit| text.strip_suffix(unit) == Some("0")) {
         return Ok(0.0);
     }
     Ok(parse_duration(text)?.as_nanos() as f64)
@@ -50,6 +60,7 @@ impl FromStr for DelayArg {
     fn from_str(text: &str) -> Result<DelayArg> {
         let fields: Vec<_> = text.split(',').collect();
         let delay = match fields[..] {
+            ["none"] => Delay::Constant(0.0),
             [constant] | ["constant", constant] => Delay::Constant(time(constant)?),
             ["uniform", min, max] => Delay::Uniform { min: time(min)?, max: time(max)? },
             ["normal", mean, deviation] => {
@@ -108,10 +119,16 @@ impl FromStr for LossArg {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LimitArg(pub Limit);
 
+/// All wait for which there is memory.
+pub const UNLIMITED: LimitArg = LimitArg(Limit::Frames(usize::MAX));
+
 impl FromStr for LimitArg {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<LimitArg> {
+        if text == "none" {
+            return Ok(UNLIMITED);
+        }
         let bytes = text.strip_suffix('B');
         let count = parse_count(bytes.unwrap_or(text)).ok().filter(|count| *count > 0);
         let count =
@@ -137,6 +154,9 @@ impl FromStr for HoldArg {
     }
 }
 
+/// Which frames are held back.
+pub type ReorderArg = Maybe<HoldArg>;
+
 /// A bandwidth.
 pub type BandwidthArg = Maybe<Rate>;
 
@@ -161,7 +181,9 @@ mod tests {
     fn values_are_read() {
         let delay = |text: &str| text.parse::<DelayArg>().unwrap().0;
         assert_eq!(delay("20ms"), Delay::Constant(2e7));
-        assert_eq!(delay("0"), Delay::Constant(0.0));
+        for none in ["0", "0ms", "none"] {
+            assert_eq!(delay(none), Delay::Constant(0.0));
+        }
         assert_eq!(delay("uniform,0,5us"), Delay::Uniform { min: 0.0, max: 5000.0 });
         assert_eq!(delay("normal,10ms,1ms"), Delay::Normal { mean: 1e7, deviation: 1e6 });
         assert_eq!(delay("pareto,1ms,2ms"), Delay::Pareto { min: 1e6, mean: 2e6 });
@@ -175,6 +197,9 @@ mod tests {
         let hold = "1%,5ms".parse::<HoldArg>().unwrap().0;
         assert_eq!(hold, Hold { probability: 0.01, time: 5_000_000 });
         assert_eq!("none".parse::<BandwidthArg>().unwrap(), Maybe(None));
+        assert_eq!("none".parse::<ReorderArg>().unwrap(), Maybe(None));
+        assert_eq!("none".parse::<LimitArg>().unwrap(), UNLIMITED);
+        assert_eq!((share("none").unwrap(), overhead("none").unwrap()), (0.0, 0));
         assert_eq!("1Mbps".parse::<BandwidthArg>().unwrap(), Maybe(Some(Rate::Bits(1e6))));
     }
 

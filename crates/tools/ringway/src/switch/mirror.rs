@@ -10,12 +10,14 @@ use crate::lasting::{Lasting, outlive};
 use crate::opened::Opened;
 use crate::opening;
 use crate::output::{Output, note};
+use crate::port_notes;
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{self, RunLoop};
 use crate::switch::{
     choose::switch_name,
     mirrors::{self, Direction},
 };
+use crate::units::number;
 use ringway::{
     BridgeInfo, Cause, Control, FileSpec, Forwarding, Interest, Port, PortSpec, Turns, TxRing,
 };
@@ -68,7 +70,7 @@ pub struct Args {
 
     /// One in so many of the frames that match
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(value_parser = number(1..=u32::MAX, 10))]
     sample: u32,
 
     #[command(flatten)]
@@ -147,6 +149,7 @@ pub fn run(control: &Control, args: &Args) -> Result<()> {
     }
     let selection = Selection::new(args)?;
     let to = opening::open(&Port::options().tx_only(), args.to(), args.opening)?;
+    port_notes::sending(&to, args.to());
     let run_loop = RunLoop::begin(&args.run_loop)?;
     run_loop.output.write(&Opened::new(&to))?;
     if let Some((switch, _)) = to.name().split_once(':') {

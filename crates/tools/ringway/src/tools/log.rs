@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::error::Result;
-use crate::output::{UNREAD, for_people};
+use crate::error::UNREAD;
+use crate::output::for_people;
 
 /// Writes one line, in one piece: threads do this at the same time.
 pub fn line(function: &str, line: u32, text: Arguments<'_>) {

@@ -183,3 +183,15 @@ fn what_the_ports_lose_is_in_the_summary() {
     assert!(refused.contains("--bandwidth"), "{refused}");
     home.is_left_clean();
 }
+
+/// So that one direction can be without what the other has.
+#[test]
+fn every_option_that_may_be_given_twice_may_be_none() {
+    let home = Home::new();
+    for option in ["bandwidth", "queue", "overhead", "delay", "reorder", "loss", "duplicate"] {
+        let option = format!("--{option}");
+        let args = ["shape", "vale0:a/R", "vale0:b/R", &option, "none", &option, "none"];
+        let said = home.failure(&args);
+        assert!(said.contains("neither sends anything"), "{option}: {said}");
+    }
+}

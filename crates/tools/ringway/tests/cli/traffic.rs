@@ -4,8 +4,11 @@ use crate::control::daemon;
 use crate::home::{Home, LIMIT, find, finish};
 use ringway_testkit::{Netns, Proc, skip_without_root};
 use rustix::process::{Signal, kill_process};
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
+use std::process::Output;
 
 /// Fewer than a ring has slots: a receiver that is not scheduled in time loses none of them.
 const FIT: &str = "1000";
@@ -154,6 +157,10 @@ fn flags_against_what_a_command_does_are_refused() {
         (&["ping", "vale0:a/T"], "leave /T out"),
         (&["pong", "vale0:a/R"], "leave /R, /r, /t and /z out"),
         (&["pong", "vale0:m/rt"], "leave /R, /r, /t and /z out"),
+        (&["gen", "netmap:q0~1"], "write -N"),
+        (&["ping", "netmap:q0~1"], "write -N"),
+        (&["pong", "netmap:q0~1@mode=copy"], "write -N"),
+        (&["ping", &existing], "name another port"),
         (&["bridge", "vale0:a/T", "vale0:b/T"], "neither receives anything"),
         (&["bridge", "vale0:m/rt", "vale0:b/R"], "neither sends anything"),
         (&["shape", "vale0:a/R", "vale0:b/R"], "neither sends anything"),
@@ -239,7 +246,7 @@ fn a_limited_sender_is_never_faster_than_asked() {
 }
 
 /// A pcap file of Ethernet frames with the given lengths.
-fn capture(lengths: &[u32]) -> Vec<u8> {
+pub fn capture(lengths: &[u32]) -> Vec<u8> {
     let mut file = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0];
     let words = |file: &mut Vec<u8>, words: [u32; 4]| {
         words.iter().for_each(|word| file.extend(word.to_le_bytes()));
@@ -318,5 +325,80 @@ fn what_a_switch_drops_is_counted_by_reason() {
     let printed = interrupted(receiver);
     assert_eq!(find(&printed, "drops")["no_destination"], 1000);
     assert_eq!(find(&printed, "summary")["packets"], 0);
+    home.is_left_clean();
+}
+
+/// coreutils' `timeout` sends its signal to its child, and then to the child's process group.
+#[test]
+fn two_signals_at_once_end_a_command_as_one_does() {
+    let home = Home::new();
+    let held = home.open(&["recv", "vale0:held"]);
+    for _ in 0..100 {
+        let receiver = home.open(&["recv", "vale0:a"]);
+        receiver.signal(Signal::TERM);
+        receiver.signal(Signal::TERM);
+        find(&finish(receiver), "summary");
+    }
+    held.signal(Signal::INT);
+    finish(held);
+    home.is_left_clean();
+}
+
+/// With status 2, also an argument that is not UTF-8.
+#[test]
+fn what_cannot_be_read_is_refused_with_an_example() {
+    let home = Home::new();
+    let mut foreign = home.command(&["recv", "vale0:a"]);
+    foreign.arg(OsStr::from_bytes(b"\xff"));
+    let text = |output: Output| {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        said
+    };
+    assert!(text(foreign.output().unwrap()).contains("error: "));
+    for (args, part) in [
+        (&["gen", "vale0:a", "--burst", "x"][..], "write 64"),
+        (&["gen", "vale0:a", "--stream", "x"], "write 7"),
+        (&["recv", "vale0:a", "--sample", "0"], "write 10"),
+        (&["capture", "vale0:a", "--snaplen", "x"], "write 128"),
+        (&["capture", "vale0:a", "--files", "0"], "write 10"),
+        (&["replay", "vale0:a", "x.pcap", "--loop", "x"], "write 3"),
+        (&["shape", "vale0:a", "vale0:b", "--seed", "x"], "write 7"),
+        (&["shape", "vale0:a", "vale0:b", "--overhead", "x"], "write 24"),
+        (&["switch", "port", "vale0:a", "--access", "0"], "write 10"),
+        (&["switch", "port", "vale0:a", "--max-addresses", "x"], "write 4"),
+        (&["switch", "fdb", "show", "vale0", "--vlan", "x"], "write 10"),
+        (&["queue", "remove", "netmap:x", "y"], "write 1"),
+        (&["steer", "x", "udp", "--queue", "y"], "write 4"),
+    ] {
+        let said = text(home.run(args));
+        assert!(said.contains(part), "{args:?}: {said}");
+    }
+}
+
+/// Each command that sends says that its interface is down.
+#[test]
+fn an_interface_that_is_down_is_named() {
+    if skip_without_root("cli::traffic::an_interface_that_is_down_is_named") {
+        return;
+    }
+    let home = Home::new();
+    let [near, far] = [(); 2].map(|()| Netns::quiet("dwn"));
+    let _pair = near.veth(&far, "dn0", "dn1");
+    near.run("ip link set dn0 down");
+    let file = home.dir.join("frames.pcap");
+    fs::write(&file, capture(&[60])).unwrap();
+    let from = format!("file:{}", file.display());
+    for args in [
+        &["gen", "netmap:dn0", "--count", "1"][..],
+        &["bridge", &from, "netmap:dn0"],
+        &["lb", &from, "--to", "netmap:dn0", "p{1"],
+        &["switch", "mirror", "vale0", "a", "--to", "netmap:dn0", "--duration", "1ms"],
+    ] {
+        let output = home.command_in(&near, args).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("dn0: the interface is down"), "{args:?}: {said}");
+        assert!(!said.contains("start a receiver"), "{args:?}: {said}");
+    }
     home.is_left_clean();
 }

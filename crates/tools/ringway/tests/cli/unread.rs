@@ -1,8 +1,9 @@
 //! Results that nobody reads: `| head` has enough.
 
 use crate::home::Home;
+use crate::traffic::capture;
 use rustix::process::Signal;
-use std::{io, process::Stdio};
+use std::{fs, io, process::Stdio};
 
 /// As a shell tells of a program that SIGPIPE has ended.
 const UNREAD: i32 = 128 + Signal::PIPE.as_raw();
@@ -42,4 +43,19 @@ fn tools_end() {
     balancer.stdin(Stdio::null()).stdout(unread()).stderr(Stdio::null());
     assert_eq!(balancer.status().unwrap().code(), Some(UNREAD));
     home.is_left_clean();
+}
+
+/// A capture file on standard output is a result, too.
+#[test]
+fn captures_end_quietly() {
+    let home = Home::new();
+    let file = home.dir.join("in.pcap");
+    fs::write(&file, capture(&[60; 10])).unwrap();
+    let port = format!("file:{}", file.display());
+    for args in [&["capture", &*port, "-w", "-"][..], &["bridge", &port, "file:-@write"]] {
+        let output = home.command(args).stdout(unread()).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(UNREAD), "{args:?}: {said}");
+        assert!(!said.contains("roken pipe"), "{args:?}: {said}");
+    }
 }
