@@ -146,7 +146,7 @@ complete -c ringway -n "__fish_ringway_using_subcommand pong" -l json -d 'Print 
 complete -c ringway -n "__fish_ringway_using_subcommand pong" -s h -l help -d 'Print help'
 complete -c ringway -n "__fish_ringway_using_subcommand shape" -s w -l bandwidth -d 'Bits a second, 10Mbps, or packets, 1kpps' -r
 complete -c ringway -n "__fish_ringway_using_subcommand shape" -s q -l queue -d 'What may wait for the bandwidth: 100 frames, or 64kB [default: 1000]' -r
-complete -c ringway -n "__fish_ringway_using_subcommand shape" -l overhead -d 'Bytes of the bandwidth that each frame takes beside its own; of Ethernet, with CRC, preamble and gap, 24' -r
+complete -c ringway -n "__fish_ringway_using_subcommand shape" -l overhead -d 'Bytes of the bandwidth that each frame takes beside its own; of Ethernet, with CRC, preamble and gap, 24 [default: 0]' -r
 complete -c ringway -n "__fish_ringway_using_subcommand shape" -s D -l delay -d 'Time that frames take' -r
 complete -c ringway -n "__fish_ringway_using_subcommand shape" -s r -l reorder -d 'Hold a share of the frames back, so that others overtake them: 1%,5ms' -r
 complete -c ringway -n "__fish_ringway_using_subcommand shape" -s l -l loss -d 'Share of the frames that is lost' -r

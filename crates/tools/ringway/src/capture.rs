@@ -19,7 +19,7 @@ use crate::recording::Origin;
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{self, RunLoop};
 use crate::same_rings::check_distinct;
-use crate::units::{parse_count, parse_duration};
+use crate::units::{number, parse_count, parse_duration};
 use ringway::{Interest, Port};
 use ringway_file::{Interface, Recorder, Recording, Rotation, now};
 use std::path::{Path, PathBuf};
@@ -67,7 +67,7 @@ pub struct Args {
 
     /// Bytes that are kept of a frame [default: all]
     #[arg(short, long, value_name = "BYTES", default_value_t = 0, hide_default_value = true)]
-    #[arg(requires = "write")]
+    #[arg(value_parser = number(0..=u32::MAX, 128), requires = "write")]
     snaplen: u32,
 
     /// Begin another file, with the next number, after so many bytes: 100M
@@ -83,7 +83,7 @@ pub struct Args {
     overwrite: bool,
 
     /// Keep only the last files
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "COUNT", value_parser = number(1..=u32::MAX, 10))]
     files: Option<u32>,
 
     #[command(flatten)]

@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::table::Table;
+use crate::units::number;
 use ringway::{Control, Filter, FilterInfo, PortInfo, PortSpec, RingSelection};
 use serde::Serialize;
 
@@ -40,7 +41,7 @@ enum Action {
         expression: Vec<String>,
         /// One in so many of the frames that match
         #[arg(short, long, value_name = "COUNT", default_value_t = 1)]
-        #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+        #[arg(value_parser = number(1..=u32::MAX, 10))]
         sample: u32,
     },
     /// Show the filters and their counters
@@ -65,7 +66,7 @@ pub struct Chosen {
 
     /// One in so many of the frames that match
     #[arg(long, value_name = "COUNT")]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(value_parser = number(1..=u32::MAX, 10))]
     sample: Option<u32>,
 }
 

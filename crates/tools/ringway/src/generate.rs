@@ -9,7 +9,7 @@ use crate::port_notes;
 use crate::rate::Pacer;
 use crate::run_loop;
 use crate::traffic::{self, Source};
-use crate::units::{Rate, parse_count};
+use crate::units::{Rate, number, parse_count};
 use ringway::{Interest, Port};
 use std::time::{Duration, Instant};
 
@@ -38,7 +38,7 @@ pub struct Args {
     rate: Option<Rate>,
 
     /// Frames handed over in one piece [default: 256, or what --rate allows in a millisecond]
-    #[arg(short, long, value_name = "FRAMES", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short, long, value_name = "FRAMES", value_parser = number(1..=u32::MAX, 64))]
     burst: Option<u32>,
 
     #[command(flatten)]

@@ -26,10 +26,39 @@ fn pages(command: &Command, above: Option<&str>, made: &mut BTreeMap<String, Vec
     exit_status(&name, &mut ends);
     files(&name, &mut ends);
     see_also(above, &below, &mut ends);
+    let mut text = unfilled(&String::from_utf8(text).unwrap()).into_bytes();
     // The apostrophes of the first part are set up.
     text.extend(ends.to_roff().into_bytes());
     made.insert(page.get_filename(), text);
     below.iter().for_each(|sub| pages(sub, Some(&name), made));
+}
+
+/// The same page, whose indented lines of free text, examples and JSON, stay lines of their own.
+fn unfilled(page: &str) -> String {
+    let (mut made, mut is_free, mut is_unfilled) = (String::new(), false, false);
+    for line in page.lines() {
+        if line.starts_with(".SH") {
+            is_free = line == ".SH EXTRA";
+        }
+        let is_indented = is_free && line.starts_with("  ");
+        if is_indented != is_unfilled {
+            made.push_str(if is_indented { ".nf\n" } else { ".fi\n" });
+            is_unfilled = is_indented;
+        }
+        made.push_str(line);
+        made.push('\n');
+    }
+    if is_unfilled {
+        made.push_str(".fi\n");
+    }
+    made
+}
+
+#[test]
+fn indented_lines_are_not_filled() {
+    let page = ".SH OPTIONS\n  a\n.SH EXTRA\ntext\n  b\n  c\n\nmore\n  d\n";
+    let made = ".SH OPTIONS\n  a\n.SH EXTRA\ntext\n.nf\n  b\n  c\n.fi\n\nmore\n.nf\n  d\n.fi\n";
+    assert_eq!(unfilled(page), made);
 }
 
 fn name(command: &Command) -> String {
@@ -40,10 +69,10 @@ fn exit_status(name: &str, page: &mut Roff) {
     page.control("SH", ["EXIT STATUS"]);
     let text = match name {
         "ringway-run" => {
-            "That of the program; 127 if there is no such program, 126 if it cannot be run, 1 if it is not begun for another reason, 2 if the arguments of ringway itself are wrong."
+            "That of the program; 127 if there is no such program, 126 if it cannot be run, 1 if it is not begun for another reason, 2 if the command line of ringway itself cannot be read."
         }
         _ => {
-            "0, 1 if the command fails, 2 if its arguments are wrong, and 141 if the reader of its results has closed the pipe."
+            "0, 1 if the command fails, 2 if its command line cannot be read, and 141 if the reader of its results has closed the pipe."
         }
     };
     page.text([roman(text)]);
@@ -64,10 +93,13 @@ fn files(name: &str, page: &mut Roff) {
         "/run/ringway/ringwayd.sock",
         "The socket of the system daemon, which is used if it exists.",
     );
-    entry(
-        "$XDG_CONFIG_HOME/ringway/ringwayd.toml, ~/.config/ringway/ringwayd.toml",
-        "The configuration of the private daemon that is started otherwise.",
-    );
+    // These start none.
+    if !["ringway-metrics", "ringway-log", "ringway-top"].contains(&name) {
+        entry(
+            "$XDG_CONFIG_HOME/ringway/ringwayd.toml, ~/.config/ringway/ringwayd.toml",
+            "The configuration of the private daemon that is started otherwise.",
+        );
+    }
 }
 
 fn see_also(above: Option<&str>, below: &[&Command], page: &mut Roff) {

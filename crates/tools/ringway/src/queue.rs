@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::output::Output;
 use crate::ports;
+use crate::units::number;
 use ringway::{Control, PortSpec};
 
 #[derive(clap::Args)]
@@ -32,7 +33,7 @@ struct Which {
     /// The port: netmap:<interface>
     port: String,
     /// The queues, counted from 0
-    #[arg(required = true)]
+    #[arg(required = true, value_parser = number(0..=u16::MAX, 1))]
     queues: Vec<u16>,
 }
 

@@ -10,7 +10,7 @@ use crate::metered::Metered;
 use crate::opening;
 use crate::port_notes;
 use crate::run_loop::{self, RunLoop};
-use crate::units::{Rate, parse_count, parse_duration};
+use crate::units::{Rate, number, parse_count, parse_duration};
 use file::FileArg;
 use playlist::{Order, Playlist, Upcoming};
 use ringway::{Port, Recorded};
@@ -61,7 +61,7 @@ pub struct Args {
     rate: Option<Rate>,
 
     /// Play everything so many times; 0: for ever
-    #[arg(short, long, value_name = "TIMES", default_value_t = 1)]
+    #[arg(short, long, value_name = "TIMES", default_value_t = 1, value_parser = number(0..=u64::MAX, 3))]
     r#loop: u64,
 
     /// End after so many frames: 1000, 10k, 1.5M
@@ -69,7 +69,7 @@ pub struct Args {
     count: Option<u64>,
 
     /// Frames handed over in one piece, at most [default: 256]
-    #[arg(short, long, value_name = "FRAMES", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short, long, value_name = "FRAMES", value_parser = number(1..=u32::MAX, 64))]
     burst: Option<u32>,
 
     #[command(flatten)]

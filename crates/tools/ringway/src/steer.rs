@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::run_loop::{self, RunLoop};
+use crate::units::number;
 use ringway::{Control, Flow, Steered};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
@@ -31,7 +32,7 @@ pub struct Args {
     interface: String,
 
     /// The receive queue, counted from 0
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = number(0..=u16::MAX, 4))]
     queue: u16,
 
     /// What is to come in by it; nothing but isolates the queue

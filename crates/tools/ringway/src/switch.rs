@@ -17,6 +17,7 @@ use crate::error::Result;
 use crate::opening::{self, Stops};
 use crate::output::Output;
 use crate::port_notes::{self, is_another_user};
+use crate::same_rings::check_distinct;
 use crate::table::Table;
 use ringway::{BridgeInfo, BridgePortInfo, Control, Declared};
 use serde::Serialize;
@@ -170,10 +171,13 @@ pub fn run(args: &Args) -> Result<()> {
 /// Refuses what the daemon would take to mean something else.
 fn check(action: &Action) -> Result<()> {
     match action {
-        Action::New { switch, .. }
-        | Action::Attach { switch, .. }
-        | Action::Detach { switch, .. }
-        | Action::Delete { switch } => choose::switch_name(switch),
+        Action::Attach { switch, interfaces, .. } => {
+            choose::switch_name(switch)?;
+            check_distinct(interfaces, "named")
+        }
+        Action::New { switch, .. } | Action::Detach { switch, .. } | Action::Delete { switch } => {
+            choose::switch_name(switch)
+        }
         Action::Forward(args) => choose::check(args),
         Action::Mirror(args) => mirror::check(args),
         Action::Fdb(args) => fdb::check(args),

@@ -5,6 +5,7 @@ use crate::endpoint::{Endpoints, Family, Mac};
 use crate::error::Result;
 use crate::frame::{Builder, Frame, Sizes, Spec, shortest_marked};
 use crate::plain_file;
+use crate::units::number;
 use ringway_file::Frames;
 use std::path::PathBuf;
 
@@ -35,7 +36,7 @@ pub struct Args {
     dst_mac: Mac,
 
     /// Number that tells this generator from others at the receiver [default: the process id]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = number(0..=u32::MAX, 7))]
     stream: Option<u32>,
 
     /// Send the frames of a pcap or pcapng file, as they are; once, unless --count or --duration says

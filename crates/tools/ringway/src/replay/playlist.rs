@@ -84,6 +84,10 @@ pub struct Playlist {
 impl Playlist {
     /// Begins to read all files, each to be played `loops` times (0: for ever).
     pub fn open(files: &[FileArg], order: Order, loops: u64) -> Result<Playlist> {
+        if loops != 1 && files.iter().any(|file| file.path.as_os_str() == "-") {
+            let wrong = "-: standard input can be read once; leave --loop out, or name a file";
+            return Err(Error::Value(wrong.into()));
+        }
         let fail = |what| move |error: std::io::Error| Error::System { what, source: error };
         let doorbell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| fail("eventfd")(error.into()))?;

@@ -4,7 +4,7 @@
 use crate::endpoint::Mac;
 use crate::error::{Error, Result};
 use crate::output::note;
-use crate::units::{Rate, human, parse_bytes, parse_whole};
+use crate::units::{Rate, human, number, parse_bytes, parse_whole};
 use ringway::{
     BridgeInfo, BridgePortInfo, Control, Filter, FloodLimit, Forwarding, Lossless, Multicast,
     MulticastRouter, PortInfo, PortKind, PortSettings, RateLimit, SourceAddresses, Vlan,
@@ -124,13 +124,14 @@ pub struct Port {
     /// The port: vale<id>:<port>, as `ringway switch list` shows it
     pub port: String,
     /// In this VLAN alone, without tags
-    #[arg(long, value_name = "VID", group = "choice", conflicts_with_all = ["trunk", "no_vlan"])]
+    #[arg(long, value_name = "VID", value_parser = vid(), group = "choice")]
+    #[arg(conflicts_with_all = ["trunk", "no_vlan"])]
     access: Option<u16>,
     /// In these VLANs, with tags
     #[arg(long, value_name = "VIDS", group = "choice", value_parser = vids, conflicts_with = "no_vlan")]
     trunk: Option<Vids>,
     /// The VLAN of the trunk's frames that have no tag
-    #[arg(long, value_name = "VID", requires = "trunk", conflicts_with = "access")]
+    #[arg(long, value_name = "VID", value_parser = vid(), requires = "trunk", conflicts_with = "access")]
     native: Option<u16>,
     /// Take no part in VLANs
     #[arg(long, group = "choice")]
@@ -194,7 +195,7 @@ pub struct Port {
     #[arg(long, group = "choice")]
     no_filter_out: bool,
     /// Drop what the port sends with further addresses than so many (1 to 1024); an address that was not seen for the ageing time makes room
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "COUNT", value_parser = number(1..=1024u16, 4))]
     #[arg(group = "choice", conflicts_with = "no_max_addresses")]
     max_addresses: Option<u16>,
     /// Let it send with as many addresses as the switch can learn of a port again
@@ -224,7 +225,7 @@ pub struct Port {
     )]
     storm_broadcast: Option<u32>,
     /// How many of these may come at once, after there were none for a while [default: those of a second]
-    #[arg(long, value_name = "FRAMES", requires = "storm_broadcast")]
+    #[arg(long, value_name = "FRAMES", value_parser = number(0..=u32::MAX, 100), requires = "storm_broadcast")]
     storm_broadcast_burst: Option<u32>,
     /// Take that limit off
     #[arg(long, group = "choice")]
@@ -237,7 +238,7 @@ pub struct Port {
     )]
     storm_multicast: Option<u32>,
     /// How many of these may come at once, after there were none for a while [default: those of a second]
-    #[arg(long, value_name = "FRAMES", requires = "storm_multicast")]
+    #[arg(long, value_name = "FRAMES", value_parser = number(0..=u32::MAX, 100), requires = "storm_multicast")]
     storm_multicast_burst: Option<u32>,
     /// Take that limit off
     #[arg(long, group = "choice")]
@@ -249,7 +250,7 @@ pub struct Port {
     )]
     storm_unknown: Option<u32>,
     /// How many of these may come at once, after there were none for a while [default: those of a second]
-    #[arg(long, value_name = "FRAMES", requires = "storm_unknown")]
+    #[arg(long, value_name = "FRAMES", value_parser = number(0..=u32::MAX, 100), requires = "storm_unknown")]
     storm_unknown_burst: Option<u32>,
     /// Take that limit off
     #[arg(long, group = "choice")]
@@ -351,8 +352,8 @@ pub fn only_shown(command: &str, action: bool, options: bool) -> Result<()> {
 }
 
 /// A VLAN.
-pub fn vid() -> clap::builder::RangedI64ValueParser<u16> {
-    clap::value_parser!(u16).range(1..=4094)
+pub fn vid() -> impl Fn(&str) -> Result<u16> + Clone {
+    number(1..=4094, 10)
 }
 
 fn vids(text: &str) -> std::result::Result<Vids, String> {
@@ -499,9 +500,15 @@ fn note_lonely(control: &Control, name: &str) -> Result<()> {
         port.kind == PortKind::Vale && (port.uid, port.mem_id) == (own.uid, own.mem_id)
     };
     if ports.iter().filter(is_neighbour).count() < 2 {
-        note(format_args!(
-            "{name} has a region for itself, so it copies; open both ports in one: {name}@1"
-        ));
+        // A region of its own has another number.
+        match own.mem_id {
+            1 => note(format_args!(
+                "{name}: no other port is in its region yet, so it copies; open the other port in it, too: @1"
+            )),
+            _ => note(format_args!(
+                "{name} has a region for itself, so it copies; open both ports in one: {name}@1"
+            )),
+        }
     }
     Ok(())
 }

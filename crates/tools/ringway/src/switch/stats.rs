@@ -180,7 +180,9 @@ pub fn run(control: &Control, args: &Args) -> Result<()> {
         let lines: Vec<_> =
             switches.iter().flat_map(|switch| port_lines(switch, before.as_ref(), now)).collect();
         let is_first = before.is_none();
-        run_loop.output.write_all(&lines, || table(&lines, is_first || args.totals, !is_first))?;
+        run_loop.output.write_all(&lines, || {
+            table(&lines, args.switch.as_deref(), is_first || args.totals, !is_first)
+        })?;
         before = Some(Look::of(now, &switches));
         let next = now + INTERVAL;
         while args.watch && !run_loop.is_over(Instant::now()) && Instant::now() < next {
@@ -228,12 +230,13 @@ fn port_lines<'a>(
     })
 }
 
-fn table(lines: &[PortLine], with_totals: bool, with_rates: bool) -> String {
+/// `only`: the one switch that is shown.
+fn table(lines: &[PortLine], only: Option<&str>, with_totals: bool, with_rates: bool) -> String {
     const RATES: [&str; 5] = ["sent packets/s", "bit/s", "received packets/s", "bit/s", "drops/s"];
     const TOTALS: [&str; 6] =
         ["sent packets", "bytes", "received packets", "bytes", "drops", "addresses"];
     if lines.is_empty() {
-        return "no ports on any switch".into();
+        return only.map_or("no ports on any switch".into(), |only| format!("no ports on {only}"));
     }
     let mut heading = vec!["port", "index"];
     heading.extend(RATES.iter().filter(|_| with_rates));
@@ -351,7 +354,7 @@ mod tests {
             (&1500.into(), &1500.0.into())
         );
         assert_eq!(json["drops"]["ring_full"], 0);
-        let text = |totals, rates| table(std::slice::from_ref(&line), totals, rates);
+        let text = |totals, rates| table(std::slice::from_ref(&line), None, totals, rates);
         assert!(text(false, true).contains("1.500 k"), "{}", text(false, true));
         assert!(!text(false, true).contains("150000"));
         assert!(text(true, true).contains("150000") && text(true, true).contains("1.500 k"));
@@ -363,6 +366,6 @@ mod tests {
         assert!(json.get("interval_s").is_none() && json["sent_bytes"] == 150_000);
         let away = PortLine { index: None, ..first };
         assert!(serde_json::to_value(&away).unwrap()["index"].is_null());
-        assert!(table(&[away], true, false).contains("vale0:a  - "));
+        assert!(table(&[away], None, true, false).contains("vale0:a  - "));
     }
 }

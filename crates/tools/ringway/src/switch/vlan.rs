@@ -56,7 +56,7 @@ pub fn run(control: &Control, args: &Args) -> Result<()> {
         }
     }
     let lines: Vec<_> = switches.iter().flat_map(lines).collect();
-    Output::chosen().write_all(&lines, || table(&lines))
+    Output::chosen().write_all(&lines, || table(&lines, args.switch.as_deref()))
 }
 
 fn lines(switch: &BridgeInfo) -> impl Iterator<Item = Line<'_>> {
@@ -85,9 +85,10 @@ fn entries(vlan: &Vlan) -> Vec<Entry> {
     }
 }
 
-fn table(lines: &[Line]) -> String {
+/// `only`: the one switch that is shown.
+fn table(lines: &[Line], only: Option<&str>) -> String {
     if lines.is_empty() {
-        return "no ports on any switch".into();
+        return only.map_or("no ports on any switch".into(), |only| format!("no ports on {only}"));
     }
     let mut table = Table::new(&["port", "vlan-id"]);
     for Line { port, vlans, .. } in lines {
@@ -129,7 +130,9 @@ vale0:b       4
               10
               20-22
 vale0:c       unaware";
-        assert_eq!(table(&lines), shown);
+        assert_eq!(table(&lines, None), shown);
+        assert_eq!(table(&[], None), "no ports on any switch");
+        assert_eq!(table(&[], Some("vale0")), "no ports on vale0");
         let json = serde_json::to_value(&lines[0]).unwrap();
         assert_eq!(json["vlans"][0]["flags"][1], "Egress Untagged");
         assert_eq!(json["vlans"][0]["vlan"], 7);

@@ -47,6 +47,12 @@ fn stats_tell_what_each_port_has_sent_and_received() {
     assert!(alone.status.success());
     let said = String::from_utf8(alone.stderr).unwrap();
     assert!(said.contains("vale0:b has a region for itself") && said.contains("@1"), "{said}");
+    let early = home.open(&["recv", "vale0:early@1"]);
+    let alone = home.run(&["switch", "port", "vale0:early", "--swap-buffers"]);
+    let said = String::from_utf8(alone.stderr).unwrap();
+    assert!(said.contains("no other port is in its region yet"), "{said}");
+    early.signal(Signal::INT);
+    finish(early);
     let shown = home.json(&["switch", "port", "vale0:b"]);
     assert_eq!(find(&shown, "switch_port_settings")["swap_buffers"], true);
     choose(&["switch", "port", "vale0:b", "--no-swap-buffers"]);
@@ -533,5 +539,22 @@ fn a_receiver_on_a_switch_notices_that_the_daemon_has_ended() {
     let printed = lines(&text);
     assert!(find(&printed, "note")["text"].as_str().unwrap().contains("is opened again"), "{text}");
     find(&printed, "summary");
+    home.is_left_clean();
+}
+
+#[test]
+fn a_switch_without_ports_is_not_all_switches() {
+    let home = Home::new();
+    home.json(&["switch", "new", "vale0"]);
+    let receiver = home.open(&["recv", "vale1:a"]);
+    for command in ["stats", "vlan"] {
+        let output = home.run(&["switch", command, "vale0"]);
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), "no ports on vale0\n");
+    }
+    let said = home.failure(&["switch", "attach", "vale0", "eth1", "eth1"]);
+    assert!(said.contains("named twice"), "{said}");
+    receiver.signal(Signal::INT);
+    finish(receiver);
+    home.json(&["switch", "delete", "vale0"]);
     home.is_left_clean();
 }

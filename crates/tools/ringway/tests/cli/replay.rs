@@ -267,3 +267,11 @@ fn long_pauses_are_named_and_can_be_capped() {
     }
     home.is_left_clean();
 }
+
+/// Before the first frame.
+#[test]
+fn standard_input_is_not_played_twice() {
+    let home = Home::new();
+    let said = home.failure(&["replay", "vale0:a", "-", "--loop", "2"]);
+    assert!(said.contains("standard input can be read once"), "{said}");
+}
