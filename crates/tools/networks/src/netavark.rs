@@ -452,7 +452,7 @@ mod tests {
         for input in [network, subnets] {
             let error = super::create(input.as_bytes()).unwrap_err();
             assert_eq!(error.kind, Kind::Decode, "{error}");
-            assert!(error.problem.contains("expected a map"), "{error}");
+            assert!(error.problem.contains("invalid type: sequence"), "{error}");
         }
     }
 
