@@ -84,9 +84,13 @@ pub struct Playlist {
 impl Playlist {
     /// Begins to read all files, each to be played `loops` times (0: for ever).
     pub fn open(files: &[FileArg], order: Order, loops: u64) -> Result<Playlist> {
-        if loops != 1 && files.iter().any(|file| file.path.as_os_str() == "-") {
-            let wrong = "-: standard input can be read once; leave --loop out, or name a file";
-            return Err(Error::Value(wrong.into()));
+        let is_pipe = |file: &&FileArg| {
+            let is_other = |data: std::fs::Metadata| !data.is_file();
+            file.path.as_os_str() == "-" || file.path.metadata().is_ok_and(is_other)
+        };
+        if let Some(pipe) = files.iter().find(is_pipe).filter(|_| loops != 1) {
+            let wrong = "a pipe has no second round; leave --loop out, or name a file";
+            return Err(Error::Value(format!("{}: {wrong}", pipe.path.display())));
         }
         let fail = |what| move |error: std::io::Error| Error::System { what, source: error };
         let doorbell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
