@@ -606,7 +606,7 @@ impl Live {
         let sources = sources.iter().map(|(fd, events)| (fd.as_raw_fd(), *events));
         let wake = signals.wake_fd().map(|fd| (fd.as_raw_fd(), PollFlags::IN));
         let fds: Vec<_> = sources.chain(watched).chain(wake).collect();
-        match poll(&fds, timeout) {
+        match poll(&fds, timeout).inspect(|seen| signals.slept(seen)) {
             Ok(seen) if seen.iter().any(|events| events.intersects(GONE)) => {
                 return Ok(true);
             }

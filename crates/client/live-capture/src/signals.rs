@@ -1,4 +1,8 @@
 //! What a reading thread is told while it reads: by other threads, by signal handlers, and by callbacks.
+//!
+//! A caller sets its bit, and then makes the descriptor readable. The reader drains the descriptor while no bit is set,
+//! looks at the bits again, and makes it readable again if one was set meanwhile. So a bit that is set and not yet taken
+//! ends a sleep, however many threads call.
 
 use std::sync::atomic::{
     AtomicU32,
@@ -6,7 +10,7 @@ use std::sync::atomic::{
 };
 
 use rustix::{
-    event::{EventfdFlags, eventfd},
+    event::{EventfdFlags, PollFlags, eventfd},
     fd::{AsFd, BorrowedFd, OwnedFd},
 };
 use std::sync::OnceLock;
@@ -43,12 +47,16 @@ impl Signals {
     }
 
     fn interrupt(&self, bit: u32) {
-        // Written before the bit is set: the reader that takes the bit drains the descriptor.
+        self.bits.fetch_or(bit, SeqCst);
+        self.wake();
+    }
+
+    /// Ends a sleep that is under way, or the next one.
+    pub(crate) fn wake(&self) {
         if let Some(wake) = self.wake.get() {
             // It is full only if it is readable.
             let _ = rustix::io::write(wake, &1u64.to_ne_bytes());
         }
-        self.bits.fetch_or(bit, SeqCst);
     }
 
     /// There is a new filter.
@@ -76,13 +84,30 @@ impl Signals {
     #[cold]
     fn took(&self, bit: u32) -> bool {
         let before = self.bits.fetch_and(!bit, SeqCst);
-        // What else there is has to wake the reader still.
-        if before & (BREAK | PORT) & !bit == 0
+        self.settle();
+        before & bit != 0
+    }
+
+    /// After a sleep for several descriptors, [`wake_fd`](Self::wake_fd) the last of them: what has made that readable
+    /// may be taken already, as a caller writes after it has set its bit.
+    pub fn slept(&self, seen: &[PollFlags]) {
+        if self.wake.get().is_some() && seen.last().is_some_and(|events| !events.is_empty()) {
+            self.settle();
+        }
+    }
+
+    /// The descriptor is not readable any more, unless a bit is set that ends a sleep.
+    fn settle(&self) {
+        let wakes = || self.bits.load(SeqCst) & (BREAK | PORT) != 0;
+        if !wakes()
             && let Some(wake) = self.wake.get()
         {
             let _ = rustix::io::read(wake, &mut [0; 8]);
+            // It was set before this read, whose bytes may have been its.
+            if wakes() {
+                self.wake();
+            }
         }
-        before & bit != 0
     }
 
     /// Whether there is a new filter: told once.
@@ -94,5 +119,58 @@ impl Signals {
     /// What a sleeping reader watches beside its port.
     pub fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
         self.wake.get().map(AsFd::as_fd)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::{
+            Barrier,
+            atomic::{AtomicU32, Ordering::SeqCst},
+        },
+        thread,
+    };
+
+    use rustix::event::{PollFd, poll};
+
+    use super::*;
+
+    fn is_readable(signals: &Signals) -> bool {
+        let wake = signals.wake_fd().unwrap();
+        let mut fds = [PollFd::from_borrowed_fd(wake, PollFlags::IN)];
+        poll(&mut fds, Some(&Default::default())).unwrap() > 0
+    }
+
+    /// However the steps of two callers and a reader fall, after them a break that is pending ends a sleep.
+    #[test]
+    fn a_break_that_is_pending_ends_a_sleep() {
+        const ROUNDS: u32 = 1_000;
+        let signals = Signals::default();
+        signals.arm().unwrap();
+        let (begin, done) = (Barrier::new(3), AtomicU32::new(0));
+        let caller = || {
+            for _ in 0..ROUNDS {
+                begin.wait();
+                signals.break_loop();
+                done.fetch_add(1, SeqCst);
+            }
+        };
+        thread::scope(|scope| {
+            let callers = [scope.spawn(caller), scope.spawn(caller)];
+            let mut lost = 0;
+            for number in 1..=ROUNDS {
+                begin.wait();
+                while done.load(SeqCst) < 2 * number {
+                    signals.take_break();
+                }
+                lost += u32::from(signals.any() && !is_readable(&signals));
+            }
+            callers.into_iter().for_each(|caller| caller.join().unwrap());
+            assert_eq!(lost, 0, "of {ROUNDS}");
+        });
+        signals.take_break();
+        signals.settle();
+        assert!(!is_readable(&signals), "a reader would not sleep");
     }
 }

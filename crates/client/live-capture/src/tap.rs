@@ -409,7 +409,7 @@ impl Tap {
         let socket = [(self.socket.as_fd(), events)];
         let wake = signals.wake_fd().map(|fd| (fd, PollFlags::IN));
         let fds: Vec<_> = socket.into_iter().chain(wake).collect();
-        match poll(&fds, left) {
+        match poll(&fds, left).inspect(|seen| signals.slept(seen)) {
             Ok(seen) if longest.is_some() || seen[0].contains(PollFlags::ERR) => self.explain(),
             // A signal's handler may have said that the read is to end.
             Ok(_) | Err(Errno::INTR) => Ok(()),

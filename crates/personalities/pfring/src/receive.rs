@@ -227,6 +227,7 @@ impl Ring {
         let fds = self.sources.iter().map(Source::watch);
         let fds: Vec<_> = fds.chain(self.wake.wake_fd()).map(|fd| (fd, PollFlags::IN)).collect();
         let seen = poll(&fds, Some(timeout))?;
+        self.wake.slept(&seen);
         let devices = || fds.iter().copied().zip(&seen).take(self.sources.len());
         // One of several: the others go on, and this one tells it once.
         if self.sources.len() > 1 {

@@ -231,7 +231,7 @@ fn pause(signals: &Signals, end: Instant) -> Result<(), End> {
     let left = end.saturating_duration_since(Instant::now());
     let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
     let wake = signals.wake_fd().map(|fd| (fd.as_raw_fd(), PollFlags::IN));
-    match poll(wake.as_slice(), Some(left)) {
+    match poll(wake.as_slice(), Some(left)).inspect(|seen| signals.slept(seen)) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(End::Failed(format!("cannot wait for ringwayd: {error}"))),
     }
