@@ -15,7 +15,7 @@ use std::{
     ffi::c_int,
     ops::{Deref, DerefMut},
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard,
+        Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard,
         atomic::{
             AtomicBool, AtomicI32, AtomicU32, AtomicU64,
             Ordering::{Acquire, Relaxed, Release},
@@ -153,7 +153,7 @@ pub struct Live {
     /// Packets that daemons which have ended have not taken.
     unsent: AtomicU64,
     /// Why there is no port any more.
-    failed: OnceLock<String>,
+    failed: Mutex<Option<String>>,
     _promiscuous: Option<Promiscuous>,
 }
 
@@ -285,7 +285,7 @@ impl Live {
             opened_by: std::process::id(),
             is_left: AtomicBool::new(false),
             unsent: AtomicU64::new(0),
-            failed: OnceLock::new(),
+            failed: Mutex::default(),
             _promiscuous: promiscuous,
         })
     }
@@ -341,21 +341,51 @@ impl Live {
     /// closed, while another thread reads, and where there are no descriptors left.
     pub fn replace(&self, port: Port) -> Option<Port> {
         let mut reader = self.try_reader()?;
+        // The port that was to follow is closed.
+        drop(lock(&self.next_port).take());
         self.replace_at(&mut reader, port)
     }
 
-    /// The same with the next read, which any thread may ask for. What was read last stays where it is until then.
+    /// The same; while another thread reads, its next read does it. False, and the port is closed, where there are no
+    /// descriptors left.
+    pub fn replace_soon(&self, port: Port, signals: &Signals) -> bool {
+        let Some(mut reader) = self.try_reader() else {
+            self.replace_later(port, signals);
+            return true;
+        };
+        drop(lock(&self.next_port).take());
+        self.replace_at(&mut reader, port).is_some()
+    }
+
+    /// The next read has another port in the place of this one, for any thread. What was read last stays where it is
+    /// until then.
     pub fn replace_later(&self, port: Port, signals: &Signals) {
         *lock(&self.next_port) = Some(port);
         signals.port_changed();
         self.port().interrupt();
     }
 
+    /// Goes on with the port that is to follow, if there is one. False while another thread reads.
+    pub fn take_next(&self) -> bool {
+        let Some(mut reader) = self.try_reader() else { return false };
+        self.take_port(&mut reader);
+        true
+    }
+
     /// There will be no port any more: the next read that finds nothing fails.
     pub fn fail_later(&self, why: String, signals: &Signals) {
-        let _ = self.failed.set(why);
+        self.fail(why);
         signals.port_changed();
         self.port().interrupt();
+    }
+
+    /// Notes why there is no port any more, unless that is known; returns the reason.
+    fn fail(&self, why: String) -> String {
+        lock(&self.failed).get_or_insert(why).clone()
+    }
+
+    fn failure(&self) -> Option<String> {
+        lock(&self.failed).clone()
     }
 
     fn replace_at(&self, reader: &mut Reader, mut port: Port) -> Option<Port> {
@@ -368,6 +398,7 @@ impl Live {
         *lock(&self.tx_sources) = Arc::new(tx_sources);
         reader.reopening = None;
         self.is_left.store(false, Relaxed);
+        *lock(&self.failed) = None;
         reader.run = Run::of(&port);
         (reader.found, reader.ring, reader.turn, reader.taken) = (None, 0, 0, 0);
         Some(open.replace(port))
@@ -471,8 +502,8 @@ impl Live {
                 return Ok(0);
             }
             looked = true;
-            if let Some(why) = self.failed.get() {
-                return Err(End::Failed(why.clone()));
+            if let Some(why) = self.failure() {
+                return Err(End::Failed(why));
             }
             if deadline.is_none() {
                 deadline = self.timeout.map(|timeout| Instant::now() + timeout);

@@ -295,3 +295,22 @@ fn frames_of_a_monitor_have_the_times_at_which_they_came() {
         }
     }
 }
+
+/// A port that was to follow with the next read does not come after the port that has been put in place since; and why
+/// there was none is forgotten.
+#[test]
+fn the_port_that_is_put_in_place_is_read() {
+    let mut sender = ringway_doc::open("netmap:follows{1").unwrap();
+    let live = opened("netmap:follows}2");
+    let signals = Signals::default();
+    live.replace_later(ringway_doc::open("netmap:follows}3").unwrap(), &signals);
+    live.fail_later("it has ended".into(), &signals);
+    assert!(live.replace(ringway_doc::open("netmap:follows}1").unwrap()).is_some());
+    let reading = Reading { signals: &signals, most: None, nonblocking: true, keeps: false };
+    for _ in 0..2 {
+        assert!(live.read(reading, |_, _, _| {}).is_ok_and(|packets| packets == 0));
+    }
+    assert!(sender.tx(0).push(&[0xff; 60]));
+    sender.tx(0).sync();
+    assert!(live.read(reading, |_, _, _| {}).is_ok_and(|packets| packets == 1));
+}

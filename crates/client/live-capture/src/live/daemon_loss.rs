@@ -133,7 +133,7 @@ impl Live {
         let mut port = self.port.write().unwrap_or_else(PoisonError::into_inner);
         // The descriptor is readable from now on: the program reads, and is told.
         port.shut();
-        End::Failed(self.failed.get_or_init(|| text).clone())
+        End::Failed(self.fail(text))
     }
 
     /// For a send whose port the daemon has left: goes on with the port that this, or a reader, has opened.
@@ -152,8 +152,8 @@ impl Live {
         }
         let end = Instant::now().checked_add(patience());
         loop {
-            if let Some(why) = self.failed.get() {
-                return Err(SendError::new(Errno::NXIO, why.clone()));
+            if let Some(why) = self.failure() {
+                return Err(SendError::new(Errno::NXIO, why));
             }
             // A thread that reads notices by itself.
             if let Some(mut reader) = self.try_reader() {

@@ -142,15 +142,15 @@ impl PortMember {
         Ok(PortMember { context, thread: Some(thread.map_err(number)?) })
     }
 
-    /// The ring goes on alone, with the port.
+    /// The ring goes on alone, with the port: from its next read on, where a read is under way.
     pub fn leave(mut self) -> Result<(), c_int> {
-        let Context { port, settings, live, .. } = &*self.context.clone();
+        let Context { port, settings, live, signals, .. } = &*self.context.clone();
         self.context.keeps.store(true, Relaxed);
         let own = match self.end() {
             Some(port) => port,
             None => open(port, settings)?,
         };
-        live.replace(own).map(drop).ok_or(libc::EBUSY)
+        live.replace_soon(own, signals).then_some(()).ok_or(libc::EMFILE)
     }
 
     fn end(&mut self) -> Option<Port> {
@@ -168,6 +168,8 @@ impl Drop for PortMember {
 
 /// Of a member that has just come, and has the port open, or a monitor of it.
 fn first_role(context: &Arc<Context>) -> Result<Role, c_int> {
+    // The one from a cluster that it has left, perhaps.
+    context.live.take_next().then_some(()).ok_or(libc::EBUSY)?;
     loop {
         match rendezvous::find(&context.file, &context.socket)? {
             Found::Distributor(connection) => match Pipe::open(connection, context, None) {
