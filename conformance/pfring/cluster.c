@@ -2,6 +2,8 @@
 /* Clusters (PF-CLUSTER). */
 #include "case.h"
 
+#include <pthread.h>
+
 #define QUEUES	3
 #define PORTS	30
 #define MANY	1000000
@@ -239,6 +241,119 @@ leaves(void)
 	check_number(port_of(packet), ports[1], "the other has all, too");
 }
 
+/* Members see whole packets, also where the program gets their first bytes alone. */
+static void
+cut(void)
+{
+	pfring *rings[QUEUES], *peer;
+	struct pfring_pkthdr header;
+	u_char *packet;
+	int at, port;
+
+	wire_new();
+	peer = ring_enabled(own("f$"), 0);
+	for (at = 0; at < QUEUES; at++) {
+		rings[at] = pfring_open(own("n$"), 20, 0);
+		require(rings[at] != NULL, "a ring for 20 bytes");
+		require(pfring_set_cluster_consumer(rings[at], (u_int16_t)cluster_id(), (u_int16_t)at,
+						    cluster_per_flow_5_tuple, 0) == 0, "a member");
+		require(pfring_enable_ring(rings[at]) == 0, "enabled");
+	}
+	for (port = 1; port <= PORTS; port++)
+		put(peer, port);
+	for (port = 1; port <= PORTS; port++) {
+		packet = take(rings[queue_of(port)], &header);
+		check(packet != NULL && header.caplen == 20, "the member with the sum's queue");
+	}
+}
+
+static int news[2];
+
+/* Receives until the last, and tells of each. */
+static void *
+receives(void *ring)
+{
+	struct pfring_pkthdr header;
+	u_char port;
+
+	do {
+		port = (u_char)port_of(take(ring, &header));
+		require(write(news[1], &port, 1) == 1, "write");
+	} while (port != (u_char)LAST);
+	return NULL;
+}
+
+static void
+told(int port, const char *text)
+{
+	u_char byte;
+
+	require(read(news[0], &byte, 1) == 1, "read");
+	check_number(byte, (u_char)port, text);
+}
+
+/* A member leaves while another thread receives, which goes on. */
+static void
+leaves_meanwhile(void)
+{
+	pfring *ring, *other, *peer = ring_enabled(own("vale$:b"), 0);
+	u_int16_t id = (u_int16_t)cluster_id();
+	pthread_t thread;
+
+	require(pipe(news) == 0, "pipe");
+	join(&ring, 1, cluster_per_flow, 0);
+	require(pthread_create(&thread, NULL, receives, ring) == 0, "a thread");
+	put(peer, 1);
+	told(1, "it receives");
+	errno = 0;
+	check_number(pfring_set_cluster(ring, (u_int16_t)(id + 1), cluster_per_flow), -1,
+		     "it does not change its cluster meanwhile");
+	check_number(errno, EBUSY, "is told");
+	other = ring_open(own("vale$:a"), 0);
+	check_number(pfring_set_cluster_consumer(other, id, 0, cluster_per_flow, 0), -1,
+		     "and has its queue");
+	pfring_close(other);
+	check_number(pfring_remove_from_cluster(ring), 0, "it leaves");
+	put(peer, 2);
+	told(2, "it has the port");
+	put(peer, LAST);
+	told(LAST, "for good");
+	require(pthread_join(thread, NULL) == 0, "the end");
+	check_number(pfring_set_cluster(ring, (u_int16_t)(id + 1), cluster_per_flow), 0,
+		     "it is in another cluster");
+	put(peer, 3);
+	next_is(ring, 3, "and receives");
+}
+
+/* A member on an interface leaves, and has all of its packets. */
+static void
+leaves_interface(void)
+{
+	struct pair all, other;
+	u_int16_t id = (u_int16_t)cluster_id();
+	int port;
+
+	wire_new();
+	all.peer = other.peer = ring_enabled(own("f$"), 0);
+	all.ring = ring_open(own("n$"), 0);
+	other.ring = ring_open(own("n$"), 0);
+	require(pfring_set_cluster(all.ring, id, cluster_round_robin) == 0 &&
+		pfring_set_cluster(other.ring, id, cluster_round_robin) == 0, "two members");
+	require(pfring_enable_ring(all.ring) == 0 && pfring_enable_ring(other.ring) == 0, "enabled");
+	for (port = 1; port <= 4; port++)
+		put(all.peer, port);
+	put(all.peer, LAST);
+	put(all.peer, LAST);
+	check(strlen(taken(all.ring)) == 4 && strlen(taken(other.ring)) == 4, "each has half");
+	check_number(pfring_remove_from_cluster(other.ring), 0, "one leaves");
+	expect(&all, 5, 8, "5 6 7 8 ", "the other is alone");
+	check(strcmp(taken(other.ring), "5 6 7 8 ") == 0, "it has all, too");
+	check_number(pfring_set_cluster(other.ring, (u_int16_t)(id + 1), cluster_round_robin), 0,
+		     "it is in another cluster");
+	expect(&all, 1, 3, "1 2 3 ", "the other is alone");
+	check(strcmp(taken(other.ring), "1 2 3 ") == 0, "and so is it");
+}
+
 /* What members send goes out by the device, whichever has it. */
 static void
 sends(void)
@@ -293,6 +408,7 @@ unlike(void)
 
 static const struct test_case cases[] = {
 	{ "PF-CLUSTER-1", "sums", sums },
+	{ "PF-CLUSTER-1", "of packets that are cut", cut },
 	{ "PF-CLUSTER-2", "members", members },
 	{ "PF-CLUSTER-3", "holes", holes },
 	{ "PF-CLUSTER-4", "a member dies", dies },
@@ -300,6 +416,8 @@ static const struct test_case cases[] = {
 	{ "PF-CLUSTER-6", "a member that does not read", losses },
 	{ "PF-CLUSTER-7", "relaxed", relaxed },
 	{ "PF-CLUSTER-8", "the first leaves", leaves },
+	{ "PF-CLUSTER-8", "while another thread receives", leaves_meanwhile },
+	{ "PF-CLUSTER-8", "on an interface", leaves_interface },
 	{ "PF-CLUSTER-9", "members send", sends },
 	{ "PF-CLUSTER-10", "unlike others", unlike },
 };

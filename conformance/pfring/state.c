@@ -88,6 +88,12 @@ modes(void)
 	check_number(pfring_enable_ring(ring), 0, "it is enabled");
 	check_number(pfring_set_socket_mode(ring, recv_only_mode), -1, "too late");
 	check_number(pfring_recv(ring, &at, 0, &header, 0), PF_RING_ERROR_NOT_SUPPORTED,
+		KEPT(pfring_set_cluster(ring, 9, cluster_per_flow));
+		KEPT(pfring_remove_from_cluster(ring));
+		KEPT(pfring_set_cluster_consumer(ring, 9, 0, cluster_round_robin, 0));
+		KEPT(pfring_set_cluster(ring, 8, cluster_per_flow));
+		KEPT(pfring_remove_from_cluster(ring));
+		KEPT(pfring_remove_from_cluster(ring));
 		     "it does not receive");
 	check_number(pfring_send(ring, (char *)packet, length, 1), (int)length, "it sends");
 	pfring_close(ring);

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs,
+    os::unix::fs::DirBuilderExt,
     time::{Duration, Instant},
 };
 
@@ -135,6 +136,12 @@ fn members_take_turns() {
         let _pair = a.veth(&b, "n0", "n1");
         let socket = PacketSocket::new(&b, "n1");
         let program = build(home, "pfring_cluster");
+        // A cluster of the same number, as another user has it.
+        let elsewhere = home.path().join("elsewhere");
+        fs::DirBuilder::new().mode(0o700).create(&elsewhere).unwrap();
+        let of_other = format!("env RINGWAY_DIR={} {program}", elsewhere.display());
+        let others = Members { home, netns: Some(&a), device: "n0", program: of_other };
+        let other = others.join(9, ROUND_ROBIN, AUTO);
         let members = Members { home, netns: Some(&a), device: "n0", program };
         let all: Vec<Proc> = (0..3).map(|_| members.join(9, ROUND_ROBIN, AUTO)).collect();
         let frames = flows(0);
@@ -145,6 +152,11 @@ fn members_take_turns() {
         });
         let together: BTreeSet<String> = all.iter().flat_map(got).collect();
         assert_eq!(together.len(), frames.len(), "each to one");
+        until("the other cluster has all", || match got(&other).len() {
+            60 => Ok(()),
+            count => Err(count.to_string()),
+        });
+        ends_by_signal(other);
         for member in all {
             ends_by_signal(member);
         }

@@ -1,12 +1,16 @@
-//! Waiting in a thread of the program's, which the program may cancel (`pthread_cancel`).
+//! Waiting in a thread of the program's, which the program may cancel (`pthread_cancel`); and another file behind a
+//! descriptor.
 #![allow(unsafe_code)]
 
-use std::ptr::{from_ref, null};
+use std::{
+    io,
+    ptr::{from_ref, null},
+};
 
 use libc::{c_int, nfds_t, pollfd, sigset_t, timespec};
 use rustix::{
     event::{PollFlags, Timespec},
-    fd::AsRawFd,
+    fd::{AsRawFd, BorrowedFd, OwnedFd},
     io::Errno,
 };
 
@@ -41,8 +45,15 @@ pub fn poll(
     // SAFETY: the list has so many entries, and the time is there or null; no mask is set.
     let ready = unsafe { ppoll(list.as_mut_ptr(), list.len() as nfds_t, timeout, null()) };
     if ready < 0 {
-        let error = std::io::Error::last_os_error();
+        let error = io::Error::last_os_error();
         return Err(Errno::from_io_error(&error).unwrap_or(Errno::INVAL));
     }
     Ok(list.iter().map(|fd| PollFlags::from_bits_retain(fd.revents as u16)).collect())
+}
+
+/// Has the file of another descriptor behind this one; its own is closed.
+pub fn replace_fd(fd: BorrowedFd<'_>, by: OwnedFd) -> io::Result<()> {
+    // SAFETY: both are open, and the first stays what its owner has open.
+    let result = unsafe { libc::dup3(by.as_raw_fd(), fd.as_raw_fd(), libc::O_CLOEXEC) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

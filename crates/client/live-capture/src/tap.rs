@@ -18,7 +18,7 @@ use std::{
     ops::ControlFlow,
     sync::{
         Mutex, PoisonError,
-        atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed},
     },
     time::{Duration, Instant},
 };
@@ -44,7 +44,7 @@ use crate::{
     send::SendError,
     settings::Settings,
     signals::Signals,
-    sys::poll,
+    sys::{poll, replace_fd},
 };
 
 /// Of a block: it holds the longest packet that the kernel makes of what it sends in one piece, and so many short
@@ -74,6 +74,10 @@ pub struct Tap {
     /// What the reader is to take over.
     next_filter: Mutex<Option<Next>>,
     /// Which packets the name asks for, and which the program.
+    /// How the socket listens.
+    listen: Listen,
+    /// It is to be another one.
+    is_to_change: AtomicBool,
     of_name: c_int,
     direction: AtomicI32,
     passed: AtomicU64,
@@ -166,6 +170,8 @@ impl Tap {
             of_name,
             direction: AtomicI32::new(of_name),
             passed: AtomicU64::new(0),
+            listen,
+            is_to_change: AtomicBool::new(false),
             dropped: AtomicU32::new(0),
             link: LinkWatch::default(),
             snaplen: settings.snaplen(),
@@ -227,6 +233,49 @@ impl Tap {
     /// Packets that passed the filter, and those that found no room.
     pub fn stats(&self) -> pcap_stat {
         let drops = take_drops(self.socket.as_fd()).unwrap_or(0);
+    /// From now on the reads give nothing that has passed before. Not while another thread reads.
+    pub fn forget_earlier(&self) {
+        let Ok(mut reader) = self.reader.try_lock() else { return };
+        let now = clock_gettime(ClockId::Realtime);
+        let now = [now.tv_sec as u32, now.tv_nsec as u32];
+        // As in `replace_filter`: should the clock go back, no later block is short of packets.
+        reader.begin = Some((now, reader.listener.filled() + 2));
+    }
+
+    /// Goes on with a new socket behind the same descriptor, without what was done to the one before: at once, or with
+    /// the read that is under way. What the one before holds is lost; a program that watches the descriptor by
+    /// `epoll(7)` has to add it again.
+    pub fn listen_anew(&self, signals: &Signals) -> io::Result<()> {
+        self.is_to_change.store(true, Relaxed);
+        match self.reader.try_lock() {
+            Ok(mut reader) => self.change(&mut reader),
+            Err(_) => {
+                signals.wake();
+                Ok(())
+            }
+        }
+    }
+
+    #[cold]
+    fn change(&self, reader: &mut Reader) -> io::Result<()> {
+        if !self.is_to_change.swap(false, Relaxed) {
+            return Ok(());
+        }
+        let mut next_filter = self.next_filter.lock().unwrap_or_else(PoisonError::into_inner);
+        let (socket, listener) = self.listen.begin()?;
+        let drops = take_drops(self.socket.as_fd()).unwrap_or(0);
+        self.dropped.fetch_add(drops, Relaxed);
+        replace_fd(self.socket.as_fd(), socket)?;
+        // The kernel has no filter for this one.
+        if let Some(next) = next_filter.as_mut() {
+            next.is_in_kernel = false;
+        }
+        let filter = &mut reader.filter;
+        (filter.needed_before, filter.cutting) = (ALWAYS, None);
+        (reader.listener, reader.begin) = (listener, None);
+        Ok(())
+    }
+
         let ps_drop = self.dropped.fetch_add(drops, Relaxed).wrapping_add(drops);
         let ps_recv = (self.passed.load(Relaxed) as u32).wrapping_add(ps_drop);
         pcap_stat { ps_recv, ps_drop, ps_ifdrop: 0 }
@@ -288,6 +337,10 @@ impl Tap {
             let packets = self.deliver(&mut reader, &reading, &mut sink)?;
             if packets > 0 {
                 self.link.heard();
+            if self.is_to_change.load(Relaxed) {
+                let failed = |error| End::Failed(format!("{}: {error}", self.interface));
+                self.change(&mut reader).map_err(failed)?;
+            }
             }
             if packets > 0 || reading.nonblocking {
                 return Ok(packets);

@@ -14,6 +14,7 @@ mod outlet;
 mod port_member;
 mod rendezvous;
 mod sharing;
+mod turns;
 
 use std::{
     ffi::c_int,
@@ -28,7 +29,7 @@ use ringway_live_capture::Opened;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::source::Source;
-use file::{Place, Shared, hold, is_locked, loss, open_locked, read, write};
+use file::{Place, Shared, hold, is_locked, lock, loss, open_locked, read, write};
 use port_member::PortMember;
 
 pub use file::sweep;
@@ -110,14 +111,26 @@ impl Member {
                 self.forget_lost();
             }
             Opened::Port(_) => {}
-            Opened::Tap(tap) => self.take_turns(tap.fd()),
+            Opened::Tap(tap) if self.shared.kind == ROUND_ROBIN => {
+                lock(&self.file).map_err(|error| error.raw_os_error())?;
+                self.is_shared_out = turns::take(&self.file, tap.fd());
+                let _ = flock(&self.file, FlockOperation::Unlock);
+            }
+            Opened::Tap(_) => {}
         }
         Ok(())
     }
 
-    /// The ring goes on alone.
-    pub fn leave(mut self) -> Result<(), c_int> {
-        self.on_port.take().map_or(Ok(()), PortMember::leave)
+    /// The ring goes on alone, with these devices.
+    pub fn leave(mut self, sources: &[Source]) -> Result<(), c_int> {
+        match (self.on_port.take(), sources) {
+            (Some(on_port), _) => on_port.leave(),
+            (None, [Source { opened: Opened::Tap(tap), signals, .. }]) if self.is_shared_out => {
+                // The kernel lets no socket out of a group.
+                tap.listen_anew(signals).map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Packets of the queue that found no room.
@@ -161,6 +174,9 @@ impl Member {
         let (queues, used) = (shared.queues.max(queue + 1), shared.used | 1 << queue);
         let shared = Shared { queues, used, ..shared };
         write(file, shared).map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
+        if !taken.contains(&true) {
+            turns::forget(file);
+        }
         Ok((queue, shared))
     }
 
@@ -197,25 +213,6 @@ impl Member {
             self.cluster = cluster(shared);
         }
         self.serves = serves(shared.used, self.queue, |queue| is_locked(&self.file, queue));
-    }
-
-    /// Has the kernel hand a packet socket its share, where packets go one after the other.
-    fn take_turns(&mut self, socket: c_int) {
-        const BY_TURN: c_int = libc::PACKET_FANOUT_LB as c_int;
-        if self.shared.kind == ROUND_ROBIN {
-            let group = c_int::from(self.id) | BY_TURN << 16;
-            // SAFETY: a number, and its size.
-            let result = unsafe {
-                libc::setsockopt(
-                    socket,
-                    libc::SOL_PACKET,
-                    libc::PACKET_FANOUT,
-                    std::ptr::from_ref(&group).cast(),
-                    size_of::<c_int>() as u32,
-                )
-            };
-            self.is_shared_out = result == 0;
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   bytes   0..32    how packets are shared out, among how many queues, of which device, and which queues were held
+//!          32..36    the group of the members' packet sockets: see `turns.rs`
 //!         128..640   what each queue has lost, on a port: written by the member that distributes
 //!   locks  64 + q    held by the member with queue q for as long as it lives: the kernel lets go of it
 //!             128    held by the member that distributes: see `rendezvous.rs`
@@ -142,7 +143,7 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Locks the file while it is changed. EBUSY if a program that is stopped has it locked.
-fn lock(file: &File) -> rustix::io::Result<()> {
+pub fn lock(file: &File) -> rustix::io::Result<()> {
     for _ in 0..TRIES {
         match flock(file, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(Duration::from_millis(5)),

@@ -1,0 +1,70 @@
+//! Packets of an interface by turns: the kernel hands each to one of the members' packet sockets, which are in a group.
+//!
+//! A group has a number, which all users of a network namespace have in common. So the kernel chooses it, and the
+//! cluster's file says which it is.
+
+use std::{
+    ffi::c_int,
+    fs::File,
+    os::{fd::RawFd, unix::fs::FileExt},
+};
+
+/// Where the file has the group's number; 0 before it, or 1.
+const GROUP_AT: u64 = 32;
+const KNOWN: u32 = 1 << 16;
+
+/// Puts a packet socket into the group of its cluster; whether the kernel has it there. The file is locked.
+pub fn take(file: &File, socket: RawFd) -> bool {
+    match group(file) {
+        Some(group) => join(socket, group, 0),
+        None => found(socket).is_some_and(|group| {
+            file.write_all_at(&(KNOWN | group).to_ne_bytes(), GROUP_AT).is_ok()
+        }),
+    }
+}
+
+/// There is none, for a cluster that begins. The file is locked.
+pub fn forget(file: &File) {
+    let _ = file.write_all_at(&[0; 4], GROUP_AT);
+}
+
+fn group(file: &File) -> Option<u32> {
+    let mut bytes = [0; 4];
+    file.read_exact_at(&mut bytes, GROUP_AT).ok()?;
+    let group = u32::from_ne_bytes(bytes);
+    (group & KNOWN != 0).then_some(group & 0xffff)
+}
+
+/// A new group with this socket; its number.
+fn found(socket: RawFd) -> Option<u32> {
+    if !join(socket, 0, libc::PACKET_FANOUT_FLAG_UNIQUEID) {
+        return None;
+    }
+    let (mut group, mut length) = (0u32, size_of::<u32>() as u32);
+    // SAFETY: room for a number, and its size.
+    let result = unsafe {
+        libc::getsockopt(
+            socket,
+            libc::SOL_PACKET,
+            libc::PACKET_FANOUT,
+            std::ptr::from_mut(&mut group).cast(),
+            &mut length,
+        )
+    };
+    (result == 0).then_some(group & 0xffff)
+}
+
+fn join(socket: RawFd, group: u32, flags: u32) -> bool {
+    let group = (group | (libc::PACKET_FANOUT_LB | flags) << 16) as c_int;
+    // SAFETY: a number, and its size.
+    let result = unsafe {
+        libc::setsockopt(
+            socket,
+            libc::SOL_PACKET,
+            libc::PACKET_FANOUT,
+            std::ptr::from_ref(&group).cast(),
+            size_of::<c_int>() as u32,
+        )
+    };
+    result == 0
+}
