@@ -32,6 +32,34 @@ disabled(void)
 		     "it receives nothing");
 }
 
+/* A packet that has come to an interface before its ring was enabled. */
+static void
+early(void)
+{
+	struct sockaddr_ll end = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IP) };
+	int round, witness = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	struct pair pair;
+	pfring_stat stats;
+	u_char packet[64];
+
+	wire_new();
+	end.sll_ifindex = (int)if_nametoindex(own("n$"));
+	require(witness >= 0 && bind(witness, (struct sockaddr *)&end, sizeof(end)) == 0, "a witness");
+	pair.peer = ring_enabled(own("f$"), 0);
+	for (round = 0; round < 20; round++) {
+		pair.ring = ring_open(own("n$"), 0);
+		put(pair.peer, 1);
+		require(recv(witness, packet, sizeof(packet), 0) > 0, "it has come");
+		check_number(pfring_enable_ring(pair.ring), 0, "the ring is enabled");
+		expect(&pair, 2, 3, "2 3 ", "what came before is none of it");
+		check(pfring_stats(pair.ring, &stats) == 0 && stats.recv == 3, "and not counted");
+		pfring_close(pair.ring);
+		while (recv(witness, packet, sizeof(packet), MSG_DONTWAIT) > 0)
+			;
+	}
+	close(witness);
+}
+
 /* The call succeeds, and errno is what it was. */
 #define KEPT(call)							\
 	do {								\
@@ -60,6 +88,12 @@ errno_of_success(void)
 		KEPT(pfring_set_bpf_filter(ring, filter));
 		KEPT(pfring_remove_bpf_filter(ring));
 		KEPT(pfring_set_sampling_rate(ring, 1));
+		KEPT(pfring_set_cluster(ring, 9, cluster_per_flow));
+		KEPT(pfring_remove_from_cluster(ring));
+		KEPT(pfring_set_cluster_consumer(ring, 9, 0, cluster_round_robin, 0));
+		KEPT(pfring_set_cluster(ring, 8, cluster_per_flow));
+		KEPT(pfring_remove_from_cluster(ring));
+		KEPT(pfring_remove_from_cluster(ring));
 		KEPT(pfring_recv(ring, &at, 0, &header, 0));
 		KEPT(pfring_poll(ring, 1));
 		KEPT(pfring_send(ring, (char *)packet, length, 1));
@@ -88,12 +122,6 @@ modes(void)
 	check_number(pfring_enable_ring(ring), 0, "it is enabled");
 	check_number(pfring_set_socket_mode(ring, recv_only_mode), -1, "too late");
 	check_number(pfring_recv(ring, &at, 0, &header, 0), PF_RING_ERROR_NOT_SUPPORTED,
-		KEPT(pfring_set_cluster(ring, 9, cluster_per_flow));
-		KEPT(pfring_remove_from_cluster(ring));
-		KEPT(pfring_set_cluster_consumer(ring, 9, 0, cluster_round_robin, 0));
-		KEPT(pfring_set_cluster(ring, 8, cluster_per_flow));
-		KEPT(pfring_remove_from_cluster(ring));
-		KEPT(pfring_remove_from_cluster(ring));
 		     "it does not receive");
 	check_number(pfring_send(ring, (char *)packet, length, 1), (int)length, "it sends");
 	pfring_close(ring);
@@ -194,6 +222,7 @@ devices(void)
 
 static const struct test_case cases[] = {
 	{ "PF-STATE-1", "a new ring is disabled", disabled },
+	{ "PF-STATE-1", "what came before", early },
 	{ "PF-STATE-1", "errno after a success", errno_of_success },
 	{ "PF-STATE-2", "modes", modes },
 	{ "PF-STATE-3", "settings", settings },

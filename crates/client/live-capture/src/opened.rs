@@ -110,6 +110,13 @@ impl Opened {
         }
     }
 
+    /// What has come to an interface that no program has open is not for the next reads.
+    pub fn forget_earlier(&self) {
+        if let Opened::Tap(tap) = self {
+            tap.forget_earlier();
+        }
+    }
+
     /// The thread is going to read for a function of the program's.
     pub fn handing_out(&self) -> Option<HandingOut> {
         match self {

@@ -33,6 +33,7 @@ use rustix::{
     event::{PollFlags, Timespec},
     fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
     io::Errno,
+    time::{ClockId, clock_gettime},
 };
 
 use crate::{
@@ -73,11 +74,11 @@ pub struct Tap {
     reader: Mutex<Reader>,
     /// What the reader is to take over.
     next_filter: Mutex<Option<Next>>,
-    /// Which packets the name asks for, and which the program.
     /// How the socket listens.
     listen: Listen,
     /// It is to be another one.
     is_to_change: AtomicBool,
+    /// Which packets the name asks for, and which the program.
     of_name: c_int,
     direction: AtomicI32,
     passed: AtomicU64,
@@ -98,6 +99,8 @@ pub struct Tap {
 struct Reader {
     listener: Listener,
     filter: TapFilter,
+    /// What passed before this time, seconds and nanoseconds, is not wanted, of blocks before that one.
+    begin: Option<([u32; 2], u64)>,
 }
 
 /// The filter of a tap, which the kernel has as well.
@@ -165,13 +168,13 @@ impl Tap {
         Ok(Tap {
             interface: interface.into(),
             socket,
-            reader: Mutex::new(Reader { listener, filter: TapFilter::default() }),
+            reader: Mutex::new(Reader { listener, filter: TapFilter::default(), begin: None }),
             next_filter: Mutex::default(),
+            listen,
+            is_to_change: AtomicBool::new(false),
             of_name,
             direction: AtomicI32::new(of_name),
             passed: AtomicU64::new(0),
-            listen,
-            is_to_change: AtomicBool::new(false),
             dropped: AtomicU32::new(0),
             link: LinkWatch::default(),
             snaplen: settings.snaplen(),
@@ -230,9 +233,6 @@ impl Tap {
         signals.filter_changed();
     }
 
-    /// Packets that passed the filter, and those that found no room.
-    pub fn stats(&self) -> pcap_stat {
-        let drops = take_drops(self.socket.as_fd()).unwrap_or(0);
     /// From now on the reads give nothing that has passed before. Not while another thread reads.
     pub fn forget_earlier(&self) {
         let Ok(mut reader) = self.reader.try_lock() else { return };
@@ -276,6 +276,9 @@ impl Tap {
         Ok(())
     }
 
+    /// Packets that passed the filter, and those that found no room.
+    pub fn stats(&self) -> pcap_stat {
+        let drops = take_drops(self.socket.as_fd()).unwrap_or(0);
         let ps_drop = self.dropped.fetch_add(drops, Relaxed).wrapping_add(drops);
         let ps_recv = (self.passed.load(Relaxed) as u32).wrapping_add(ps_drop);
         pcap_stat { ps_recv, ps_drop, ps_ifdrop: 0 }
@@ -334,13 +337,13 @@ impl Tap {
             if reading.signals.take_break() {
                 return Err(End::Broken);
             }
-            let packets = self.deliver(&mut reader, &reading, &mut sink)?;
-            if packets > 0 {
-                self.link.heard();
             if self.is_to_change.load(Relaxed) {
                 let failed = |error| End::Failed(format!("{}: {error}", self.interface));
                 self.change(&mut reader).map_err(failed)?;
             }
+            let packets = self.deliver(&mut reader, &reading, &mut sink)?;
+            if packets > 0 {
+                self.link.heard();
             }
             if packets > 0 || reading.nonblocking {
                 return Ok(packets);
@@ -367,7 +370,8 @@ impl Tap {
         reading: &Reading<'_>,
         sink: &mut impl FnMut(&pcap_pkthdr, Buf<'_>, Metadata),
     ) -> Result<u32, End> {
-        let Reader { listener, filter } = reader;
+        let Reader { listener, filter, begin } = reader;
+        *begin = begin.filter(|(_, before)| listener.returned() < *before);
         if reading.signals.take_filter() {
             self.replace_filter(filter, listener.filled());
         }
@@ -385,6 +389,9 @@ impl Tap {
         loop {
             let returned = listener.returned();
             let walked = listener.walk(|heard| {
+                if begin.is_some_and(|(time, before)| returned < before && heard.time() < time) {
+                    return ControlFlow::Continue(());
+                }
                 let is_outgoing = heard.is_outgoing();
                 if direction != PCAP_D_INOUT && is_outgoing != (direction == PCAP_D_OUT) {
                     return ControlFlow::Continue(());

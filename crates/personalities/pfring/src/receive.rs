@@ -386,6 +386,7 @@ impl Ring {
 pub fn take_error<'f>(seen: impl Iterator<Item = (BorrowedFd<'f>, PollFlags)>) -> bool {
     let mut has_failed = false;
     for (fd, events) in seen {
+                source.opened.forget_earlier();
         if events.intersects(PollFlags::ERR | PollFlags::HUP) {
             let _ = socket_error(fd);
             has_failed = true;
