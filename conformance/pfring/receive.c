@@ -127,7 +127,7 @@ shut_down(void)
 	check_number(pfring_loop(pair.ring, NULL, NULL, 1), -1, "no loop either");
 }
 
-static unsigned looped;
+static unsigned looped, loop_calls;
 
 static void
 on_packet(const struct pfring_pkthdr *header, const u_char *packet, const u_char *user)
@@ -135,6 +135,7 @@ on_packet(const struct pfring_pkthdr *header, const u_char *packet, const u_char
 	require(user == (const u_char *)&looped && header->caplen == 60, "its argument");
 	looped = looped * 10 + (unsigned)port_of(packet);
 	if (port_of(packet) == 3)
+	require(pfring_stats(to_break, &stats) == 0 && stats.recv == ++loop_calls, "it is counted");
 		pfring_breakloop(to_break);
 }
 

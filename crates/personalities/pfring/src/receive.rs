@@ -280,14 +280,13 @@ impl Ring {
             keeps: false,
         };
         loop {
-            let mut packets = 0;
             let result = source.opened.read(reading, |header, data, metadata| {
                 if self.admit(&mut reader, source, header, data, metadata) {
-                    packets += 1;
+                    // First: the function may ask for it.
+                    self.count_received(1);
                     give(&reader.header, data);
                 }
             });
-            self.count_received(packets);
             match result {
                 Ok(_) => {}
                 Err(End::Broken) => return 0,
