@@ -120,6 +120,32 @@ lists(void)
 	check_number(pfring_get_mtu_size(ring), 0, "several devices have no MTU");
 }
 
+/* One of several devices goes: the ring goes on with the other, and fails when that goes, too. */
+static void
+one_goes(void)
+{
+	struct pfring_pkthdr header;
+	struct pollfd fd = { .events = POLLIN };
+	u_char *packet;
+	char device[64];
+	pfring *ring, *other;
+
+	wire_new();
+	snprintf(device, sizeof(device), "netmap:%s;%s", own("n$"), own("vale$:a"));
+	ring = ring_enabled(device, 0);
+	other = ring_enabled(own("vale$:b"), 0);
+	fd.fd = pfring_get_selectable_fd(ring);
+	check_number(poll(&fd, 1, 0), 0, "nothing yet");
+	shell("ip link del %s", own("n$"));
+	check_number(poll(&fd, 1, -1), 1, "the end of one is news");
+	check_number(pfring_recv(ring, &packet, 0, &header, 0), 0, "the other lives");
+	check_number(poll(&fd, 1, 0), 0, "and has nothing yet");
+	put(other, 4);
+	check_number(poll(&fd, 1, -1), 1, "a packet comes");
+	put(other, LAST);
+	check(strcmp(taken(ring), "4 ") == 0, "from the other");
+}
+
 /* The count of those who want it promiscuous, as the kernel has it. */
 static int
 promiscuity(const char *name)
@@ -280,6 +306,7 @@ static const struct test_case cases[] = {
 	{ "PF-OPEN-7", "of an interface", whole_interface },
 	{ "PF-OPEN-8", "the host stack", stack },
 	{ "PF-OPEN-9", "channels", channels },
+	{ "PF-OPEN-6", "one of them goes", one_goes },
 	{ "PF-OPEN-10", "capture files", capture_files },
 };
 

@@ -15,6 +15,7 @@ use rustix::{
 use crate::{
     abi::*,
     admission::{Place, Reader},
+    errno::fails,
     ring::{Ring, lock},
     source::Source,
 };
@@ -123,17 +124,43 @@ impl Ring {
     /// a turn.
     pub fn look(&self, reader: &mut Reader) -> Got {
         let mut may_have_more = true;
+        if !self.sources.is_empty() && self.present().next().is_none() {
+            return Got::Failed;
+        }
         while std::mem::take(&mut may_have_more) {
             for _ in 0..self.sources.len() {
                 reader.turn = (reader.turn + 1) % self.sources.len();
                 let source = &self.sources[reader.turn];
+                if source.is_left_out.load(Relaxed) {
+                    continue;
+                }
                 match self.read_turn(reader, source, || false) {
                     (Got::Nothing, has_ended) => may_have_more |= has_ended,
+                    (Got::Failed, _) if self.leave_out(source) => {}
                     (got, _) => return got,
                 }
             }
         }
         Got::Nothing
+    }
+
+    /// Devices that packets may still come from.
+    pub fn present(&self) -> impl Iterator<Item = &Source> {
+        self.sources.iter().filter(|source| !source.is_left_out.load(Relaxed))
+    }
+
+    /// Goes on without a device that has failed; whether there is another.
+    #[cold]
+    pub fn leave_out(&self, source: &Source) -> bool {
+        if self.sources.len() == 1 {
+            return false;
+        }
+        source.is_left_out.store(true, Relaxed);
+        if let Some(Some(set)) = self.set.get() {
+            // It may be none of it.
+            let _ = epoll::delete(set, source.watch());
+        }
+        self.present().next().is_some()
     }
 
     /// Reads one, without a wait, of a turn's packets; and whether the turn has ended before there
@@ -224,11 +251,13 @@ impl Ring {
             tv_sec: i64::from(milliseconds / 1000),
             tv_nsec: i64::from(milliseconds % 1000) * 1_000_000,
         };
-        let fds = self.sources.iter().map(Source::watch);
+        let fds: Vec<_> = self.present().map(Source::watch).collect();
+        let count = fds.len();
+        let fds = fds.into_iter();
         let fds: Vec<_> = fds.chain(self.wake.wake_fd()).map(|fd| (fd, PollFlags::IN)).collect();
         let seen = poll(&fds, Some(timeout))?;
         self.wake.slept(&seen);
-        let devices = || fds.iter().copied().zip(&seen).take(self.sources.len());
+        let devices = || fds.iter().copied().zip(&seen).take(count);
         // One of several: the others go on, and this one tells it once.
         if self.sources.len() > 1 {
             take_error(devices().map(|((fd, _), events)| (fd, *events)));
@@ -251,7 +280,8 @@ impl Ring {
             match got {
                 Some(Got::Packet(_) | Got::Nothing) => {}
                 Some(Got::Broken) => return 0,
-                Some(Got::Failed) | None => return ERROR_GENERIC,
+                Some(Got::Failed) => return fails(ERROR_GENERIC, libc::ENODEV),
+                None => return ERROR_GENERIC,
             }
             if self.wake.any() || self.is_closing() {
                 return 0;
@@ -290,7 +320,7 @@ impl Ring {
             match result {
                 Ok(_) => {}
                 Err(End::Broken) => return 0,
-                Err(End::Failed(_)) => return ERROR_GENERIC,
+                Err(End::Failed(_)) => return fails(ERROR_GENERIC, libc::ENODEV),
             }
             if self.is_closing() {
                 return 0;
@@ -356,6 +386,7 @@ impl Ring {
                 let read = || source.opened.read(reading, |_, _, _| {});
                 while source.opened.has_early() && read().is_ok() {}
                 let _ = read();
+                source.opened.forget_earlier();
             }
             source.forget_lost();
         }
@@ -374,7 +405,7 @@ impl Ring {
     /// One for several devices.
     fn all(&self) -> rustix::io::Result<OwnedFd> {
         let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        for source in &self.sources {
+        for source in self.present() {
             epoll::add(&set, source.watch(), epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
         }
         Ok(set)
@@ -385,7 +416,6 @@ impl Ring {
 pub fn take_error<'f>(seen: impl Iterator<Item = (BorrowedFd<'f>, PollFlags)>) -> bool {
     let mut has_failed = false;
     for (fd, events) in seen {
-                source.opened.forget_earlier();
         if events.intersects(PollFlags::ERR | PollFlags::HUP) {
             let _ = socket_error(fd);
             has_failed = true;

@@ -127,6 +127,9 @@ impl Ring {
                 if stops() || reader.kept.is_some() {
                     return;
                 }
+                if source.is_left_out.load(Relaxed) {
+                    continue;
+                }
                 match self.read_turn(&mut reader, source, stops).0 {
                     Got::Packet(place) => {
                         (reader.kept, reader.kept_of) = (Some(place), index);
@@ -134,7 +137,7 @@ impl Ring {
                         return;
                     }
                     Got::Nothing | Got::Broken => {}
-                    Got::Failed => has_failed = true,
+                    Got::Failed => has_failed = !self.leave_out(source),
                 }
             }
             // The lock is not held during the wait.
@@ -146,7 +149,7 @@ impl Ring {
 
     /// Waits for packets or for the end of the thread.
     fn wait_for_rules(&self, wake: BorrowedFd<'_>, mut has_failed: bool) {
-        let watched: Vec<_> = self.sources.iter().map(Source::watch).chain([wake]).collect();
+        let watched: Vec<_> = self.present().map(Source::watch).chain([wake]).collect();
         let listed = watched.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN));
         let mut fds: Vec<_> = listed.collect();
         if !has_failed && poll(&mut fds, None).is_ok() {

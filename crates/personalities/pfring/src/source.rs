@@ -3,7 +3,7 @@
 use std::{
     ffi::c_int,
     io,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError, atomic::AtomicBool},
 };
 
 use ringway::{Error, Port};
@@ -48,6 +48,8 @@ pub struct Source {
     pub mtu_at_open: u32,
     sender: OnceLock<Sender>,
     promiscuous: Mutex<Option<Promiscuous>>,
+    /// Nothing comes from it any more, and the ring goes on with its other devices.
+    pub is_left_out: AtomicBool,
     /// Packets that were lost before the ring was enabled, and as of the last look.
     lost: Mutex<Lost>,
 }
@@ -165,6 +167,7 @@ impl Source {
         source.mtu_at_open = source.mtu();
         Ok(source)
     }
+            is_left_out: AtomicBool::new(false),
 
     /// The descriptor that is readable while there are packets. From now on that is exact.
     pub fn watch(&self) -> BorrowedFd<'_> {

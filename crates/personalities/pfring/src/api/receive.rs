@@ -70,7 +70,8 @@ fn recv_with_all(
         Some(Got::Packet(_)) => 1,
         Some(Got::Nothing) => 0,
         Some(Got::Broken) => fails(0, libc::EINTR),
-        Some(Got::Failed) | None => ERROR_GENERIC,
+        Some(Got::Failed) => fails(ERROR_GENERIC, libc::ENODEV),
+        None => ERROR_GENERIC,
     }
 }
 
