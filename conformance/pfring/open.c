@@ -179,6 +179,10 @@ promiscuous(void)
 	check_number(promiscuity(own("n$")), 0, "it is not");
 	ring = ring_open(own("n$"), PF_RING_PROMISC);
 	check_number(promiscuity(own("n$")), 1, "it is, by the flag");
+	check_number(pfring_set_promisc(ring, 0), 0, "it is switched off");
+	check_number(promiscuity(own("n$")), 0, "it is not");
+	check_number(pfring_set_promisc(ring, 1), 0, "and on again");
+	check_number(promiscuity(own("n$")), 1, "it is");
 	pfring_close(ring);
 	check_number(promiscuity(own("n$")), 0, "undone by the close");
 	ring = ring_open(own("n$"), 0);
@@ -302,11 +306,11 @@ static const struct test_case cases[] = {
 	{ "PF-OPEN-4", "an interface takes rights", rights },
 	{ "PF-OPEN-5", "a VLAN of an interface", vlans },
 	{ "PF-OPEN-6", "several devices", lists },
+	{ "PF-OPEN-6", "one of them goes", one_goes },
 	{ "PF-OPEN-7", "promiscuous mode", promiscuous },
 	{ "PF-OPEN-7", "of an interface", whole_interface },
 	{ "PF-OPEN-8", "the host stack", stack },
 	{ "PF-OPEN-9", "channels", channels },
-	{ "PF-OPEN-6", "one of them goes", one_goes },
 	{ "PF-OPEN-10", "capture files", capture_files },
 };
 

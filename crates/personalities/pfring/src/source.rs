@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError, atomic::AtomicBool},
 };
 
-use ringway::{Error, Port};
+use ringway::{Error, Port, PortKind};
 use ringway_filter::Insn;
 use ringway_live_capture::{
     Live, Opened, Promiscuous, Settings, Signals, Tap,
@@ -103,8 +103,8 @@ pub fn open(elements: &[Element], caplen: u32, flags: u32) -> Result<Vec<Source>
 impl Source {
     fn open(element: &Element, caplen: u32, flags: u32) -> Result<Source, Refused> {
         let settings = Settings {
-            snaplen: caplen as c_int,
-            promiscuous: flags & PROMISC != 0,
+            // Rules, VLANs and clusters go by whole packets; the program gets what it has asked for.
+            snaplen: (caplen as c_int).max(LONG_PACKET),
             immediate: true,
             nanoseconds: true,
             filters_with_tags: true,
@@ -136,6 +136,11 @@ impl Source {
             if is_port { 1 } else { Interface::new(&name).map_or(1, |of| of.rx_channels()) };
         let mut source = Source::over(name, is_port, index, opened, settings)?;
         (source.vlan, source.channels, source.queues) = (element.vlan, element.channels, queues);
+        let is_watched = match &source.opened {
+            Opened::Port(live) => live.port().kind() != PortKind::Nic,
+            Opened::Tap(_) => false,
+        };
+        source.set_promiscuous(flags & PROMISC != 0 && !is_watched)?;
         Ok(source)
     }
 
@@ -192,7 +197,7 @@ impl Source {
         self.opened.set_filter(insns, &self.signals)
     }
 
-    /// Holds promiscuous mode, or lets go of it.
+    /// Holds promiscuous mode of the interface, if it is one, or lets go of it.
     pub fn set_promiscuous(&self, on: bool) -> io::Result<()> {
         let mut held = self.promiscuous.lock().unwrap_or_else(PoisonError::into_inner);
         match (on, held.is_some(), self.interface()) {
@@ -266,18 +271,9 @@ fn open_port(port: &str, settings: &Settings) -> Result<Opened, Refused> {
         return Ok(Opened::Port(Arc::new(Live::new(port, settings, None)?)));
     }
     match name::open(port, settings)? {
-        Found::Port(port) => of_port(*port, settings),
+        Found::Port(port) => live(*port),
         Found::Unused { interface, direction } => {
             Ok(Opened::Tap(Box::new(Tap::new(&interface, direction, settings)?)))
         }
     }
-}
-
-fn of_port(port: Port, settings: &Settings) -> Result<Opened, Refused> {
-    let is_interface = port.kind() == ringway::PortKind::Nic;
-    let promiscuous = match settings.promiscuous && is_interface {
-        true => Some(Promiscuous::set(port.name())?),
-        false => None,
-    };
-    Ok(Opened::Port(Arc::new(Live::new(port, settings, promiscuous)?)))
 }
