@@ -232,6 +232,56 @@ bounces(void)
 	check_number(errno, EFAULT, "is told");
 }
 
+/*
+ * Rules send whole packets, also where the program gets their first bytes alone,
+ * and several send by one port. Devices as above.
+ */
+static void
+reflections(void)
+{
+	pfring *peer = ring_enabled("valeD:b", 0), *far = ring_enabled("valeE:b", 0), *ring, *third;
+	filtering_rule rule = to_ports(1, 77, 77, reflect_packet_and_stop_rule_evaluation);
+	hash_filtering_rule other = between(78, reflect_packet_and_stop_rule_evaluation);
+	struct pfring_pkthdr header;
+	int port, status, ends[2];
+	char byte;
+	pid_t child;
+
+	ring = pfring_open("valeD:a", 20, 0);
+	require(ring != NULL && pfring_enable_ring(ring) == 0, "a ring for 20 bytes");
+	strcpy(rule.reflector_device_name, "valeE:a");
+	check_number(add(ring, rule), 0, "a rule");
+	strcpy(other.reflector_device_name, "valeE:a");
+	check_number(hash(ring, other, 1), 0, "another, by the same port");
+	third = ring_enabled("valeE:c", 0);
+	rule.rule_id = 2;
+	rule.core_fields.dport_low = rule.core_fields.dport_high = 79;
+	strcpy(rule.reflector_device_name, "valeE:c");
+	check_number(add(ring, rule), 0, "and one by a port of the program's");
+	for (port = 77; port <= 79; port++) {
+		put(peer, port);
+		check_number(port_of(take(far, &header)), port, "it is sent");
+		check_number(header.len, 60, "whole");
+	}
+	pfring_close(third);
+	require(pipe(ends) == 0, "pipe");
+	child = fork();
+	require(child >= 0, "fork");
+	if (child == 0) {
+		ring_enabled("valeE:d", 0);
+		require(write(ends[1], "x", 1) == 1, "write");
+		pause();
+	}
+	require(read(ends[0], &byte, 1) == 1, "another program has a port");
+	rule.rule_id = 3;
+	strcpy(rule.reflector_device_name, "valeE:d");
+	errno = 0;
+	check_number(add(ring, rule), -1, "which only that sends by");
+	check_number(errno, EFAULT, "is told");
+	kill(child, SIGKILL);
+	waitpid(child, &status, 0);
+}
+
 /* Nobody receives: rules send packets on all the same. Devices as above. */
 static void
 unattended(void)
@@ -293,6 +343,7 @@ static const struct test_case cases[] = {
 	{ "PF-FILTER-5", "rules that make rules", created },
 	{ "PF-FILTER-6", "old rules", ageing },
 	{ "PF-FILTER-7", "bounces", bounces },
+	{ "PF-FILTER-7", "reflections", reflections },
 	{ "PF-FILTER-8", "payloads", payload },
 	{ "PF-FILTER-9", "nobody receives", unattended },
 };

@@ -132,10 +132,12 @@ static unsigned looped, loop_calls;
 static void
 on_packet(const struct pfring_pkthdr *header, const u_char *packet, const u_char *user)
 {
+	pfring_stat stats;
+
 	require(user == (const u_char *)&looped && header->caplen == 60, "its argument");
+	require(pfring_stats(to_break, &stats) == 0 && stats.recv == ++loop_calls, "it is counted");
 	looped = looped * 10 + (unsigned)port_of(packet);
 	if (port_of(packet) == 3)
-	require(pfring_stats(to_break, &stats) == 0 && stats.recv == ++loop_calls, "it is counted");
 		pfring_breakloop(to_break);
 }
 
@@ -179,12 +181,12 @@ descriptors(void)
 	check_number(time.tv_sec, header.ts.tv_sec, "the packet's");
 }
 
-/* What is received goes out on another device, too. */
+/* What is received goes out on another device, too; also by a port that the program has. */
 static void
 reflector(void)
 {
 	struct pair pair = pair_open(0);
-	pfring *far = ring_enabled(own("vale$x:b"), 0);
+	pfring *far = ring_enabled(own("vale$x:b"), 0), *other;
 	struct pfring_pkthdr header;
 
 	check_number(pfring_set_reflector_device(pair.ring, NULL), -1, "no device");
@@ -198,6 +200,12 @@ reflector(void)
 	check_number(port_of(take(far, &header)), 7, "and sent");
 	check_number(port_of(take(pair.ring, &header)), 8, "so is the next");
 	check_number(port_of(take(far, &header)), 8, "and sent");
+	other = ring_enabled(own("vale$:c"), 0);
+	require(ring_enabled(own("vale$x:c"), 0) != NULL, "a ring of the program's");
+	check_number(pfring_set_reflector_device(other, (char *)own("vale$x:c")), 0, "as reflector");
+	put(pair.peer, 9);
+	check_number(port_of(take(other, &header)), 9, "it is received");
+	check_number(port_of(take(far, &header)), 9, "and sent");
 }
 
 static void

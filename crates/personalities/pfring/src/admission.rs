@@ -41,7 +41,7 @@ pub struct Admission {
     /// A member that takes its share of all packets.
     has_member: AtomicBool,
     samples: AtomicBool,
-    /// Packets that went out by a rule, and that did not.
+    /// Packets that went out by a rule or the reflector, and that did not.
     pub forwarded: AtomicU64,
     pub not_forwarded: AtomicU64,
 }
@@ -114,6 +114,12 @@ impl Admission {
         lock(&self.cluster).take()
     }
 
+    /// Counts a packet that was to go out by a rule, or by the reflector.
+    pub fn count_forwarded(&self, sent: bool) {
+        let counter = if sent { &self.forwarded } else { &self.not_forwarded };
+        counter.fetch_add(1, Relaxed);
+    }
+
     pub fn set_sampling(&self, rate: u32) {
         *lock(&self.sampling) = Sampling::new(rate);
         self.samples.store(rate > 1, Relaxed);
@@ -125,6 +131,8 @@ impl Admission {
 pub struct Reader {
     /// Of the packet that was read last; its end is as it was where headers are short.
     pub header: pfring_pkthdr,
+    /// Bytes that there are of it, of which the program gets as many as it has asked for.
+    pub captured: u32,
     /// A packet that was looked at and not taken.
     pub kept: Option<Place>,
     /// The source that it is of.
@@ -163,6 +171,7 @@ impl Reader {
     pub fn new(seed: u32) -> Reader {
         Reader {
             header: pfring_pkthdr::default(),
+            captured: 0,
             kept: None,
             kept_of: 0,
             last: None,
@@ -187,6 +196,7 @@ impl Ring {
         data: *const u8,
         metadata: Metadata,
     ) -> bool {
+        reader.captured = header.caplen;
         let full = &mut reader.header;
         let seconds = (header.seconds as u64).wrapping_mul(1_000_000_000);
         let time = seconds.wrapping_add(header.fraction as u64);
@@ -250,7 +260,7 @@ impl Ring {
         if vlan != ANY && !has_vlan(vlan as u16) || source.vlan.is_some_and(|id| !has_vlan(id)) {
             return None;
         }
-        if has_rules && !self.judge(bytes, info, source.index, (data, captured))
+        if has_rules && !self.judge(bytes, info, source.index, (data, captured, full.len))
             || !self.is_sampled(random)
         {
             return None;
@@ -278,7 +288,7 @@ impl Ring {
         bytes: &mut Vec<u8>,
         info: &mut pkt_parsing_info,
         if_index: i32,
-        (data, captured): (*const u8, u32),
+        (data, captured, length): (*const u8, u32, u32),
     ) -> bool {
         bytes.resize(captured as usize, 0);
         // SAFETY: so many bytes were captured there; what others write meanwhile is copied as it is.
@@ -295,11 +305,9 @@ impl Ring {
                 let (destination, source) = bytes.split_at_mut(6);
                 destination.swap_with_slice(&mut source[..6]);
             }
-            let sent =
-                transmission.outlet.is_some_and(|outlet| outlet.send(&self.sources, bytes).is_ok());
-            let counter =
-                if sent { &self.admission.forwarded } else { &self.admission.not_forwarded };
-            counter.fetch_add(1, Relaxed);
+            // What is longer than the kernel hands out does not go out cut.
+            let outlet = transmission.outlet.filter(|_| captured == length);
+            self.admission.count_forwarded(outlet.is_some_and(|outlet| outlet.send(bytes).is_ok()));
         }
         verdict.takes
     }

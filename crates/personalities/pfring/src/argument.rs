@@ -11,7 +11,7 @@ use std::{
 use crate::{
     abi::pfring,
     ring::{Ring, lock},
-    text_thread,
+    rules, text_thread,
 };
 
 /// Room for a value.
@@ -118,6 +118,7 @@ impl Handle {
     pub fn new(ring: Ring) -> Handle {
         let ring = Arc::new(ring);
         ring.rule_thread.set_ring(&ring);
+        rules::offer(&ring);
         text_thread::add(&ring);
         let fresh = pfring {
             head: [0; 88],

@@ -25,7 +25,7 @@ impl Ring {
         let Some(last) = reader.last else { return ERROR_NO_PKT_AVAILABLE };
         // Never to where it came from.
         if interface != { reader.header.if_index } {
-            let packet = last.bytes(reader.header.caplen);
+            let packet = last.bytes(reader.captured);
             reader.bounced = Some(Bounced { packet, interface });
         }
         0
@@ -37,13 +37,10 @@ impl Ring {
             return;
         }
         let Ok(mut reader) = self.reader.try_lock() else { return };
-        if let Some(Bounced { packet, interface }) = reader.bounced.take()
-            && let Some(outlet) = outlet(&mut reader, interface)
-        {
-            let counter = match outlet.send(&self.sources, &packet) {
-                Ok(()) => &self.sent,
-                Err(_) => &self.send_errors,
-            };
+        if let Some(Bounced { packet, interface }) = reader.bounced.take() {
+            let outlet = outlet(&mut reader, interface);
+            let sent = outlet.is_some_and(|outlet| outlet.send(&packet).is_ok());
+            let counter = if sent { &self.sent } else { &self.send_errors };
             counter.fetch_add(1, Relaxed);
         }
     }
@@ -56,7 +53,8 @@ impl Ring {
         if self.state.has(REFLECTS)
             && let Some(reflector) = lock(&self.reflector).as_ref()
         {
-            let _ = reflector.send(&self.sources, &place.bytes(reader.header.caplen));
+            let sent = reflector.send(&place.bytes(reader.header.caplen)).is_ok();
+            self.admission.count_forwarded(sent);
         }
     }
 }

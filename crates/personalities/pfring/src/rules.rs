@@ -16,7 +16,7 @@ mod tests;
 use std::{sync::Arc, time::Instant};
 
 pub use abi::*;
-pub use outlet::Outlet;
+pub use outlet::{Outlet, offer};
 pub use table::Key;
 
 use crate::{

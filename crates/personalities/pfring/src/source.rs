@@ -167,12 +167,12 @@ impl Source {
             mtu_at_open: 0,
             sender: OnceLock::new(),
             promiscuous: Mutex::default(),
+            is_left_out: AtomicBool::new(false),
             lost: Mutex::default(),
         };
         source.mtu_at_open = source.mtu();
         Ok(source)
     }
-            is_left_out: AtomicBool::new(false),
 
     /// The descriptor that is readable while there are packets. From now on that is exact.
     pub fn watch(&self) -> BorrowedFd<'_> {
@@ -206,6 +206,14 @@ impl Source {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Whether what is sent by it goes out.
+    pub fn sends(&self) -> bool {
+        match &self.opened {
+            Opened::Port(live) => !self.is_file() && sends(&live.port()),
+            Opened::Tap(_) => !self.is_port,
+        }
     }
 
     /// The interface, if it is one.
@@ -255,6 +263,12 @@ impl Source {
     }
 }
 
+/// Whether what is sent by a port goes out: not by a monitor, which a ring has while another ring, or another program,
+/// has the port.
+pub fn sends(port: &Port) -> bool {
+    port.kind() != PortKind::Monitor && port.tx_rings() > 0
+}
+
 /// The interface that a device is, or that a port is of.
 pub fn interface_of(device: &str) -> Option<&str> {
     match device.strip_prefix("netmap:") {
@@ -266,9 +280,10 @@ pub fn interface_of(device: &str) -> Option<&str> {
 
 /// A port: that of a file is played once, as fast as it is read.
 fn open_port(port: &str, settings: &Settings) -> Result<Opened, Refused> {
+    let whole = Settings { snaplen: MAX_CAPLEN as c_int, ..*settings };
+    let live = |port| Ok(Opened::Port(Arc::new(Live::new(port, &whole, None)?)));
     if port.starts_with(FILE) {
-        let port = Port::open(port)?;
-        return Ok(Opened::Port(Arc::new(Live::new(port, settings, None)?)));
+        return live(Port::open(port)?);
     }
     match name::open(port, settings)? {
         Found::Port(port) => live(*port),

@@ -18,15 +18,12 @@ fn outlet(ring: &Ring, name: [u8; 8], action: Action) -> Result<Option<Arc<Outle
         return Ok(None);
     }
     let name = std::str::from_utf8(name).map_err(|_| libc::EFAULT)?;
-    let own = ring.sources.iter().position(|source| source.name == name);
+    let is_own = ring.sources.iter().any(|source| source.name == name);
     let bounces = matches!(action, Action::Transmit { bounce: true, .. });
-    if ring.sources.is_empty() || own.is_some() && !bounces {
+    if ring.sources.is_empty() || is_own && !bounces {
         return Err(libc::EFAULT);
     }
-    own.map(Outlet::Own)
-        .or_else(|| Outlet::open(name))
-        .map(|outlet| Some(Arc::new(outlet)))
-        .ok_or(libc::EFAULT)
+    Outlet::open(name).map(|outlet| Some(Arc::new(outlet))).ok_or(libc::EFAULT)
 }
 
 fn result(result: Result<(), c_int>) -> c_int {

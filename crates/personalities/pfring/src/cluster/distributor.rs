@@ -29,11 +29,12 @@ use super::{
     QUEUES,
     file::{is_locked, loss, loss_at, read},
     news::News,
-    outlet::{self, Outlet},
+    outlet::Outlet,
     port_member::Context,
     rendezvous::{self, Listener, Said},
     sharing::Sharing,
 };
+use crate::source::sends;
 
 /// Packets that are taken at once.
 const BATCH: u32 = 256;
@@ -82,7 +83,7 @@ impl Distributor {
     /// Of a port that is open, with the pipe for the member's own queue.
     pub fn new(context: Arc<Context>, listener: Listener, input: Port, own: Outlet) -> Distributor {
         let share = Share::One(Sharing::new(context.shared));
-        let (sends, input_losses) = (outlet::sends(&input), Losses::of(&input));
+        let (sends, input_losses) = (sends(&input), Losses::of(&input));
         let balancer = Balancer::new(input, Vec::new(), vec![Vec::new()], share);
         let mut distributor = Distributor {
             sends,

@@ -1,6 +1,6 @@
 //! The pipes from the distributor to the members.
 
-use ringway::{Error, Port, PortKind};
+use ringway::{Error, Port};
 
 use crate::abi::SLOTS;
 
@@ -48,12 +48,6 @@ fn open(name: &str) -> Result<Port, Error> {
 
 /// What follows the name of a port that is opened to receive alone.
 const RECEIVE_ONLY: &str = "/R";
-
-/// Whether what is sent by a port goes out: not by a monitor, which a ring has while another
-/// program has the port.
-pub fn sends(port: &Port) -> bool {
-    port.kind() != PortKind::Monitor && port.tx_rings() > 0
-}
 
 /// The name of a pipe's other end, without flags.
 pub fn other_end(name: &str) -> String {

@@ -28,10 +28,10 @@ use rustix::{
 use super::{
     distributor::{Distributor, Ended},
     file::Shared,
-    outlet::{self, Outlet, other_end},
+    outlet::{Outlet, other_end},
     rendezvous::{self, Found, Said},
 };
-use crate::source::Refused;
+use crate::source::{Refused, sends};
 
 /// From one try to open the port to the next: the daemon may not have seen yet that the one before has ended.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -184,7 +184,7 @@ fn first_role(context: &Arc<Context>) -> Result<Role, c_int> {
             Found::Vacant(listener) => {
                 let (mem_id, sends) = {
                     let port = context.live.port();
-                    (port.mem_id(), outlet::sends(&port))
+                    (port.mem_id(), sends(&port))
                 };
                 let outlet = Outlet::open(context.queue, None, mem_id).map_err(refused)?;
                 let own = open_pipe(&outlet.other(sends))?;
@@ -272,7 +272,7 @@ fn next_role(context: &Arc<Context>, former: Option<&Pipe>) -> Result<Role, c_in
             let input = open(&context.port, &context.settings)?;
             let before = former.map(|former| former.name.as_str());
             let outlet = Outlet::open(context.queue, before, input.mem_id()).map_err(refused)?;
-            let own = outlet.other(outlet::sends(&input));
+            let own = outlet.other(sends(&input));
             if before != Some(&own) {
                 context.live.replace_later(open_pipe(&own)?, &context.signals);
             }
