@@ -142,6 +142,40 @@ fn a_port_of_an_interface_is_listed_with_its_addresses() {
     });
 }
 
+/// The port of an interface has the network of that; one without an address has none, as an interface without.
+#[test]
+fn a_port_has_the_network_of_its_interface() {
+    if skip_without_root("devices::a_port_has_the_network_of_its_interface") {
+        return;
+    }
+    isolated("devices::a_port_has_the_network_of_its_interface", |home| {
+        install(home);
+        let netns = Netns::quiet("rwp");
+        let _pair = netns.veth(&netns, "n0", "n1");
+        netns.run("ip addr add 10.5.0.1/20 dev n0");
+        let script = "\
+import ctypes, socket, sys
+library = ctypes.CDLL('libpcap.so')
+for name in sys.argv[1:]:
+    net, mask, text = ctypes.c_uint(), ctypes.c_uint(), ctypes.create_string_buffer(256)
+    code = library.pcap_lookupnet(name.encode(), ctypes.byref(net), ctypes.byref(mask), text)
+    address = lambda number: socket.inet_ntoa(int(number.value).to_bytes(4, sys.byteorder))
+    print(name, code, address(net), address(mask), text.value.decode())
+";
+        fs::write(home.path().join("lookupnet.py"), script).unwrap();
+        let names = ["netmap:n0", "netmap:n0/rt", "netmap:nosuch", "vale0:q", "n1"];
+        let line = format!("python3 lookupnet.py {}", names.join(" "));
+        let said = succeeds(run(home, Some(&netns), &line));
+        let wanted = "\
+netmap:n0 0 10.5.0.0 255.255.240.0 \n\
+netmap:n0/rt 0 10.5.0.0 255.255.240.0 \n\
+netmap:nosuch -1 0.0.0.0 0.0.0.0 SIOCGIFADDR: nosuch: No such device\n\
+vale0:q -1 0.0.0.0 0.0.0.0 vale0:q: no IPv4 address assigned\n\
+n1 -1 0.0.0.0 0.0.0.0 n1: no IPv4 address assigned\n";
+        assert_eq!(said, wanted);
+    });
+}
+
 #[test]
 fn a_monitor_that_is_to_send_says_why_not() {
     if skip_without_root("devices::a_monitor_that_is_to_send_says_why_not") {

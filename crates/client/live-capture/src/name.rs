@@ -36,6 +36,12 @@ pub fn is_interface(name: &str) -> bool {
     name.strip_prefix("netmap:").is_some() && !name[..end].contains(['{', '}'])
 }
 
+/// The network interface that a port is of.
+pub fn interface_of(name: &str) -> Option<String> {
+    let spec = PortSpec::parse(name).ok().filter(|_| is_interface(name));
+    spec.map(|spec| spec.name)
+}
+
 /// What a name stands for.
 pub enum Found {
     Port(Box<Port>),
@@ -151,6 +157,18 @@ mod tests {
         }
         assert!(is_interface("netmap:eth0/R") && is_interface("netmap:eth0@filter={}"));
         assert!(!is_interface("netmap:x{1") && !is_interface("vale0:eth0"));
+    }
+
+    #[test]
+    fn ports_of_interfaces() {
+        for port in
+            ["netmap:br-lan", "netmap:br-lan-0", "netmap:br-lan^", "netmap:br-lan@mode=copy"]
+        {
+            assert_eq!(interface_of(port).as_deref(), Some("br-lan"), "{port}");
+        }
+        for port in ["netmap:x{1", "vale0:br-lan"] {
+            assert_eq!(interface_of(port), None, "{port}");
+        }
     }
 
     #[test]

@@ -10,7 +10,11 @@ use ringway_live_capture::{
     name,
 };
 
-use crate::{abi::*, system, text::text};
+use crate::{
+    abi::*,
+    system,
+    text::{store, text},
+};
 
 /// # Safety
 /// As libpcap says.
@@ -158,12 +162,20 @@ pub unsafe extern "C-unwind" fn pcap_lookupnet(
     errbuf: *mut c_char,
 ) -> c_int {
     // SAFETY: the name is a C string or null.
-    if name::is_port(&unsafe { text(device) }) {
-        // A port has no address: as `any` has none.
-        // SAFETY: the program has given places for both.
-        unsafe { (*net, *mask) = (0, 0) };
-        return 0;
-    }
-    // SAFETY: the program's own arguments.
-    unsafe { system::pcap_lookupnet(device, net, mask, errbuf) }
+    let port = unsafe { text(device) };
+    let interface = match name::is_port(&port) {
+        true => name::interface_of(&port).and_then(|name| CString::new(name).ok()),
+        // SAFETY: the program's own arguments.
+        false => return unsafe { system::pcap_lookupnet(device, net, mask, errbuf) },
+    };
+    let Some(interface) = interface else {
+        // SAFETY: the program has given places for both, and a buffer for errors.
+        unsafe {
+            (*net, *mask) = (0, 0);
+            store(errbuf, &format!("{port}: no IPv4 address assigned"));
+        }
+        return PCAP_ERROR;
+    };
+    // SAFETY: a C string, and the program's own arguments.
+    unsafe { system::pcap_lookupnet(interface.as_ptr(), net, mask, errbuf) }
 }
