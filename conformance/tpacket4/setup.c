@@ -3,6 +3,7 @@
 #include "case.h"
 
 #include <fcntl.h>
+#include <net/if_arp.h>
 #include <sys/ioctl.h>
 
 static char page[8 * FRAME_SIZE] __attribute__((aligned(4096)));
@@ -224,12 +225,60 @@ requests_of_any_file(void)
 	close(fd);
 }
 
+/* What the socket is bound to. */
+static void
+address(void)
+{
+	struct sockaddr_ll bound;
+	socklen_t len = sizeof(bound);
+	struct v4 one = v4_open(own("vale$:a"));
+
+	memset(&bound, 0x5a, sizeof(bound));
+	check_call(getsockname(one.fd, (struct sockaddr *)&bound, &len), 0, "getsockname");
+	check_number(len, 18, "a hardware address of 6 bytes");
+	check(bound.sll_family == AF_PACKET && bound.sll_protocol == htons(ETH_P_ALL), "of all packets");
+	check_number(bound.sll_ifindex, (int)if_nametoindex(own("vale$:a")), "the port's index");
+	check(bound.sll_hatype == ARPHRD_ETHER && bound.sll_halen == 6, "of Ethernet");
+	v4_close(&one);
+}
+
+/* Memberships are of the interface that is named, and counted. */
+static void
+memberships(void)
+{
+	struct packet_mreq request = { .mr_ifindex = 999999, .mr_type = PACKET_MR_PROMISC };
+	int version = TPACKET_V4, fd = socket(AF_PACKET, SOCK_RAW, htons(ETH_P_ALL));
+	unsigned kind;
+
+	need_root();
+	shell("ip link add %s type veth peer name %s", own("n$"), own("f$"));
+	check_call(v4_option(fd, PACKET_VERSION, &version, sizeof(version)), 0, "PACKET_VERSION");
+	check_call(v4_option(fd, PACKET_ADD_MEMBERSHIP, &request, sizeof(request)), ENODEV, "of none");
+	request.mr_ifindex = (int)if_nametoindex(own("n$"));
+	check_call(v4_option(fd, PACKET_ADD_MEMBERSHIP, &request, sizeof(request)), 0, "one");
+	check_call(v4_option(fd, PACKET_ADD_MEMBERSHIP, &request, sizeof(request)), 0, "twice");
+	shell("ip -d link show %s | grep -q 'promiscuity 1'", own("n$"));
+	check_call(v4_option(fd, PACKET_DROP_MEMBERSHIP, &request, sizeof(request)), 0, "once less");
+	shell("ip -d link show %s | grep -q 'promiscuity 1'", own("n$"));
+	check_call(v4_option(fd, PACKET_DROP_MEMBERSHIP, &request, sizeof(request)), 0, "and less");
+	shell("ip -d link show %s | grep -q 'promiscuity 0'", own("n$"));
+	for (kind = PACKET_MR_PROMISC; kind <= PACKET_MR_ALLMULTI; kind++) {
+		request.mr_type = (unsigned short)kind;
+		check_call(v4_option(fd, PACKET_ADD_MEMBERSHIP, &request, sizeof(request)), 0, "both");
+	}
+	shell("ip -d link show %s | grep -q 'promiscuity 1  *allmulti 1'", own("n$"));
+	check_call(close(fd), 0, "the close");
+	shell("ip -d link show %s | grep -q 'promiscuity 0  *allmulti 0'", own("n$"));
+}
+
 static const struct test_case cases[] = {
 	{ "V4-SETUP-1", "memory", memory },
 	{ "V4-SETUP-2", "rings", rings },
 	{ "V4-SETUP-3", "names", names },
 	{ "V4-SETUP-4", "one socket for a ring", exclusive },
 	{ "V4-SETUP-5", "sockets of others", others },
+	{ "V4-SETUP-6", "the address", address },
+	{ "V4-SETUP-6", "memberships", memberships },
 	{ "V4-SETUP-6", "requests of any file", requests_of_any_file },
 };
 

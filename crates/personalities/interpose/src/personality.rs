@@ -193,6 +193,13 @@ pub trait Descriptor: Sync {
         None
     }
 
+    /// The program asks what a socket is bound to: the address goes to `to`, its length to `len`, where the program has
+    /// said how much room there is. `None`: the kernel's descriptor answers.
+    fn socket_name(&self, fd: RawFd, to: u64, len: u64) -> Option<Result<(), c_int>> {
+        let _ = (fd, to, len);
+        None
+    }
+
     /// The program sends a message with `flags`, whatever is in it. `None`: the kernel's descriptor answers.
     fn send(&self, fd: RawFd, flags: c_int) -> Option<Result<usize, c_int>> {
         let _ = (fd, flags);

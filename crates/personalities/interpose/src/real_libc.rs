@@ -61,7 +61,7 @@ looked_up_at_load! {
     c"closefrom" c"creat" c"creat64" c"dup" c"dup2" c"dup3" c"eaccess" c"epoll_create"
     c"epoll_create1" c"epoll_ctl" c"epoll_pwait" c"epoll_pwait2" c"epoll_wait" c"euidaccess"
     c"faccessat" c"fclose" c"fcntl" c"fcntl64" c"fdopen" c"fileno" c"fopen" c"fopen64" c"freopen" c"freopen64" c"fstatat" c"fstatat64"
-    c"getsockopt" c"if_indextoname" c"if_nametoindex" c"ioctl" c"lstat" c"lstat64" c"mmap"
+    c"getsockname" c"getsockopt" c"if_indextoname" c"if_nametoindex" c"ioctl" c"lstat" c"lstat64" c"mmap"
     c"mmap64" c"mprotect" c"mremap" c"munmap" c"open" c"open64" c"openat" c"openat64" c"poll"
     c"ppoll" c"pread" c"pread64" c"preadv" c"preadv2" c"preadv64" c"preadv64v2" c"pselect"
     c"pwrite" c"pwrite64" c"pwritev" c"pwritev2" c"pwritev64" c"pwritev64v2" c"read" c"readv"

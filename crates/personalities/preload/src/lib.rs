@@ -89,6 +89,7 @@ export! {
     fcntl64 = fcntl64;
     __fcntl = fcntl;
     ioctl = ioctl;
+    getsockname = getsockname;
     getsockopt = getsockopt;
     setsockopt = setsockopt;
     read = read;

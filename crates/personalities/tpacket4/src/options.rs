@@ -4,8 +4,8 @@ use std::os::fd::RawFd;
 
 use libc::{
     PACKET_ADD_MEMBERSHIP, PACKET_DROP_MEMBERSHIP, PACKET_FANOUT, PACKET_IGNORE_OUTGOING,
-    PACKET_LOSS, PACKET_MR_PROMISC, PACKET_QDISC_BYPASS, PACKET_RESERVE, PACKET_RX_RING,
-    PACKET_STATISTICS, PACKET_TX_RING, PACKET_VERSION, SOL_PACKET, SOL_SOCKET, c_int,
+    PACKET_LOSS, PACKET_QDISC_BYPASS, PACKET_RESERVE, PACKET_RX_RING, PACKET_STATISTICS,
+    PACKET_TX_RING, PACKET_VERSION, SOL_PACKET, SOL_SOCKET, c_int,
 };
 use ringway_abi::Dir;
 use ringway_interpose::{SocketOption, uaccess, with_descriptor};
@@ -17,8 +17,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::{
     abi::{
-        PACKET_MEMREG, PACKET_ZEROCOPY, TPACKET_V1, TPACKET_V4, packet_mreq, tpacket_memreg_req,
-        tpacket_req4, tpacket_stats_v3,
+        PACKET_MEMREG, PACKET_ZEROCOPY, TPACKET_V1, TPACKET_V4, tpacket_memreg_req, tpacket_req4,
+        tpacket_stats_v3,
     },
     area::Area,
     setup::Setup,
@@ -136,12 +136,7 @@ pub fn set(
             })
         }
         (SOL_PACKET, PACKET_ADD_MEMBERSHIP | PACKET_DROP_MEMBERSHIP) => {
-            let packet_mreq { kind, .. } = value(address, len)?;
-            setup.change_stack(&socket.ends, socket.rings()?, |stack| {
-                if c_int::from(kind) == PACKET_MR_PROMISC {
-                    stack.promiscuous = name == PACKET_ADD_MEMBERSHIP;
-                }
-            })
+            setup.change_membership(name, value(address, len)?)
         }
         (SOL_PACKET, PACKET_FANOUT) => {
             setup.join(&socket.ends, socket.rings()?, value(address, len)?)

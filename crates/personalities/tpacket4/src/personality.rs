@@ -189,6 +189,11 @@ impl Descriptor for Socket {
         Some(bind())
     }
 
+    fn socket_name(&self, _fd: RawFd, to: u64, len: u64) -> Option<Result<(), c_int>> {
+        let index = self.setup().bound();
+        Some(address::put(index, to, len))
+    }
+
     /// The kick: what is in the message does not matter.
     fn send(&self, fd: RawFd, flags: c_int) -> Option<Result<usize, c_int>> {
         let kick = || {

@@ -1,20 +1,23 @@
 //! What a program has set up on a socket, and what comes of it: memory, rings, and the port.
 
 use std::{
+    io,
     ops::Range,
-    os::fd::BorrowedFd,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use libc::{SOL_PACKET, c_int};
 use ringway_abi::Dir;
+use ringway_packet::socket;
 use ringway_region::Mapping;
 
 use crate::{
-    abi::{MAX_DESCS, tpacket4_desc},
+    abi::{MAX_DESCS, packet_mreq, tpacket4_desc},
     area::Area,
     desc::DescRing,
     device::Device,
-    names::{Named, named},
+    names::{Named, name_of, named},
     port,
     rx::Receiver,
     socket::is_locked,
@@ -54,6 +57,8 @@ pub struct Setup {
     rx: Option<Ring>,
     tx: Option<Ring>,
     mappings: u32,
+    /// Has the memberships: a packet socket of the kernel's that receives nothing.
+    memberships: Option<OwnedFd>,
 }
 
 /// What stands still while memory is being unmapped.
@@ -149,6 +154,41 @@ impl Setup {
             return Err(libc::EALREADY);
         }
         self.change_stack(ends, fd, |stack| stack.fanout = Some(fanout))
+    }
+
+    /// Adds a membership of an interface, or drops it. The kernel looks at interface and kind, and counts. Ports have
+    /// none.
+    ///
+    /// # Errors
+    /// The kernel's; EPERM without CAP_NET_RAW.
+    pub fn change_membership(&mut self, option: c_int, request: packet_mreq) -> Result<(), i32> {
+        let packet_mreq { ifindex, kind, alen, address } = request;
+        if u32::try_from(ifindex).is_ok_and(|index| name_of(index).is_some()) {
+            return Ok(());
+        }
+        let number = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
+        let socket = match self.memberships.take() {
+            Some(socket) => socket,
+            None => socket::new().map_err(number)?,
+        };
+        let socket = self.memberships.insert(socket);
+        let request = libc::packet_mreq {
+            mr_ifindex: ifindex,
+            mr_type: kind,
+            mr_alen: alen,
+            mr_address: address,
+        };
+        socket::set_option(socket.as_fd(), SOL_PACKET, option, &request).map_err(number)
+    }
+
+    /// The socket is closed.
+    pub fn end_memberships(&mut self) {
+        self.memberships = None;
+    }
+
+    /// The index that it is bound to, or 0.
+    pub fn bound(&self) -> u32 {
+        self.bound.unwrap_or(0)
     }
 
     /// Whether it is neither of version 4 nor has memory.

@@ -123,6 +123,7 @@ impl Socket {
             drop(self.rings.try_lock().map(|mut rings| rings.take()));
         } else {
             self.ends.stop();
+            self.setup().end_memberships();
             drop(lock(&self.rings).take());
         }
     }

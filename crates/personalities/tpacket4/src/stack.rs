@@ -30,7 +30,6 @@ pub struct StackOptions {
     pub fanout: Option<u32>,
     /// Frames wait in no queueing discipline.
     pub bypass: bool,
-    pub promiscuous: bool,
     pub ignore_outgoing: bool,
 }
 
@@ -53,9 +52,13 @@ impl StackOptions {
 impl Stack {
     /// A socket of interface `ifindex`, which hears what comes from now on if it `listens`.
     pub fn open(ifindex: u32, listens: bool, options: &StackOptions) -> Result<Stack, i32> {
-        let (outgoing, promiscuous) = (!options.ignore_outgoing, options.promiscuous);
-        let geometry = GEOMETRY;
-        let listen = Listen { ifindex, geometry, patience_ms: PATIENCE_MS, outgoing, promiscuous };
+        let listen = Listen {
+            ifindex,
+            geometry: GEOMETRY,
+            patience_ms: PATIENCE_MS,
+            outgoing: !options.ignore_outgoing,
+            promiscuous: false,
+        };
         let open = || match listens {
             true => {
                 let filter = |socket: BorrowedFd<'_>| match &options.filter {

@@ -1,4 +1,4 @@
-//! `socket` and `bind`, `getsockopt` and `setsockopt`, and the ways to send and to receive.
+//! `socket`, `bind` and `getsockname`, `getsockopt` and `setsockopt`, and the ways to send and to receive.
 
 use std::{
     ffi::{c_int, c_void},
@@ -96,6 +96,26 @@ pub unsafe extern "C" fn bind(fd: c_int, address: *const sockaddr, len: socklen_
         Some(answer) => done(answer),
         None => real!(
             bind: fn(fd => c_int, address => *const sockaddr, len => socklen_t) -> c_int
+        ),
+    }
+}
+
+/// # Safety
+/// As the function of libc.
+pub unsafe extern "C" fn getsockname(
+    fd: c_int,
+    address: *mut sockaddr,
+    len: *mut socklen_t,
+) -> c_int {
+    let own = descriptors::get(fd);
+    match own.and_then(|own| keep_errno(|| own.socket_name(fd, address as u64, len as u64))) {
+        Some(answer) => done(answer),
+        None => real!(
+            getsockname: fn(
+                fd => c_int,
+                address => *mut sockaddr,
+                len => *mut socklen_t,
+            ) -> c_int
         ),
     }
 }
