@@ -426,7 +426,7 @@ fn interfaces_that_have_swapped_names_are_as_declared_again() {
     });
 }
 
-/// A configuration that a daemon starts with is one that it reads again, and its state is one that the next one reads.
+/// What a daemon starts with it can read again, and the next daemon reads its state.
 #[test]
 fn a_large_configuration_is_read_again() {
     const TEST: &str = "a_large_configuration_is_read_again";

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ringway_abi::Dir;
-use ringway_proto::{PortKind, Request, RxSelector};
+use ringway_proto::{Cause, PortKind, Request, RxSelector};
 use rustix::fd::BorrowedFd;
 
 use crate::{
@@ -511,9 +511,9 @@ impl Port {
 
     fn filter(&self, filter: Option<Filter>) -> Result<(), Error> {
         if self.kind() != PortKind::Nic && !self.is_shut() {
-            let problem = "the filters of network interfaces alone can be changed; open the port \
-                           again with the other filter";
-            return Err(Error::Name { name: self.name().into(), problem: problem.into() });
+            let problem = "the filters of network interfaces alone can be changed";
+            let error = ringway_proto::Error::new(Cause::Unsupported, problem).at(self.name());
+            return Err(error.remedy("open the port again with the other filter").into());
         }
         let filter = filter.map(Into::into);
         let request = Request::SetFilter { name: String::new(), rings: RxSelector::Queues, filter };

@@ -1,8 +1,10 @@
 //! What can go wrong with a capture file.
 
-use std::{io, path::PathBuf, sync::Arc};
-
-use crate::output::is_stdout;
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 /// An error of a capture file. The texts name the file, the cause and the remedy.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -116,4 +118,9 @@ impl Error {
             | Error::Forked { .. } => None,
         }
     }
+}
+
+/// Whether a file is standard output.
+pub(crate) fn is_stdout(file: &Path) -> bool {
+    file == Path::new("-")
 }

@@ -18,7 +18,7 @@ use rustix::fd::AsFd;
 
 use crate::{
     blocks::header,
-    error::{Error, Result},
+    error::{Error, Result, is_stdout},
     format::{Compression, Kind},
     in_use::InUse,
     recorder::{Blocks, Recording, Shared},
@@ -264,10 +264,6 @@ fn numbered(file: &Path, number: u32) -> PathBuf {
     }
     let ending = &name[stem.len()..];
     file.with_file_name(format!("{stem}_{number:05}{ending}"))
-}
-
-pub(crate) fn is_stdout(file: &Path) -> bool {
-    file == Path::new("-")
 }
 
 fn open(path: &Path, overwrite: bool) -> Result<Opened> {

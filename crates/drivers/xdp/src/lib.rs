@@ -44,8 +44,8 @@ pub use frame_memory::FrameMemory;
 pub use frames::{FrameCounters, FrameQueue, RxFrame};
 pub use kick::{KickOutcome, is_bound, kick_rx, kick_tx};
 pub use ring::{XdpRx, XdpTx};
-pub use rings::{Consumer, Desc, MAX_FRAGS, Producer, RingSizes, Rings, can_be_mapped};
-pub use socket::XskSocket;
+pub use rings::{Consumer, Desc, MAX_FRAGS, Producer, RingSizes, Rings};
+pub use socket::{XskSocket, can_be_mapped};
 pub use stat::{Lost, Statistics, is_zero_copy, statistics};
 pub use sys::{Ring, TimeFlag, Umem};
 

@@ -24,17 +24,13 @@ use std::marker::PhantomData;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{Ordering, fence};
 
-use rustix::io::Errno;
 use rustix::net::sockopt::xdp_mmap_offsets;
 use rustix::net::xdp::{
     XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING, XDP_UMEM_PGOFF_COMPLETION_RING, XDP_UMEM_PGOFF_FILL_RING,
     XdpRingFlags,
 };
 
-use crate::{
-    kick::is_bound,
-    sys::{Entry, Ring},
-};
+use crate::sys::{Entry, Ring};
 
 /// A frame on the RX or TX ring (`struct xdp_desc`).
 #[repr(C)]
@@ -121,21 +117,6 @@ impl Rings {
         self.completion.resync();
         self.rx.resync();
         self.tx.resync();
-    }
-}
-
-/// Whether a bound socket's rings can be mapped, by the processes that it is passed to: not before
-/// Linux 6.4.
-///
-/// # Errors
-/// Those of the kernel, which tell nothing of other sockets: ENETDOWN if the interface has gone, ENOMEM, EAGAIN.
-pub fn can_be_mapped(fd: BorrowedFd<'_>, sizes: &RingSizes) -> rustix::io::Result<bool> {
-    match map_tx(fd, sizes) {
-        Ok(_) => Ok(true),
-        // On every kernel, if the interface has gone since.
-        Err(Errno::BUSY) if !is_bound(fd) => Err(Errno::NETDOWN),
-        Err(Errno::BUSY) => Ok(false),
-        Err(error) => Err(error),
     }
 }
 

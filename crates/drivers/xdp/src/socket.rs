@@ -1,8 +1,10 @@
 //! A bound socket, as the set-up hands it over.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
-use crate::RingSizes;
+use rustix::io::Errno;
+
+use crate::{RingSizes, kick::is_bound, rings::map_tx};
 
 /// A socket that is bound to a queue. With the memory that is its UMEM, this is all that a process
 /// needs to move packets.
@@ -19,4 +21,19 @@ pub struct XskSocket {
     /// Descriptors that a packet to be sent may have: 1 without `frags`, [`MAX_FRAGS`](crate::MAX_FRAGS) where the
     /// kernel copies, what the driver takes where that reads the memory itself.
     pub max_segs: u32,
+}
+
+/// Whether a bound socket's rings can be mapped, by the processes that it is passed to: not before
+/// Linux 6.4.
+///
+/// # Errors
+/// Those of the kernel, which tell nothing of other sockets: ENETDOWN if the interface has gone, ENOMEM, EAGAIN.
+pub fn can_be_mapped(fd: BorrowedFd<'_>, sizes: &RingSizes) -> rustix::io::Result<bool> {
+    match map_tx(fd, sizes) {
+        Ok(_) => Ok(true),
+        // On every kernel, if the interface has gone since.
+        Err(Errno::BUSY) if !is_bound(fd) => Err(Errno::NETDOWN),
+        Err(Errno::BUSY) => Ok(false),
+        Err(error) => Err(error),
+    }
 }

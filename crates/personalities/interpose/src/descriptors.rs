@@ -11,13 +11,11 @@ use std::{
 use crate::{
     epoll_sets,
     fd_table::{self, Content, End, Found, Objects, Slot},
+    numbers::SIZE,
     personality::{self, AfterClose, Descriptor, Personality, SocketOption},
     real_libc::keep_errno,
     vfork,
 };
-
-/// Numbers that can be a personality's.
-pub const SIZE: usize = 1 << 16;
 
 static SLOTS: [Slot<State>; SIZE] = [const { Slot::new() }; SIZE];
 static OBJECTS: Objects<State> = Objects::new();

@@ -8,7 +8,8 @@ use std::{
     },
 };
 
-use crate::descriptors::SIZE;
+/// Numbers that can be a personality's.
+pub const SIZE: usize = 1 << 16;
 
 /// A set of numbers of descriptors: those that the table of descriptors has.
 pub struct Numbers([AtomicU64; SIZE / 64]);

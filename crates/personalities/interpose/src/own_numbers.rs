@@ -4,8 +4,8 @@
 //! has for its ports, so for the program they are not open: its calls close all others. Were ours closed, another file
 //! of the program's would have the number soon, which the library would write to, and close in its turn.
 //!
-//! A program may give the number to another descriptor by `dup2` all the same. Then it is the program's, and whatever of
-//! the library still has it does not close it. A system call that the program makes by itself is not seen.
+//! A program may give the number to another descriptor by `dup2` all the same. Then it is the program's, and the
+//! part of the library that still has it does not close it. A system call that the program makes by itself is not seen.
 
 use std::{
     ffi::{c_int, c_uint},

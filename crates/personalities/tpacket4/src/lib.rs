@@ -24,6 +24,7 @@ mod address;
 mod area;
 mod desc;
 mod device;
+mod locks;
 mod names;
 mod options;
 mod pause;

@@ -4,7 +4,7 @@ use std::{
     io,
     ops::Range,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use libc::{SOL_PACKET, c_int};
@@ -17,10 +17,10 @@ use crate::{
     area::Area,
     desc::DescRing,
     device::Device,
+    locks::{is_locked, lock},
     names::{Named, name_of, named},
     port,
     rx::Receiver,
-    socket::is_locked,
     stack::{Stack, StackOptions},
     sys::Words,
     tx::Transmitter,
@@ -119,10 +119,6 @@ impl Ends {
         drop(self.rx.try_lock().map(|mut rx| rx.take()));
         drop(self.tx.try_lock().map(|mut tx| tx.take()));
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Setup {

@@ -4,7 +4,7 @@ use std::{
     ops::Range,
     os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd},
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError,
+        Arc, Mutex, MutexGuard, OnceLock,
         atomic::{
             AtomicU32, AtomicU64,
             Ordering::{Relaxed, SeqCst},
@@ -21,6 +21,7 @@ use rustix::{
 
 use crate::{
     area::Area,
+    locks::{is_locked, lock},
     rx::Receiver,
     setup::{Ends, LeftMemory, RINGS_SIZE, Setup},
     sys,
@@ -167,15 +168,6 @@ impl Socket {
     pub fn setup(&self) -> MutexGuard<'_, Setup> {
         lock(&self.setup)
     }
-}
-
-/// Whether any thread has it.
-pub fn is_locked<T>(mutex: &Mutex<T>) -> bool {
-    matches!(mutex.try_lock(), Err(TryLockError::WouldBlock))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What stands for a packet socket in the kernel: a socket that nothing comes to or goes from.

@@ -103,8 +103,9 @@ pub struct Config {
     pub subuid: bool,
     /// Other ids that count as a user, as lines of that file: `alice:100000:65536`.
     pub uid_ranges: Vec<String>,
-    /// Slots of the rings of NIC ports, 3 to 8176: as many as a `ring_size` of the global region has room for.
-    pub nic_slots: u32,
+    /// Slots of the rings of NIC ports, 3 to 8176: as many as a `ring_size` of the global region has room for. Default:
+    /// 1024, or as many as that has room for.
+    pub nic_slots: Option<u32>,
     /// Whether receive rings are stamped with the time at every sync.
     pub timestamps: bool,
     /// Megabytes (2^20) of rings and buffers that the programs of one user ask for at most, together.
@@ -182,7 +183,7 @@ impl Default for Config {
             lossless_users: None,
             subuid: true,
             uid_ranges: Vec::new(),
-            nic_slots: settings.nic_slots,
+            nic_slots: None,
             timestamps: settings.timestamps,
             memory_per_user: settings.memory_per_user >> 20,
             descriptors_per_user: None,
@@ -378,16 +379,18 @@ impl Config {
             return Err(Error::Large(bytes));
         }
         config.uid_ranges()?;
-        if !(3..=8176).contains(&config.nic_slots) {
-            let value = config.nic_slots.to_string();
-            return Err(Error::Value { key: "nic_slots", value, problem: "is not in 3..=8176" });
+        let fit = config.settings(false).check()?.max_slots();
+        match config.nic_slots {
+            Some(slots) if !(3..=8176).contains(&slots) => {
+                let value = slots.to_string();
+                Err(Error::Value { key: "nic_slots", value, problem: "is not in 3..=8176" })
+            }
+            Some(slots) if slots > fit => {
+                let ring_size = config.global_region.ring_size;
+                Err(Error::Slots { slots, ring_size, fit, needed: 256 + 16 * slots })
+            }
+            _ => Ok(()),
         }
-        let (slots, fit) = (config.nic_slots, config.settings(false).check()?.max_slots());
-        if slots > fit {
-            let ring_size = config.global_region.ring_size;
-            return Err(Error::Slots { slots, ring_size, fit, needed: 256 + 16 * slots });
-        }
-        Ok(())
     }
 
     fn check_socket(&self) -> Result<(), Error> {
@@ -483,6 +486,12 @@ impl Config {
         self.switch.iter().map(|switch| switch.declared(may_be_lossless)).collect()
     }
 
+    /// As is written there, or as many as usual where a ring has room for them.
+    pub fn nic_slots(&self) -> u32 {
+        let fit = self.global_region.ring_size.saturating_sub(256) / 16;
+        self.nic_slots.unwrap_or_else(|| Settings::default().nic_slots.min(fit).max(3))
+    }
+
     /// The keys that are read when the daemon starts alone, and what they are set to.
     pub fn fixed(&self) -> Vec<(String, String)> {
         let Config { socket, group, mode, max_bridges, subuid, uid_ranges, .. } = self;
@@ -538,7 +547,7 @@ impl Config {
             lossless_users: self.lossless_uids().unwrap_or_default(),
             accounts: Arc::new(Accounts::new(ranges)),
             timestamps: self.timestamps,
-            nic_slots: self.nic_slots,
+            nic_slots: self.nic_slots(),
             global_region: self.global_region,
             memory_per_user: self.memory_per_user.saturating_mul(1 << 20),
             descriptors_per_user: self.descriptors_per_user.unwrap_or(share as usize),
@@ -622,7 +631,7 @@ mod tests {
             fs::write(&file, text).unwrap();
             Config::private_at(&file).map_err(|error| error.to_string())
         };
-        assert_eq!(read("nic_slots = 512").unwrap().nic_slots, 512);
+        assert_eq!(read("nic_slots = 512").unwrap().nic_slots(), 512);
         for (text, word) in [
             ("group = 'x'", "`group` is for the system daemon"),
             ("[[grant]]\ninterface = 'e'\nusers = []", "`grant` is for the system daemon"),
@@ -677,7 +686,10 @@ mod tests {
             ("lossless_users = ['nobody at all']", "lossless_users"),
             ("nic_slots = 8177", "nic_slots"),
             ("nic_slots = 2289", "raise ring_size to 36880 or more, or lower nic_slots"),
-            ("[global_region]\nring_size = 256", "room for 0 slots; raise ring_size to 16640"),
+            (
+                "nic_slots = 9\n[global_region]\nring_size = 256",
+                "room for 0 slots; raise ring_size to 400",
+            ),
             ("[global_region]\nbuf_size = 32", "(buf_size) is 32, but must be in 320..=65536"),
             ("[global_region]\nbuf_size = 319", "(buf_size) is 319, but must be in 320..=65536"),
             ("[global_region]\nbufs = 32", "bufs"),
@@ -687,6 +699,7 @@ mod tests {
         }
         for text in [
             "nic_slots = 2288",
+            "[global_region]\nring_size = 256",
             "nic_slots = 8176\n[global_region]\nring_size = 131072",
             "[global_region]\nbuf_size = 320",
         ] {

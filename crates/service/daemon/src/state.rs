@@ -547,7 +547,7 @@ mod tests {
             assert_eq!(state.take_over(), Some(lasting()));
             state.stop();
         }
-        // Beside one that was not stopped, and ended.
+        // Only daemons that end without a stop count.
         for _ in 1..ATTEMPTS {
             assert!(at(&folder).take_over().is_some());
         }

@@ -26,7 +26,6 @@ mod declared;
 mod forwarding;
 mod held;
 mod info;
-mod kept_bytes;
 mod lasting;
 mod mirrors;
 mod multicast;

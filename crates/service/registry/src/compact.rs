@@ -1,20 +1,11 @@
 //! Short forms of what is long in a file: the filters and the VLANs of a port. With them a bound of the bytes can be
 //! told without writing them ([`filter_bytes`], [`vlan_bytes`]).
 
-use std::{borrow::Cow, collections::BTreeSet};
-
-use ringway_filter::Insn;
-use ringway_proto::{Filter, Vlan, parse_vids};
-use serde::{Deserialize, Serialize};
-
-/// Hexadecimal digits of an instruction: of `code`, `jt`, `jf` and `k`.
-const DIGITS: usize = 16;
-
 /// Bytes of a filter in the file, at most.
 pub(crate) fn filter_bytes(text: &str, insns: usize) -> usize {
     // A control character takes six bytes in JSON.
     const NAMES: usize = 64;
-    NAMES + 6 * text.len() + DIGITS * insns
+    NAMES + 6 * text.len() + filter::DIGITS * insns
 }
 
 /// Bytes of VLANs in the file, at most; `allowed`: how many a trunk has.
@@ -24,11 +15,32 @@ pub(crate) fn vlan_bytes(allowed: usize) -> usize {
     NAMES + 10 * allowed.min(4095_usize.saturating_sub(allowed))
 }
 
+/// Bytes of the settings of a port in the file, at most; `sources`: how many addresses it may send from.
+pub(crate) fn port_bytes(allowed: usize, sources: usize, filters: usize) -> usize {
+    const MAC: usize = 32;
+    NUMBERS + vlan_bytes(allowed) + MAC * sources + filters
+}
+
+/// Bytes of a mirror in the file, at most; `from`: how many ports it names.
+pub(crate) fn mirror_bytes(from: usize, filter: usize) -> usize {
+    // A name of 63 printable characters, of which each may take two bytes in JSON.
+    const NAME: usize = 130;
+    NUMBERS + NAME * from + filter
+}
+
+/// Of the keys and the numbers of one port or mirror, and its name.
+const NUMBERS: usize = 1200;
+
 /// `#[serde(with)]` of a filter: a string of its instructions in hexadecimal. A list of them is read, too.
 pub(crate) mod filter {
-    use serde::{Deserializer, Serializer, de::Error};
+    use std::borrow::Cow;
 
-    use super::*;
+    use ringway_filter::Insn;
+    use ringway_proto::Filter;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    /// Hexadecimal digits of an instruction: of `code`, `jt`, `jf` and `k`.
+    pub(super) const DIGITS: usize = 16;
 
     #[derive(Serialize, Deserialize)]
     struct Written<'a> {
@@ -83,9 +95,10 @@ pub(crate) mod filter {
 
 /// `#[serde(with)]` of VLANs: those of a trunk as text, `10,20-29`. A list of them is read, too.
 pub(crate) mod vlan {
-    use serde::{Deserializer, Serializer, de::Error};
+    use std::collections::BTreeSet;
 
-    use super::*;
+    use ringway_proto::{Vlan, parse_vids};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]

@@ -12,7 +12,11 @@ use ringway_proto::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{compact, declared::DeclaredSwitch, netns::Netns};
+use crate::{
+    compact::{self, filter_bytes, mirror_bytes, port_bytes},
+    declared::DeclaredSwitch,
+    netns::Netns,
+};
 
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -319,5 +323,42 @@ impl LastingNetns {
     /// The namespace of the daemon that a descriptor leads to, or of the calling thread.
     pub fn of_process(netns: Option<OwnedFd>) -> LastingNetns {
         LastingNetns::of(&netns.map_or(Netns::Own, Netns::other))
+    }
+}
+
+/// Bytes that a filter takes at most.
+fn of_filter(filter: &Filter) -> usize {
+    filter_bytes(&filter.text, filter.insns.len())
+}
+
+impl LastingSettings {
+    /// Bytes that the file has of them at most.
+    pub(crate) fn bytes(&self) -> usize {
+        let allowed = match &self.vlan {
+            Vlan::Trunk { allowed, .. } => allowed.len(),
+            _ => 0,
+        };
+        let sources = match &self.sources {
+            SourceAddresses::Only(macs) => macs.len(),
+            _ => 0,
+        };
+        let filters = [&self.filter_in, &self.filter_out].into_iter().flatten();
+        port_bytes(allowed, sources, filters.map(of_filter).sum())
+    }
+}
+
+impl LastingMirror {
+    /// Bytes that the file has of it at most.
+    pub(crate) fn bytes(&self) -> usize {
+        let from = self.from.as_ref().map_or(0, Vec::len);
+        mirror_bytes(from, self.filter.as_ref().map_or(0, of_filter))
+    }
+}
+
+impl LastingSwitch {
+    /// Bytes that the file has at most of each user's ports and mirrors.
+    pub(crate) fn bytes(&self) -> impl Iterator<Item = (u32, usize)> {
+        let settings = self.settings.iter().map(|it| (it.uid, it.bytes()));
+        settings.chain(self.mirrors.iter().map(|it| (it.uid, it.bytes())))
     }
 }

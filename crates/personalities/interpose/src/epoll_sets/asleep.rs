@@ -20,14 +20,15 @@ use rustix::event::{
 
 use super::Sets;
 use crate::{
-    descriptors, fork,
+    fork,
+    numbers::SIZE,
     own_numbers::{self, out_of_the_way},
     real_libc::keep_errno,
     sleepers::Sleepers,
 };
 
 /// Those that sleep for each number.
-static SLEEPERS: [Sleepers; descriptors::SIZE] = [const { Sleepers::new() }; descriptors::SIZE];
+static SLEEPERS: [Sleepers; SIZE] = [const { Sleepers::new() }; SIZE];
 /// Calls that have not ended.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 

@@ -51,7 +51,7 @@ fn differing(config: &Config, running: &Running) -> Vec<&'static str> {
         ("group", group.is_some_and(|group| group != *gid)),
         ("mode", config.mode().is_ok_and(|its| its != *mode)),
         ("max_bridges", config.max_bridges as u64 != u64::from(max_bridges)),
-        ("nic_slots", config.nic_slots != nic_slots),
+        ("nic_slots", config.nic_slots() != nic_slots),
         ("timestamps", config.timestamps != timestamps),
         ("memory_per_user", config.settings(false).memory_per_user != *memory_per_user),
     ];

@@ -12,9 +12,7 @@ use ringway_proto::{
 };
 use ringway_vale::{MirrorCounters, MirrorSources, PortFilter};
 
-use super::{
-    BridgeEntry, Bridges, PortEntry, forwarding::full_name, kept_bytes::of_mirror, no_bridge,
-};
+use super::{BridgeEntry, Bridges, PortEntry, forwarding::full_name, no_bridge};
 use crate::{
     caller::Caller,
     declared::DeclaredSwitch,
@@ -159,7 +157,7 @@ impl Bridges {
                 .at(bridge)
                 .remedy("delete one: `ringway switch mirror del`"));
         }
-        self.check_kept_bytes(mirror.uid, 0, of_mirror(&mirror)).map_err(|e| e.at(bridge))?;
+        self.check_kept_bytes(mirror.uid, 0, mirror.bytes()).map_err(|e| e.at(bridge))?;
         let entry = self.find(bridge).ok_or_else(|| no_bridge(bridge))?;
         entry.mirrors.push(MirrorEntry::new(mirror)?);
         entry.apply_mirrors();

@@ -116,7 +116,7 @@ pub fn kernel(release: &str) -> Check {
     }
 }
 
-/// SO_PEERPIDFD, by which a system daemon knows that the process that it looks at is the one that connected.
+/// SO_PEERPIDFD, by which a system daemon knows which process has connected.
 const ROOT_IS_KNOWN: (u32, u32) = (6, 5);
 
 /// What root has of a system daemon; nothing where that is all.
