@@ -264,13 +264,19 @@ fn the_systems_library_is_the_one_that_is_named() {
         install(home);
         let frames = capture::frames();
         file(home, "sent.pcap", &frames);
-        file(home, "no-library", &[]);
+        let no_library = file(home, "no-library", &[]);
         let own = home.bin().join("libringway_pcap.so");
-        for wrong in ["missing.so", "no-library", &own.display().to_string()] {
+        for (wrong, why) in [
+            (Path::new("missing.so"), "a relative path"),
+            (&no_library.with_file_name("missing.so"), "which is no libpcap"),
+            (&no_library, "which is no libpcap"),
+            (&own, "which is no libpcap"),
+        ] {
+            let wrong = wrong.display();
             let line = format!("env RINGWAY_LIBPCAP={wrong} tcpdump -nn -r sent.pcap");
             let (status, said) = run(home, None, &line).wait();
             assert!(!status.success(), "{wrong}: {said}");
-            let problem = format!("RINGWAY_LIBPCAP names {wrong}, which is no libpcap");
+            let problem = format!("RINGWAY_LIBPCAP names {wrong}, {why}");
             assert!(said.contains(&problem), "{said}");
         }
         let line = "env RINGWAY_LIBPCAP= tcpdump -nn -r sent.pcap --count";

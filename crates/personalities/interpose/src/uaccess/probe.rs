@@ -65,16 +65,17 @@ fn allows(at: usize, len: usize, access: Access) -> bool {
     }
     let pages = at / PAGE..=end.saturating_sub(1) / PAGE;
     pages.into_iter().all(|page| {
-        known.pages.iter().any(|&(p, a)| p == page && a >= access) || ask(&mut known, page, access)
+        known.pages.iter().any(|&(p, a)| p == page && a >= access)
+            || ask(&mut known, page, (page * PAGE).max(at), access)
     })
 }
 
-/// Asks about the first bytes of the page, which are as good as any.
+/// Asks about the first bytes of the object in the page, which are as good as any there. Aligned, they are all in it.
 #[cold]
-fn ask(known: &mut Known, page: usize, access: Access) -> bool {
+fn ask(known: &mut Known, page: usize, at: usize, access: Access) -> bool {
     let good = match access {
-        Access::Write => kernel_writes(page * PAGE),
-        _ => kernel_reads(page * PAGE),
+        Access::Write => kernel_writes(at & !3),
+        _ => kernel_reads(at & !(SIGNAL_SET - 1)),
     };
     if good {
         known.pages[known.next] = (page, access);
