@@ -3,7 +3,9 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
 use crate::netns::{netns_here, on_thread};
@@ -11,7 +13,7 @@ use crate::operation::{LookAtDevice, MakePair, RemovePair};
 use crate::parcel::Fd;
 use crate::privileges::{Missing, device_privileges};
 use crate::rtnl::{Message, link_by_index, link_by_name};
-use crate::{Error, Interface, LinkWatch, helper, in_netns, offload, sys};
+use crate::{Error, Interface, LinkState, LinkWatch, helper, in_netns, offload, sys};
 
 /// The largest MTU that a veth has.
 const LONGEST: u32 = 65535;
@@ -164,6 +166,9 @@ pub(crate) fn make_here(config: &PairConfig<'_>) -> Result<Pair, Error> {
     let name = config.name;
     device_privileges().map_err(|missing| privileges(name, missing))?;
     let here = netns_here().map_err(refused(name))?;
+    if config.outer != OuterEnd::Device {
+        await_end(name);
+    }
     let inside = on_thread("pair", || make(config, here.as_fd()));
     let (netns, inner) = inside.map_err(|cause| match cause.raw_os_error() {
         // All capabilities are there, but not in the namespace that the caller is in.
@@ -183,6 +188,25 @@ pub(crate) fn make_here(config: &PairConfig<'_>) -> Result<Pair, Error> {
     };
     pair.outer = finish().inspect_err(|_| pair.remove())?;
     Ok(pair)
+}
+
+/// Waits for the end of a passage of that name, which a killed daemon has left: the kernel removes it when it clears up
+/// that daemon's namespaces, a moment later.
+fn await_end(name: &str) {
+    /// One of a daemon that runs does not end.
+    const PATIENCE: Duration = Duration::from_millis(500);
+    let Ok(old) = Interface::by_name_here(name) else { return };
+    let Ok(mut watch) = LinkWatch::open_here(&old) else { return };
+    let until = Instant::now() + PATIENCE;
+    loop {
+        watch.news();
+        let left = until.saturating_duration_since(Instant::now());
+        if watch.state() == LinkState::Gone || left.is_zero() {
+            return;
+        }
+        let time = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
+        let _ = poll(&mut [PollFd::new(&watch, PollFlags::IN)], Some(&time));
+    }
 }
 
 /// Removes the pair whose inner end is of that number here, and no other interface.

@@ -108,3 +108,17 @@ fn both_ends_go_together() {
     netns.run("ip link del out0");
     drop(pair);
 }
+
+/// The kernel clears up namespaces a moment after their last process has ended.
+#[test]
+fn what_a_killed_daemon_has_left_is_waited_for() {
+    if skip_without_root("what_a_killed_daemon_has_left_is_waited_for") {
+        return;
+    }
+    let (netns, killed) = (Netns::new("xp"), Netns::new("xp"));
+    let left = netns.veth(&killed, "out0", "inner0");
+    drop(killed);
+    let pair = make(&netns, &PairConfig { outer: OuterEnd::Internal, ..CONFIG }).unwrap();
+    drop(pair);
+    drop(left);
+}
