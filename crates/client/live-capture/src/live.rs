@@ -51,12 +51,14 @@ use crate::{
 };
 
 mod daemon_loss;
+mod failure;
 mod reopening;
 mod run;
 mod watched;
 
 pub(crate) use daemon_loss::Awaited;
 pub use daemon_loss::HandingOut;
+use failure::Failure;
 use reopening::Early;
 use run::{Run, is_wanted};
 
@@ -153,7 +155,7 @@ pub struct Live {
     /// Packets that daemons which have ended have not taken.
     unsent: AtomicU64,
     /// Why there is no port any more.
-    failed: Mutex<Option<String>>,
+    failed: Failure,
     _promiscuous: Option<Promiscuous>,
 }
 
@@ -285,7 +287,7 @@ impl Live {
             opened_by: std::process::id(),
             is_left: AtomicBool::new(false),
             unsent: AtomicU64::new(0),
-            failed: Mutex::default(),
+            failed: Failure::default(),
             _promiscuous: promiscuous,
         })
     }
@@ -374,18 +376,9 @@ impl Live {
 
     /// There will be no port any more: the next read that finds nothing fails.
     pub fn fail_later(&self, why: String, signals: &Signals) {
-        self.fail(why);
+        self.failed.set(why);
         signals.port_changed();
         self.port().interrupt();
-    }
-
-    /// Notes why there is no port any more, unless that is known; returns the reason.
-    fn fail(&self, why: String) -> String {
-        lock(&self.failed).get_or_insert(why).clone()
-    }
-
-    fn failure(&self) -> Option<String> {
-        lock(&self.failed).clone()
     }
 
     fn replace_at(&self, reader: &mut Reader, mut port: Port) -> Option<Port> {
@@ -398,7 +391,7 @@ impl Live {
         *lock(&self.tx_sources) = Arc::new(tx_sources);
         reader.reopening = None;
         self.is_left.store(false, Relaxed);
-        *lock(&self.failed) = None;
+        self.failed.clear();
         reader.run = Run::of(&port);
         (reader.found, reader.ring, reader.turn, reader.taken) = (None, 0, 0, 0);
         Some(open.replace(port))
@@ -502,7 +495,7 @@ impl Live {
                 return Ok(0);
             }
             looked = true;
-            if let Some(why) = self.failure() {
+            if let Some(why) = self.failed.get() {
                 return Err(End::Failed(why));
             }
             if deadline.is_none() {

@@ -133,7 +133,7 @@ impl Live {
         let mut port = self.port.write().unwrap_or_else(PoisonError::into_inner);
         // The descriptor is readable from now on: the program reads, and is told.
         port.shut();
-        End::Failed(self.fail(text))
+        End::Failed(self.failed.set(text))
     }
 
     /// For a send whose port the daemon has left: goes on with the port that this, or a reader, has opened.
@@ -152,7 +152,7 @@ impl Live {
         }
         let end = Instant::now().checked_add(patience());
         loop {
-            if let Some(why) = self.failure() {
+            if let Some(why) = self.failed.get() {
                 return Err(SendError::new(Errno::NXIO, why));
             }
             // A thread that reads notices by itself.

@@ -74,14 +74,14 @@ impl Live {
         drop(old);
         let filter = Filter::classic("libpcap", insns.to_vec());
         let port = open_again(&control, &options, &spec, filter).inspect_err(|error| {
-            self.fail(error.to_string());
+            self.failed.set(error.to_string());
         })?;
         // Only a lack of descriptors keeps it from being there.
         let has_port = self.replace_at(&mut reader, port).is_some();
         drop(control);
         if !has_port {
             let text = format!("{spec}: no descriptors are left; see `ulimit -n`");
-            self.fail(text);
+            self.failed.set(text);
         }
         Ok(true)
     }
