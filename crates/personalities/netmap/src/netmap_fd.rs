@@ -80,12 +80,15 @@ impl NetmapFd {
     /// Maps what the daemon granted to descriptor `fd`.
     pub fn map(fd: RawFd, grant: &Grant, fds: Vec<OwnedFd>) -> Result<Connected, i32> {
         let fds = fds.into_iter().map(out_of_the_way).collect();
-        let binding = Binding::new(grant, fds)
+        let mut binding = Binding::new(grant, fds)
             .map(Binding::fetching_indirect)
             .map_err(|e| explain_as(&e, errno(e.cause())))?;
         let connection = sys::copy_of(fd).map(out_of_the_way);
         let connection = Arc::new(connection.map_err(|e| e.raw_os_error())?);
-        let mut binding = binding.noticing(connection.clone());
+        if binding.may_ask() || binding.is_served() {
+            // Others do without the daemon, and each of their syncs without a look for it.
+            binding = binding.noticing(connection.clone());
+        }
         if binding.may_ask() {
             binding = binding.asking(Arc::new(Connection(connection.clone())));
         }

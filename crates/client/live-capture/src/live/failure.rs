@@ -24,7 +24,7 @@ impl Failure {
         self.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes it, unless there is one already; returns the one that there is.
+    /// Notes it, unless another is known; returns the first.
     pub fn set(&self, why: String) -> String {
         let mut known = self.why.lock().unwrap_or_else(PoisonError::into_inner);
         let why = known.get_or_insert(why).clone();
