@@ -576,7 +576,7 @@ impl Live {
                 prepared => prepared,
             };
             match prepared {
-                Err(Error::Gone { .. }) => self.leave(&mut reader),
+                Err(error) if error.is_gone() => self.leave(&mut reader),
                 result => return Ok(result?.then_some(reader)),
             }
         }

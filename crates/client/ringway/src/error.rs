@@ -82,6 +82,24 @@ impl From<ringway_file::Error> for Error {
 }
 
 impl Error {
+    /// Whether a wait or a check says that the port's daemon has ended, or that the program has
+    /// [shut](crate::Port::shut) the port. It can be [opened again](crate::Port::reopening).
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let mut port = Port::open("vale0:a")?;
+    /// port.shut();
+    /// assert!(port.check(ringway::Interest::Rx).unwrap_err().is_gone());
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
+    pub fn is_gone(&self) -> bool {
+        match self {
+            Error::Gone { .. } => true,
+            Error::Registry(error) => error.cause == Cause::Gone,
+            _ => false,
+        }
+    }
+
     /// Of which kind it is.
     pub fn cause(&self) -> Cause {
         match self {

@@ -56,7 +56,7 @@ impl Lasting {
         if port.is_shut() {
             return true;
         }
-        if !matches!(port.check(Interest::Both), Err(ringway::Error::Gone { .. })) {
+        if !port.check(Interest::Both).is_err_and(|error| error.is_gone()) {
             return false;
         }
         port.poll(Interest::Tx);

@@ -197,7 +197,7 @@ impl Live {
 
     /// The same for a thread that has the port: asking for it again, it would wait for a thread that waits for it.
     pub(crate) fn has_lost(&self, port: &Port) -> bool {
-        self.is_left.load(Relaxed) || matches!(port.check(Interest::Both), Err(Error::Gone { .. }))
+        self.is_left.load(Relaxed) || port.check(Interest::Both).is_err_and(|error| error.is_gone())
     }
 
     /// Packets that were to be sent, and that no daemon has taken.

@@ -59,8 +59,7 @@ pub fn start(interface: Arc<Interface>, mut sleep: Sleep) -> io::Result<JoinHand
     helper_thread(&interface.place.to_string(), move || {
         any_cpu();
         while let Err(error) = work(&interface, &sleep) {
-            let is_gone = matches!(error, Error::Gone { .. });
-            match if is_gone { reopen(&interface) } else { Err(error) } {
+            match if error.is_gone() { reopen(&interface) } else { Err(error) } {
                 Ok(Some(again)) => sleep = again,
                 Ok(None) => break,
                 Err(error) => {
