@@ -136,9 +136,9 @@ const C_EDGES: [&str; 6] = [
 /// the stack, with filters and groups, and has fast loops of its own; and what answers the questions of
 /// programs about a port, by ioctl and by netlink, filters of ports that are no interfaces, calls that
 /// handlers of signals make, with sets of epoll that take no memory then and whose waits end when a set is
-/// changed, and waits that end with a cancelled thread, whose stack is unwound. A fifth of it prints
+/// changed, waits that end with a cancelled thread, whose stack is unwound, and forks at any time. A fifth of it prints
 /// backtraces, and comes with the standard library.
-const PRELOAD_SIZE: u64 = 1 << 20;
+const PRELOAD_SIZE: u64 = (1 << 20) + (1 << 16);
 
 /// As in the table: the client is the crate without a name behind `ringway`.
 fn full(name: &str) -> String {
