@@ -2,7 +2,14 @@
 //!
 //! One device is read by its own wait, several by one wait for all. A break ends the wait that is under way.
 
-use std::{cell::Cell, ffi::c_int, sync::atomic::Ordering::Relaxed};
+use std::{
+    cell::Cell,
+    ffi::c_int,
+    sync::{
+        MutexGuard,
+        atomic::Ordering::{Relaxed, SeqCst},
+    },
+};
 
 use ringway_live_capture::{End, Reading, poll};
 use rustix::{
@@ -69,12 +76,24 @@ impl Ring {
         if self.is_reentrant() {
             return Some(self.next_of_many(wait, hand_out));
         }
-        let mut reader = self.reader.try_lock().ok()?;
+        let mut reader = self.reader_of_one()?;
         let got = self.next_alone(&mut reader, wait);
         if let Got::Packet(place) = got {
             hand_out(&mut reader, place);
         }
         Some(got)
+    }
+
+    /// The reader, unless another read has it.
+    fn reader_of_one(&self) -> Option<MutexGuard<'_, Reader>> {
+        if let Ok(reader) = self.reader.try_lock() {
+            return Some(reader);
+        }
+        match self.borrowers.load(SeqCst) {
+            // A borrower may have given it back meanwhile.
+            0 => self.reader.try_lock().ok(),
+            _ => Some(lock(&self.reader)),
+        }
     }
 
     /// One read, or one wait for all devices after another.

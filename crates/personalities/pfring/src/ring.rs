@@ -57,6 +57,8 @@ pub struct Ring {
     /// The program has asked for its counters.
     pub wants_text: AtomicBool,
     pub reader: Mutex<Reader>,
+    /// How many calls borrow the reader to change the ring's cluster: a receive waits for these, and for no other.
+    pub borrowers: AtomicU32,
     pub texts: Mutex<Texts>,
     pub files: Files,
     pub reflector: Mutex<Option<Outlet>>,
@@ -143,6 +145,7 @@ impl Ring {
             rule_thread: RuleThread::default(),
             wants_text: AtomicBool::new(false),
             reader: Mutex::new(Reader::new(now.subsec_nanos())),
+            borrowers: AtomicU32::new(0),
             texts: Mutex::default(),
             reflector: Mutex::default(),
             is_selectable: AtomicBool::new(false),
