@@ -18,6 +18,7 @@ pub mod abi;
 mod clock;
 pub mod devices;
 mod filtering;
+mod lent;
 mod live;
 mod losses;
 mod metadata;
@@ -30,6 +31,7 @@ mod signals;
 mod sys;
 mod tap;
 
+pub use lent::{Borrowed, Lent};
 pub use live::{End, HandingOut, Live, Reading};
 pub use losses::Losses;
 pub use metadata::{Checksum, Direction, Metadata};

@@ -13,13 +13,9 @@
 use std::{
     collections::VecDeque,
     ffi::c_int,
-    ops::{Deref, DerefMut},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard,
-        atomic::{
-            AtomicBool, AtomicI32, AtomicU32, AtomicU64,
-            Ordering::{Acquire, Relaxed, Release},
-        },
+        atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed},
     },
     thread,
     time::{Duration, Instant},
@@ -41,6 +37,7 @@ use crate::{
     abi::*,
     clock::Clock,
     filtering::{Filtering, Packet, push_down},
+    lent::{Borrowed, Lent},
     losses::Losses,
     metadata::Metadata,
     promiscuous::Promiscuous,
@@ -62,8 +59,6 @@ use failure::Failure;
 use reopening::Early;
 use run::{Run, is_wanted};
 
-/// How long a read waits for another thread that has what belongs to the reader: longer than it takes to open a port again.
-const BORROWED: Duration = Duration::from_secs(2);
 /// Slots that are taken from a ring before it is synced again: then its other side has room once more.
 const BURST: u32 = 128;
 /// How many slots ahead of the present one packets are prefetched.
@@ -123,12 +118,10 @@ pub struct Live {
     tx_sources: Mutex<SleepSources>,
     /// How long packets may wait for others after the first has woken the reader.
     nap: Option<Duration>,
-    reader: Mutex<Reader>,
+    reader: Lent<Reader>,
     /// A read waits, and has nothing locked: a handler of a signal may jump out of it (`siglongjmp`), and the next read
     /// goes on. To all but reads the port is in use meanwhile.
     asleep: AtomicBool,
-    /// Others that look for what belongs to the reader, or have it.
-    borrowers: AtomicU32,
     /// What the reader is to take over.
     next_filter: Mutex<Option<Filtering>>,
     next_port: Mutex<Option<Port>>,
@@ -161,35 +154,6 @@ pub struct Live {
 
 /// Descriptors that end a sleep, and by what.
 pub(crate) type SleepSources = Arc<Vec<(OwnedFd, PollFlags)>>;
-
-/// What belongs to the reader, while another has it.
-struct Borrowed<'a> {
-    reader: MutexGuard<'a, Reader>,
-    /// Behind the guard: it is given back when the lock is.
-    _borrowing: Borrowing<'a>,
-}
-
-impl Deref for Borrowed<'_> {
-    type Target = Reader;
-
-    fn deref(&self) -> &Reader {
-        &self.reader
-    }
-}
-
-impl DerefMut for Borrowed<'_> {
-    fn deref_mut(&mut self) -> &mut Reader {
-        &mut self.reader
-    }
-}
-
-struct Borrowing<'a>(&'a AtomicU32);
-
-impl Drop for Borrowing<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Release);
-    }
-}
 
 /// What belongs to the thread that reads.
 struct Reader {
@@ -245,7 +209,7 @@ impl Live {
             sources: Mutex::new(Arc::new(sources(&mut port, Interest::Rx)?)),
             tx_sources: Mutex::new(Arc::new(sources(&mut port, Interest::Tx)?)),
             nap: naps.then_some(NAP),
-            reader: Mutex::new(Reader {
+            reader: Lent::new(Reader {
                 run: Run::of(&port),
                 filter: None,
                 clock: Clock::new(settings.nanoseconds, stamps),
@@ -263,7 +227,6 @@ impl Live {
                 former: Vec::new(),
             }),
             asleep: AtomicBool::new(false),
-            borrowers: AtomicU32::new(0),
             port: RwLock::new(port),
             next_filter: Mutex::default(),
             next_port: Mutex::default(),
@@ -467,10 +430,7 @@ impl Live {
         reading: Reading<'_>,
         mut sink: impl FnMut(&pcap_pkthdr, *const u8, Metadata),
     ) -> Result<u32, End> {
-        let mut reader = match self.reader.try_lock() {
-            Ok(reader) => reader,
-            Err(_) => self.reader_given_back()?,
-        };
+        let mut reader = self.reader.take().ok_or_else(End::nested)?;
         self.asleep.store(false, Relaxed);
         reader.began = true;
         reader.turn -= reader.run.end();
@@ -513,27 +473,8 @@ impl Live {
     }
 
     /// What belongs to the reader, for others: `None` while a read is under way.
-    fn try_reader(&self) -> Option<Borrowed<'_>> {
-        self.borrowers.fetch_add(1, Relaxed);
-        let borrowing = Borrowing(&self.borrowers);
-        let reader = if self.asleep.load(Relaxed) { None } else { self.reader.try_lock().ok() };
-        Some(Borrowed { reader: reader?, _borrowing: borrowing })
-    }
-
-    /// The same for a read that has not got it: another thread that has borrowed it gives it back soon. A handler of a
-    /// signal that has interrupted that thread, and reads, would wait in vain.
-    #[cold]
-    #[inline(never)]
-    fn reader_given_back(&self) -> Result<MutexGuard<'_, Reader>, End> {
-        let end = Instant::now() + BORROWED;
-        loop {
-            let is_borrowed = self.borrowers.load(Acquire) > 0;
-            match self.reader.try_lock() {
-                Ok(reader) => return Ok(reader),
-                Err(_) if is_borrowed && Instant::now() < end => thread::yield_now(),
-                Err(_) => return Err(End::nested()),
-            }
-        }
+    fn try_reader(&self) -> Option<Borrowed<'_, Reader>> {
+        self.reader.borrow().filter(|_| !self.asleep.load(Relaxed))
     }
 
     /// Sleeps, with nothing locked.
@@ -547,7 +488,7 @@ impl Live {
         let handing_out = HandingOut::nothing();
         let slept = sleep();
         drop(handing_out);
-        let reader = self.reader_given_back()?;
+        let reader = self.reader.take().ok_or_else(End::nested)?;
         self.asleep.store(false, Relaxed);
         Ok((slept, reader))
     }
@@ -815,7 +756,7 @@ fn copied(packet: &Buf<'_>, len: u32, copy: &mut Vec<u8>) -> *const u8 {
 impl Drop for Live {
     /// Gives back what was read last: the sender at the other end of a pipe sees that it was taken.
     fn drop(&mut self) {
-        let reader = self.reader.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let reader = self.reader.get_mut();
         if reader.taken > 0 {
             let port = self.port.get_mut().unwrap_or_else(PoisonError::into_inner);
             reader.end_turn(port.binding().rings(Dir::Rx));

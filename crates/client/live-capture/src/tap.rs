@@ -40,6 +40,7 @@ use crate::{
     abi::*,
     clock,
     filtering::{Filtering, Packet, asks_about_tags},
+    lent::Lent,
     live::{End, Reading},
     metadata::{Checksum, Metadata},
     send::SendError,
@@ -71,7 +72,7 @@ const REST: Duration = Duration::from_micros(200);
 pub struct Tap {
     interface: String,
     socket: OwnedFd,
-    reader: Mutex<Reader>,
+    reader: Lent<Reader>,
     /// What the reader is to take over.
     next_filter: Mutex<Option<Next>>,
     /// How the socket listens.
@@ -168,7 +169,7 @@ impl Tap {
         Ok(Tap {
             interface: interface.into(),
             socket,
-            reader: Mutex::new(Reader { listener, filter: TapFilter::default(), begin: None }),
+            reader: Lent::new(Reader { listener, filter: TapFilter::default(), begin: None }),
             next_filter: Mutex::default(),
             listen,
             is_to_change: AtomicBool::new(false),
@@ -235,7 +236,7 @@ impl Tap {
 
     /// From now on the reads give nothing that has passed before. Not while another thread reads.
     pub fn forget_earlier(&self) {
-        let Ok(mut reader) = self.reader.try_lock() else { return };
+        let Some(mut reader) = self.reader.borrow() else { return };
         let now = clock_gettime(ClockId::Realtime);
         let now = [now.tv_sec as u32, now.tv_nsec as u32];
         // As in `replace_filter`: should the clock go back, no later block is short of packets.
@@ -247,9 +248,9 @@ impl Tap {
     /// `epoll(7)` has to add it again.
     pub fn listen_anew(&self, signals: &Signals) -> io::Result<()> {
         self.is_to_change.store(true, Relaxed);
-        match self.reader.try_lock() {
-            Ok(mut reader) => self.change(&mut reader),
-            Err(_) => {
+        match self.reader.borrow() {
+            Some(mut reader) => self.change(&mut reader),
+            None => {
                 signals.wake();
                 Ok(())
             }
@@ -331,7 +332,7 @@ impl Tap {
         reading: Reading<'_>,
         mut sink: impl FnMut(&pcap_pkthdr, Buf<'_>, Metadata),
     ) -> Result<u32, End> {
-        let Ok(mut reader) = self.reader.try_lock() else { return Err(End::nested()) };
+        let mut reader = self.reader.take().ok_or_else(End::nested)?;
         let mut deadline = None;
         loop {
             if reading.signals.take_break() {
@@ -359,7 +360,7 @@ impl Tap {
             // With nothing locked: a handler of a signal may jump out of it, and the next read goes on.
             drop(reader);
             self.sleep(reading.signals, left, rests)?;
-            reader = self.reader.try_lock().map_err(|_| End::nested())?;
+            reader = self.reader.take().ok_or_else(End::nested)?;
         }
     }
 

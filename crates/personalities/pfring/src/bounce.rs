@@ -21,7 +21,7 @@ pub struct Bounced {
 impl Ring {
     /// Marks the last packet that was received.
     pub fn bounce(&self, interface: c_int) -> c_int {
-        let Ok(mut reader) = self.reader.try_lock() else { return ERROR_GENERIC };
+        let Some(mut reader) = self.reader.take() else { return ERROR_GENERIC };
         let Some(last) = reader.last else { return ERROR_NO_PKT_AVAILABLE };
         // Never to where it came from.
         if interface != { reader.header.if_index } {
@@ -36,7 +36,7 @@ impl Ring {
         if !self.state.has(BOUNCES) {
             return;
         }
-        let Ok(mut reader) = self.reader.try_lock() else { return };
+        let Some(mut reader) = self.reader.take() else { return };
         if let Some(Bounced { packet, interface }) = reader.bounced.take() {
             let outlet = outlet(&mut reader, interface);
             let sent = outlet.is_some_and(|outlet| outlet.send(&packet).is_ok());

@@ -2,14 +2,7 @@
 //!
 //! One device is read by its own wait, several by one wait for all. A break ends the wait that is under way.
 
-use std::{
-    cell::Cell,
-    ffi::c_int,
-    sync::{
-        MutexGuard,
-        atomic::Ordering::{Relaxed, SeqCst},
-    },
-};
+use std::{cell::Cell, ffi::c_int, sync::atomic::Ordering::Relaxed};
 
 use ringway_live_capture::{End, Reading, poll};
 use rustix::{
@@ -76,24 +69,12 @@ impl Ring {
         if self.is_reentrant() {
             return Some(self.next_of_many(wait, hand_out));
         }
-        let mut reader = self.reader_of_one()?;
+        let mut reader = self.reader.take()?;
         let got = self.next_alone(&mut reader, wait);
         if let Got::Packet(place) = got {
             hand_out(&mut reader, place);
         }
         Some(got)
-    }
-
-    /// The reader, unless another read has it.
-    fn reader_of_one(&self) -> Option<MutexGuard<'_, Reader>> {
-        if let Ok(reader) = self.reader.try_lock() {
-            return Some(reader);
-        }
-        match self.borrowers.load(SeqCst) {
-            // A borrower may have given it back meanwhile.
-            0 => self.reader.try_lock().ok(),
-            _ => Some(lock(&self.reader)),
-        }
     }
 
     /// One read, or one wait for all devices after another.
@@ -316,7 +297,7 @@ impl Ring {
         mut give: impl FnMut(&pfring_pkthdr, *const u8),
     ) -> c_int {
         self.set_program_receives();
-        let Ok(mut reader) = self.reader.try_lock() else { return ERROR_GENERIC };
+        let Some(mut reader) = self.reader.take() else { return ERROR_GENERIC };
         let _handing_out = source.opened.handing_out();
         if let Some(place) = reader.kept.take() {
             self.count_received(1);
@@ -374,7 +355,7 @@ impl Ring {
             return None;
         }
         self.set_program_receives();
-        let mut reader = self.reader.try_lock().ok()?;
+        let mut reader = self.reader.take()?;
         if reader.kept.is_none()
             && let Got::Packet(place) = self.look(&mut reader)
         {
@@ -395,7 +376,7 @@ impl Ring {
 
     /// Throws away what there is now.
     pub fn discard(&self) {
-        let Ok(mut reader) = self.reader.try_lock() else { return };
+        let Some(mut reader) = self.reader.take() else { return };
         (reader.kept, reader.last) = (None, None);
         for source in &self.sources {
             let reading =

@@ -9,7 +9,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use ringway_live_capture::Signals;
+use ringway_live_capture::{Lent, Signals};
 use rustix::fd::OwnedFd;
 
 use crate::{
@@ -56,9 +56,7 @@ pub struct Ring {
     pub rule_thread: RuleThread,
     /// The program has asked for its counters.
     pub wants_text: AtomicBool,
-    pub reader: Mutex<Reader>,
-    /// How many calls borrow the reader to change the ring's cluster: a receive waits for these, and for no other.
-    pub borrowers: AtomicU32,
+    pub reader: Lent<Reader>,
     pub texts: Mutex<Texts>,
     pub files: Files,
     pub reflector: Mutex<Option<Outlet>>,
@@ -144,8 +142,7 @@ impl Ring {
             admission: Admission::new(&sources, flags & LONG_HEADER != 0),
             rule_thread: RuleThread::default(),
             wants_text: AtomicBool::new(false),
-            reader: Mutex::new(Reader::new(now.subsec_nanos())),
-            borrowers: AtomicU32::new(0),
+            reader: Lent::new(Reader::new(now.subsec_nanos())),
             texts: Mutex::default(),
             reflector: Mutex::default(),
             is_selectable: AtomicBool::new(false),

@@ -179,7 +179,7 @@ impl Live {
         reading: Reading<'_>,
         mut sink: impl FnMut(&pcap_pkthdr, *const u8, Metadata),
     ) -> Result<u32, End> {
-        let Ok(mut reader) = self.reader.try_lock() else { return Err(End::nested()) };
+        let mut reader = self.reader.take().ok_or_else(End::nested)?;
         let reader = &mut *reader;
         reader.began = true;
         if reading.signals.take_break() {

@@ -1,6 +1,6 @@
 //! Rings that share the packets of a device.
 
-use std::{ffi::c_int, sync::atomic::Ordering::SeqCst};
+use std::ffi::c_int;
 
 use super::of_ring;
 use crate::{
@@ -31,10 +31,9 @@ fn try_join(ring: &Ring, id: u16, queue: u16, kind: c_int, options: u32) -> Resu
     if id == 0 {
         return Err(libc::EINVAL);
     }
-    let _borrowing = Borrowing::begin(ring);
     let mut reader = match &ring.sources[..] {
         // While another thread receives, the ring stays as it is.
-        [_] => Some(ring.reader.try_lock().map_err(|_| libc::EBUSY)?),
+        [_] => Some(ring.reader.borrow().ok_or(libc::EBUSY)?),
         _ => None,
     };
     if let Some(reader) = &mut reader {
@@ -53,32 +52,14 @@ fn try_join(ring: &Ring, id: u16, queue: u16, kind: c_int, options: u32) -> Resu
     Ok(())
 }
 
-/// A call that has the reader for a moment: a receive that begins meanwhile waits, and does not fail.
-struct Borrowing<'r>(&'r Ring);
-
-impl Borrowing<'_> {
-    /// Before the reader is taken. It is given back before this is dropped.
-    fn begin(ring: &Ring) -> Borrowing<'_> {
-        ring.borrowers.fetch_add(1, SeqCst);
-        Borrowing(ring)
-    }
-}
-
-impl Drop for Borrowing<'_> {
-    fn drop(&mut self) {
-        self.0.borrowers.fetch_sub(1, SeqCst);
-    }
-}
-
 fn leave(ring: &Ring) -> Result<(), c_int> {
     ring.admission.take_member().map_or(Ok(()), |member| member.leave(&ring.sources))
 }
 
 /// Leaves; a thread that receives goes on with the device.
 fn try_leave(ring: &Ring) -> Result<(), c_int> {
-    let _borrowing = Borrowing::begin(ring);
-    let mut reader = ring.reader.try_lock();
-    if let Ok(reader) = &mut reader {
+    let mut reader = ring.reader.borrow();
+    if let Some(reader) = &mut reader {
         // The memory that they are in may go. Where a read is under way, it stays until the next.
         (reader.kept, reader.last) = (None, None);
     }
