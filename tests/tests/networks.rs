@@ -226,16 +226,21 @@ fn cannot_run(test: &str) -> bool {
         )
 }
 
-#[test]
-fn containers_reach_each_other_and_their_gateway() {
-    const TEST: &str = "containers_reach_each_other_and_their_gateway";
-    if cannot_run(TEST) {
+/// A test in a world with its daemon.
+fn beside_the_daemon(test: &str, body: impl FnOnce(&World<'_>, &Control)) {
+    if cannot_run(test) {
         return;
     }
-    isolated_with_system(TEST, HANGS, |home| {
+    isolated_with_system(test, HANGS, |home| {
         let world = World::new(home);
         let _daemon = world.daemon();
-        let control = Control::connect_running().unwrap();
+        body(&world, &Control::connect_running().unwrap());
+    });
+}
+
+#[test]
+fn containers_reach_each_other_and_their_gateway() {
+    beside_the_daemon("containers_reach_each_other_and_their_gateway", |world, control| {
         let [a, b] = ["rna", "rnb"].map(Netns::new);
         let config = world.network("red", json!({"mtu": 1400}));
         let added = [&a, &b].map(|container| world.add(container, &config));
@@ -268,7 +273,7 @@ fn containers_reach_each_other_and_their_gateway() {
             from.ping(&format!("-c 3 -i 0.05 -w 30 -s 4000 {to}"));
         }
         assert_bytes_cross(&a, &world.here, "10.9.0.1");
-        for (name, mode) in ports(&control) {
+        for (name, mode) in ports(control) {
             assert!(name.starts_with("valered:rw") && mode.starts_with("kernel"), "{name} {mode}");
         }
         for (container, added) in [(&a, &added[0]), (&b, &added[1])] {
@@ -291,7 +296,7 @@ fn containers_reach_each_other_and_their_gateway() {
             ("CNI_IFNAME", "eth0"),
         ];
         world.run(&[], &environment, &config.to_string()).unwrap();
-        world.assert_nothing_left(&control);
+        world.assert_nothing_left(control);
     });
 }
 
@@ -299,14 +304,7 @@ fn containers_reach_each_other_and_their_gateway() {
 /// matters to neither CHECK nor DEL.
 #[test]
 fn two_networks_of_a_container_have_one_default_route() {
-    const TEST: &str = "two_networks_of_a_container_have_one_default_route";
-    if cannot_run(TEST) {
-        return;
-    }
-    isolated_with_system(TEST, HANGS, |home| {
-        let world = World::new(home);
-        let _daemon = world.daemon();
-        let control = Control::connect_running().unwrap();
+    beside_the_daemon("two_networks_of_a_container_have_one_default_route", |world, control| {
         let a = Netns::new("rna");
         let (id, path) = place(&a);
         let networks = [("red", "eth0", 9), ("blue", "eth1", 19)].map(|(name, interface, net)| {
@@ -326,21 +324,14 @@ fn two_networks_of_a_container_have_one_default_route() {
             world.call("CHECK", Some(at), &config).unwrap();
             world.call("DEL", Some(at), &config).unwrap();
         }
-        world.assert_nothing_left(&control);
+        world.assert_nothing_left(control);
     });
 }
 
 /// What CHECK compares, one by one.
 #[test]
 fn check_finds_what_has_changed() {
-    const TEST: &str = "check_finds_what_has_changed";
-    if cannot_run(TEST) {
-        return;
-    }
-    isolated_with_system(TEST, HANGS, |home| {
-        let world = World::new(home);
-        let _daemon = world.daemon();
-        let control = Control::connect_running().unwrap();
+    beside_the_daemon("check_finds_what_has_changed", |world, control| {
         let a = Netns::new("rna");
         let config = world.network("red", json!({"spoofcheck": true, "vlan": 7, "mtu": 1400}));
         let added = world.add(&a, &config);
@@ -412,7 +403,7 @@ fn check_finds_what_has_changed() {
             }
         }
         world.del(&a, &config);
-        world.assert_nothing_left(&control);
+        world.assert_nothing_left(control);
     });
 }
 
@@ -581,16 +572,9 @@ fn without_the_system_daemon_no_other_gets_the_containers() {
 
 #[test]
 fn gc_removes_what_is_not_valid() {
-    const TEST: &str = "gc_removes_what_is_not_valid";
-    if cannot_run(TEST) {
-        return;
-    }
-    isolated_with_system(TEST, HANGS, |home| {
-        let world = World::new(home);
-        let _daemon = world.daemon();
-        let control = Control::connect_running().unwrap();
+    beside_the_daemon("gc_removes_what_is_not_valid", |world, control| {
         let [a, b, c, d] = ["rna", "rnb", "rnc", "rnd"].map(Netns::new);
-        let plugins = home.path().join("plugins");
+        let plugins = world.home.path().join("plugins");
         fs::create_dir_all(plugins.join("given")).unwrap();
         install_script(IPAM, plugins.join("files"));
         let given = || {
@@ -618,7 +602,7 @@ fn gc_removes_what_is_not_valid() {
         let c_id = format!("{}.eth0", c.name().unwrap());
         drop(c);
         until("the daemon waits for the container that has gone", || {
-            let ports = ports(&control);
+            let ports = ports(control);
             match ports.iter().filter(|(_, mode)| mode.contains("not back yet")).count() {
                 1 => Ok(()),
                 _ => Err(format!("{ports:?}")),
@@ -629,7 +613,7 @@ fn gc_removes_what_is_not_valid() {
             "cni.dev/valid-attachments": [{"containerID": a.name().unwrap(), "ifname": "eth0"}],
         });
         // Without a list, nothing is removed.
-        let names = || ports(&control).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        let names = || ports(control).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
         let before = names();
         for missing in [json!({}), json!({"cni.dev/valid-attachments": null})] {
             let error = world.cni("GC", None, &with(&red, missing)).unwrap_err();
@@ -649,26 +633,19 @@ fn gc_removes_what_is_not_valid() {
         world.check(&d, &blue, &other).unwrap();
         world.check(&a, &red, &kept).unwrap();
         // The two containers, and the gateway of one.
-        assert_eq!(ports(&control).len(), 3, "{:?}", ports(&control));
+        assert_eq!(ports(control).len(), 3, "{:?}", ports(control));
         let none = json!({"cniVersion": "1.1.0", "cni.dev/valid-attachments": []});
         for config in [&red, &blue] {
             world.cni("GC", None, &with(config, none.clone())).unwrap();
             world.cni("GC", None, &with(config, none.clone())).unwrap();
         }
-        assert_eq!((world.links(), ports(&control)), (vec![], vec![]));
+        assert_eq!((world.links(), ports(control)), (vec![], vec![]));
     });
 }
 
 #[test]
 fn vlans_divide_a_switch_and_a_container_has_one_address() {
-    const TEST: &str = "vlans_divide_a_switch_and_a_container_has_one_address";
-    if cannot_run(TEST) {
-        return;
-    }
-    isolated_with_system(TEST, HANGS, |home| {
-        let world = World::new(home);
-        let _daemon = world.daemon();
-        let control = Control::connect_running().unwrap();
+    beside_the_daemon("vlans_divide_a_switch_and_a_container_has_one_address", |world, control| {
         let [a, b, c] = ["rna", "rnb", "rnc"].map(Netns::new);
         let network = |name: &str, vlan: u16| {
             world.network(name, json!({
@@ -697,21 +674,14 @@ fn vlans_divide_a_switch_and_a_container_has_one_address() {
         for (container, config) in [(&a, &red), (&b, &red_too), (&c, &blue)] {
             world.del(container, config);
         }
-        world.assert_nothing_left(&control);
+        world.assert_nothing_left(control);
     });
 }
 
 /// In parallel, as runtimes do for different containers: the last one takes the gateway along, and no other.
 #[test]
 fn containers_come_and_go_at_once() {
-    const TEST: &str = "containers_come_and_go_at_once";
-    if cannot_run(TEST) {
-        return;
-    }
-    isolated_with_system(TEST, HANGS, |home| {
-        let world = World::new(home);
-        let _daemon = world.daemon();
-        let control = Control::connect_running().unwrap();
+    beside_the_daemon("containers_come_and_go_at_once", |world, control| {
         let containers: Vec<Netns> = (0..4).map(|_| Netns::new("rnc")).collect();
         let config = world.network("red", json!({}));
         std::thread::scope(|scope| {
@@ -726,52 +696,38 @@ fn containers_come_and_go_at_once() {
                 });
             }
         });
-        world.assert_nothing_left(&control);
+        world.assert_nothing_left(control);
     });
 }
 
 /// At the worst moment: the interface is on the switch, and addresses are asked for.
 #[test]
 fn what_a_plugin_leaves_that_is_killed_goes_with_del() {
-    const TEST: &str = "what_a_plugin_leaves_that_is_killed_goes_with_del";
-    if cannot_run(TEST) {
-        return;
-    }
-    isolated_with_system(TEST, HANGS, |home| {
-        let world = World::new(home);
-        let _daemon = world.daemon();
-        let control = Control::connect_running().unwrap();
+    beside_the_daemon("what_a_plugin_leaves_that_is_killed_goes_with_del", |world, control| {
         let a = Netns::new("rna");
-        let plugins = home.path().join("plugins");
+        let plugins = world.home.path().join("plugins");
         fs::create_dir(&plugins).unwrap();
         let killer = "#!/bin/sh\n[ $CNI_COMMAND != ADD ] || kill -9 $PPID\n";
         install_script(killer, plugins.join("killer"));
         let config = world.network("red", json!({"ipam": {"type": "killer"}}));
         let (id, path) = place(&a);
         assert_eq!(world.cni("ADD", Some((id, &path)), &config), Err(Value::Null));
-        assert_eq!((world.links().len(), ports(&control).len()), (1, 1));
+        assert_eq!((world.links().len(), ports(control).len()), (1, 1));
         world.del(&a, &config);
-        world.assert_nothing_left(&control);
+        world.assert_nothing_left(control);
         assert!(!a.run("ip -o link").contains("eth0"));
         // And it can be added again.
         let config = world.network("red", json!({}));
         world.add(&a, &config);
         a.ping("-c 2 -i 0.05 -w 30 10.9.0.1");
         world.del(&a, &config);
-        world.assert_nothing_left(&control);
+        world.assert_nothing_left(control);
     });
 }
 
 #[test]
 fn every_version_has_its_result() {
-    const TEST: &str = "every_version_has_its_result";
-    if cannot_run(TEST) {
-        return;
-    }
-    isolated_with_system(TEST, HANGS, |home| {
-        let world = World::new(home);
-        let _daemon = world.daemon();
-        let control = Control::connect_running().unwrap();
+    beside_the_daemon("every_version_has_its_result", |world, control| {
         let a = Netns::new("rna");
         let (told, _) = world.cni("VERSION", None, &json!({"cniVersion": "1.0.0"})).unwrap();
         let versions = told["supportedVersions"].as_array().unwrap().clone();
@@ -791,7 +747,7 @@ fn every_version_has_its_result() {
             assert_eq!(added["interfaces"][0]["mtu"].is_number(), version == "1.1.0", "{added}");
             world.del(&a, &config);
         }
-        world.assert_nothing_left(&control);
+        world.assert_nothing_left(control);
     });
 }
 

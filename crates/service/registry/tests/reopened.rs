@@ -9,7 +9,7 @@ use libc::{EBUSY, EINVAL};
 use ringway_proto::{
     BridgePortInfo, Forwarding, PortSettings, Reply, Request, RingSelection, SwitchPosition, Vlan,
 };
-use ringway_registry::Handle;
+use ringway_registry::{Handle, Lasting};
 
 const ALICE: u32 = 8;
 const BOB: u32 = 9;
@@ -87,9 +87,8 @@ fn a_port_that_its_user_opens_again_has_its_settings() {
     w.assert_empty();
 }
 
-/// The daemon ends under the programs, which open their ports again.
-#[test]
-fn a_switch_of_programs_alone_goes_on_with_the_next_daemon() {
+/// What is left of a switch of Alice's program, with settings of its port and of its own, when the daemon ends under it.
+fn alices_switch() -> Lasting {
     let mut w = World::new();
     let first = open(&mut w, ALICE, "vale0:vm1");
     choose(&mut w, "vale0:vm1");
@@ -99,6 +98,13 @@ fn a_switch_of_programs_alone_goes_on_with_the_next_daemon() {
     let saved = w.registry.lasting().expect("it has changed");
     w.close([first]);
     assert_eq!(w.registry.lasting(), Some(Default::default()), "it has gone with its port");
+    saved
+}
+
+/// The daemon ends under the programs, which open their ports again.
+#[test]
+fn a_switch_of_programs_alone_goes_on_with_the_next_daemon() {
+    let saved = alices_switch();
 
     let next = || {
         let mut next = World::new();
@@ -127,14 +133,7 @@ fn a_switch_of_programs_alone_goes_on_with_the_next_daemon() {
 /// What is not a port of theirs leaves the switch waiting for its users' programs.
 #[test]
 fn a_switch_waits_until_one_of_its_users_opens_a_port() {
-    let mut w = World::new();
-    let first = open(&mut w, ALICE, "vale0:vm1");
-    choose(&mut w, "vale0:vm1");
-    w.caller.uid = ALICE;
-    let forwarding = Forwarding::Learning { ageing_seconds: 9 };
-    w.ask(Request::SwitchForward { bridge: "vale0".into(), forwarding }).unwrap();
-    let saved = w.registry.lasting().expect("it has changed");
-    w.close([first]);
+    let saved = alices_switch();
 
     let mut next = World::new();
     assert_eq!(next.registry.restore(saved.clone(), Instant::now()), [""; 0]);
