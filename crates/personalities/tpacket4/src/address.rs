@@ -36,8 +36,8 @@ pub fn interface(address: u64, len: u32) -> Result<u32, i32> {
     u32::try_from(address.ifindex).map_err(|_| libc::ENODEV)
 }
 
-/// Writes the address of a socket that is bound to `index`, or to none (0), as far as the program has room for it, and
-/// how long it is.
+/// Answers `getsockname`: writes the address of a socket that is bound to the interface `index` (0: to none) to `to`, cut
+/// to the room that the program has there, and the whole length to `len`. Errors: EFAULT, EINVAL.
 pub fn put(index: u32, to: u64, len: u64) -> Result<(), i32> {
     /// Bytes before the hardware's address.
     const HEAD: usize = 12;

@@ -20,9 +20,9 @@ use crate::{
 };
 
 impl Worker {
-    /// Serves the rings of a port, as far as `budget` goes; the next turn begins with the ring behind, or,
-    /// if it was long enough for all, behind the first that had sent something: as in a [round](Self::round).
-    /// Returns whether any had.
+    /// Forwards what the port's rings have sent, until `budget` is spent. If it is, the next turn begins with the first
+    /// ring that was not served, else with the ring behind the first that had sent something, as in a
+    /// [round](Self::round). Returns whether any ring had sent something.
     pub(super) fn serve_rings(
         &mut self,
         index: PortIndex,
