@@ -113,7 +113,7 @@ impl Member {
             Opened::Port(_) => {}
             Opened::Tap(tap) if self.shared.kind == ROUND_ROBIN => {
                 lock(&self.file).map_err(|error| error.raw_os_error())?;
-                self.is_shared_out = turns::take(&self.file, tap.fd());
+                self.is_shared_out = turns::take(&self.file, tap.as_fd());
                 let _ = flock(&self.file, FlockOperation::Unlock);
             }
             Opened::Tap(_) => {}

@@ -20,19 +20,7 @@ pub const BATCH: usize = 64;
 /// Frames that the kernel dropped since the last call, by whomever: reading clears the number.
 pub fn take_drops(socket: BorrowedFd<'_>) -> io::Result<u32> {
     let mut stats = libc::tpacket_stats_v3 { tp_packets: 0, tp_drops: 0, tp_freeze_q_cnt: 0 };
-    let mut length = size_of_val(&stats) as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes to `stats`, which is as long, made of numbers and
-    // alive during the call.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_PACKET,
-            libc::PACKET_STATISTICS,
-            (&raw mut stats).cast(),
-            &raw mut length,
-        )
-    };
-    check(result)?;
+    socket::get_option(socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut stats)?;
     Ok(stats.tp_drops)
 }
 

@@ -34,6 +34,8 @@ unsafe impl Plain for libc::c_int {}
 unsafe impl Plain for libc::tpacket_req3 {}
 // SAFETY: numbers without a gap: 4, 2, 2 and 8 bytes.
 unsafe impl Plain for libc::packet_mreq {}
+// SAFETY: three numbers of one size.
+unsafe impl Plain for libc::tpacket_stats_v3 {}
 
 pub fn set_option<T: Plain>(
     socket: BorrowedFd<'_>,
@@ -50,6 +52,28 @@ pub fn set_option<T: Plain>(
             option,
             std::ptr::from_ref(value).cast(),
             size_of::<T>() as libc::socklen_t,
+        )
+    };
+    check(result)
+}
+
+/// Reads an option into `value`, of which the kernel writes as many bytes as the option has.
+pub fn get_option<T: Plain>(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: &mut T,
+) -> io::Result<()> {
+    let mut length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes to `value`, which is as long, alive during the call; any
+    // bytes are a value of it.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            std::ptr::from_mut(value).cast(),
+            &raw mut length,
         )
     };
     check(result)

@@ -6,15 +6,17 @@
 use std::{
     ffi::c_int,
     fs::File,
-    os::{fd::RawFd, unix::fs::FileExt},
+    os::{fd::BorrowedFd, unix::fs::FileExt},
 };
+
+use ringway_packet::socket::{get_option, set_option};
 
 /// Where the file has the group's number; 0 before it, or 1.
 const GROUP_AT: u64 = 32;
 const KNOWN: u32 = 1 << 16;
 
 /// Puts a packet socket into the group of its cluster; whether the kernel has it there. The file is locked.
-pub fn take(file: &File, socket: RawFd) -> bool {
+pub fn take(file: &File, socket: BorrowedFd<'_>) -> bool {
     match group(file) {
         Some(group) => join(socket, group, 0),
         None => found(socket).is_some_and(|group| {
@@ -36,35 +38,16 @@ fn group(file: &File) -> Option<u32> {
 }
 
 /// A new group with this socket; its number.
-fn found(socket: RawFd) -> Option<u32> {
+fn found(socket: BorrowedFd<'_>) -> Option<u32> {
     if !join(socket, 0, libc::PACKET_FANOUT_FLAG_UNIQUEID) {
         return None;
     }
-    let (mut group, mut length) = (0u32, size_of::<u32>() as u32);
-    // SAFETY: room for a number, and its size.
-    let result = unsafe {
-        libc::getsockopt(
-            socket,
-            libc::SOL_PACKET,
-            libc::PACKET_FANOUT,
-            std::ptr::from_mut(&mut group).cast(),
-            &mut length,
-        )
-    };
-    (result == 0).then_some(group & 0xffff)
+    let mut group: c_int = 0;
+    get_option(socket, libc::SOL_PACKET, libc::PACKET_FANOUT, &mut group).ok()?;
+    Some(group as u32 & 0xffff)
 }
 
-fn join(socket: RawFd, group: u32, flags: u32) -> bool {
+fn join(socket: BorrowedFd<'_>, group: u32, flags: u32) -> bool {
     let group = (group | (libc::PACKET_FANOUT_LB | flags) << 16) as c_int;
-    // SAFETY: a number, and its size.
-    let result = unsafe {
-        libc::setsockopt(
-            socket,
-            libc::SOL_PACKET,
-            libc::PACKET_FANOUT,
-            std::ptr::from_ref(&group).cast(),
-            size_of::<c_int>() as u32,
-        )
-    };
-    result == 0
+    set_option(socket, libc::SOL_PACKET, libc::PACKET_FANOUT, &group).is_ok()
 }
