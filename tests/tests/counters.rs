@@ -221,6 +221,59 @@ fn what_an_attached_interface_loses() {
     });
 }
 
+/// What the stack sends by an interface that a program, or a switch, has for sending goes to the host rings. Where
+/// nobody has these it is lost, and the stack does not know.
+#[test]
+fn what_the_stack_loses() {
+    const SENT: u64 = 7;
+    if skip_without_root("what_the_stack_loses") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("what_the_stack_loses", |home| {
+        let (here, there, _pair) = wire();
+        let control = Control::connect().unwrap();
+        let stack = PacketSocket::new(&here, "n0");
+        let send = || (0..SENT).for_each(|_| stack.send(&frame(1, 60)));
+        let lost_at = |name: &str| {
+            let port = control.ports().unwrap().into_iter().find(|port| port.name == name);
+            let grown = control.device_counters(&port.expect("it is open")).unwrap();
+            let lost = grown.into_iter().find(|counter| counter.name == "stack_dropped");
+            lost.map_or(0, |counter| counter.count)
+        };
+        for mode in ["", "@mode=copy", "@mode=generic", "@mode=packet"] {
+            let open = |part: &str| here.enter(|| Port::open(&format!("netmap:n0{part}{mode}")));
+            let sender = open("/T").unwrap();
+            assert_eq!(lost_at("n0"), 0, "{mode}");
+            send();
+            assert_eq!(lost_at("n0"), SENT, "{mode}");
+            let host = open("^").unwrap();
+            send();
+            assert_eq!(lost_at("n0"), SENT, "{mode}: they went to the host rings");
+            drop(host);
+            send();
+            assert_eq!(lost_at("n0"), 2 * SENT, "{mode}");
+            drop(sender);
+            until("the port is closed", || match control.ports().unwrap().len() {
+                0 => Ok(()),
+                open => Err(format!("{open} open")),
+            });
+            // What is sent now leaves by the interface.
+            let wire = PacketSocket::new(&there, "n1");
+            send();
+            (0..SENT).for_each(|_| assert_eq!(wire.hear().bytes, frame(1, 60)));
+        }
+        for (host, lost) in [(false, SENT), (true, 0)] {
+            here.enter(|| control.switch_attach("vale0", "n0", host)).unwrap();
+            send();
+            assert_eq!(lost_at("vale0:n0"), lost, "with the stack: {host}");
+            here.enter(|| control.switch_detach("vale0", "n0")).unwrap();
+        }
+        drop(control);
+        home.assert_left();
+    });
+}
+
 /// A program on a switch that does not look: what the switch has no room for is in its ring's counters.
 #[test]
 fn what_a_switch_loses() {

@@ -18,6 +18,14 @@ static long (*const bpf_redirect)(__u32 ifindex, __u64 flags) = (void *)23;
 static __u32 (*const bpf_get_hash_recalc)(struct __sk_buff *skb) = (void *)34;
 static long (*const bpf_skb_change_head)(struct __sk_buff *skb, __u32 len, __u64 flags) = (void *)43;
 
+/* What the stack has sent to nobody: frames of one buffer and of several alike. */
+struct {
+	int (*type)[BPF_MAP_TYPE_ARRAY];
+	int (*max_entries)[1];
+	__u32 *key;
+	__u64 *value;
+} dropped SEC(".maps");
+
 /* How what is injected is marked: not at all, in front of the frame, beside it. */
 enum { NOT_MARKED, MARKED_IN_FRONT, MARKED_BESIDE };
 
@@ -34,10 +42,22 @@ static inline __u32 queue_of(struct __sk_buff *skb)
 	return (__u64)bpf_get_hash_recalc(skb) * queues >> 32;
 }
 
-/* Egress of the interface. Where there is no pair, interface 0, the kernel drops without a word. */
+static inline void count_dropped(void)
+{
+	const __u32 only = 0;
+	__u64 *count = bpf_map_lookup_elem(&dropped, &only);
+
+	if (count)
+		__sync_fetch_and_add(count, 1);
+}
+
+/*
+ * Egress of the interface. Where there is no pair, interface 0, the kernel drops: the stack takes the frame
+ * for sent, so it is counted here.
+ */
 SEC("classifier") int ringway_redirect(struct __sk_buff *skb)
 {
-	const __u32 rings = setting(RINGS);
+	const __u32 rings = setting(RINGS), pair = setting(PAIR);
 
 	if (skb->mark == FORWARDED) {
 		set_mark(skb, 0);
@@ -46,7 +66,9 @@ SEC("classifier") int ringway_redirect(struct __sk_buff *skb)
 	/* The pair's queues are the host rings. It takes this one, unless the socket has another. */
 	if (rings > 1)
 		skb->queue_mapping = queue_of(skb) % rings + 1;
-	return bpf_redirect(setting(PAIR), 0);
+	if (!pair)
+		count_dropped();
+	return bpf_redirect(pair, 0);
 }
 
 /* Ingress of the pair's end in the stack's namespace. */

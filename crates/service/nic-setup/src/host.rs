@@ -61,7 +61,7 @@ impl InjectMark {
     }
 }
 
-/// Takes from an interface what the stack sends through it: to host rings, or else to nowhere.
+/// Takes from an interface what the stack sends through it: to host rings, or else to nowhere, which it counts.
 ///
 /// It stops with [`EgressRedirect::end`], or with the last holder of its link.
 #[derive(Serialize, Deserialize)]
@@ -71,6 +71,7 @@ pub struct EgressRedirect {
     /// Without a filter.
     plain: Fd,
     settings: Fd,
+    dropped: Fd,
     #[serde(skip)]
     filtered: Option<(Target, Arc<Filter>)>,
 }
@@ -150,9 +151,9 @@ impl EgressRedirect {
         interface: String,
         attachment: Attachment,
         plain: Fd,
-        settings: Fd,
+        [settings, dropped]: [Fd; 2],
     ) -> EgressRedirect {
-        EgressRedirect { interface, attachment, plain, settings, filtered: None }
+        EgressRedirect { interface, attachment, plain, settings, dropped, filtered: None }
     }
 
     pub(crate) fn begin_here(
@@ -160,12 +161,19 @@ impl EgressRedirect {
         program: Option<BorrowedFd<'_>>,
         lease: Option<Lease>,
     ) -> Result<EgressRedirect, Error> {
-        let (plain, settings) = load(interface, OBJECT, "ringway_redirect")?;
+        let maps = ["settings", "dropped"];
+        let (plain, [settings, dropped]) = load_with(interface, OBJECT, "ringway_redirect", maps)?;
         set(&settings, QUEUES, interface.tx_queues);
         let attached = program.unwrap_or(plain.as_fd());
         let attachment = Attachment::new(attached, interface, Hook::Egress, lease)?;
         let (interface, plain) = (interface.name.clone(), Fd(plain));
-        Ok(EgressRedirect { interface, attachment, plain, settings, filtered: None })
+        Ok(EgressRedirect { interface, attachment, plain, settings, dropped, filtered: None })
+    }
+
+    /// Frames that the stack has sent while there was no host end to take them.
+    pub fn dropped(&self) -> u64 {
+        // In a map that is ours: the kernel refuses nothing.
+        sys::map_count(self.dropped.as_fd(), 0).unwrap_or(0)
     }
 
     /// From now on the stack's packets go to `host`, those of them that `filter` takes if there is
@@ -333,19 +341,33 @@ pub(crate) fn set(settings: &Fd, key: u32, value: u32) {
     let _ = sys::map_update(settings.as_fd(), key, &value.to_ne_bytes());
 }
 
-/// The program `name` of an object, and its map.
+/// The program `name` of an object, and its settings.
 pub(crate) fn load(
     interface: &Interface,
     object: &[u8],
     name: &str,
 ) -> Result<(OwnedFd, Fd), Error> {
+    load_with(interface, object, name, ["settings"])
+        .map(|(program, [settings])| (program, settings))
+}
+
+/// The program `name` of an object, and its arrays `maps`.
+fn load_with<const N: usize>(
+    interface: &Interface,
+    object: &[u8],
+    name: &str,
+    maps: [&str; N],
+) -> Result<(OwnedFd, [Fd; N]), Error> {
     let load = || -> io::Result<_> {
         let mut object = object::load(object)?;
         let program = object::classifier(&mut object, name)?;
-        let Some(Map::Array(settings)) = object.take_map("settings") else {
-            return Err(io::Error::other("no such map in the object"));
+        let mut array = |name: &str| match object.take_map(name) {
+            Some(Map::Array(array)) => array.fd().as_fd().try_clone_to_owned().map(Fd),
+            _ => Err(io::Error::other("no such map in the object")),
         };
-        Ok((program, Fd(settings.fd().as_fd().try_clone_to_owned()?)))
+        let arrays = maps.iter().map(|name| array(name)).collect::<io::Result<Vec<Fd>>>()?;
+        let arrays = arrays.try_into().map_err(|_| io::Error::other("not as many maps"))?;
+        Ok((program, arrays))
     };
     load().map_err(refused(interface))
 }

@@ -369,7 +369,7 @@ impl State {
                         name,
                         Attachment::Tcx(link),
                         nothing()?,
-                        array(16)?,
+                        [array(16)?, counter()?],
                     ))
                 }))
             }
@@ -500,6 +500,11 @@ fn nothing() -> Result<Fd, Error> {
 
 fn array(entries: u32) -> Result<Fd, Error> {
     sys::array(entries).map(Fd).map_err(failed(""))
+}
+
+/// A map for a counter.
+fn counter() -> Result<Fd, Error> {
+    sys::array_of(8, 1).map(Fd).map_err(failed(""))
 }
 
 /// A map for a mark, of two words of eight bytes.

@@ -200,6 +200,22 @@ pub fn map_update(map: BorrowedFd<'_>, key: u32, value: &[u8]) -> io::Result<()>
     unsafe { bpf(BPF_MAP_UPDATE_ELEM, &mut attr) }.map(drop)
 }
 
+/// Reads an entry of a map whose keys are words and whose values are counters. EINVAL if they are of another size.
+pub fn map_count(map: BorrowedFd<'_>, key: u32) -> io::Result<u64> {
+    let mut count = 0u64;
+    if map_sizes(map)? != [size_of_val(&key), size_of_val(&count)] {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut attr = [0u32; 6];
+    attr[0] = map.as_raw_fd() as u32;
+    attr[2..4].copy_from_slice(&halves(&raw const key as u64));
+    attr[4..6].copy_from_slice(&halves(&raw mut count as u64));
+    // SAFETY: the kernel reads a key and writes a value of the sizes that the map has, which are theirs; both outlive the
+    // call.
+    unsafe { bpf(BPF_MAP_LOOKUP_ELEM, &mut attr)? };
+    Ok(count)
+}
+
 /// Removes such an entry.
 pub fn map_delete(map: BorrowedFd<'_>, key: u32) -> io::Result<()> {
     if map_sizes(map)?[0] != size_of_val(&key) {

@@ -12,8 +12,8 @@ use crate::{handles::Handle, port::Port, registry::Registry};
 pub(crate) const BRIDGE: usize = 2;
 /// An XDP program: its link, and the maps of sockets and of the mark.
 pub(crate) const PROGRAM: usize = 3;
-/// What redirects what the stack sends: a program, its link and its map.
-pub(crate) const EGRESS_REDIRECT: usize = 3;
+/// What redirects what the stack sends: a program, its link and its two maps.
+pub(crate) const EGRESS_REDIRECT: usize = 4;
 
 /// What an interface takes besides, where the kernel has no tcx: for what redirects, and for what keeps frames from the
 /// stack in packet mode.

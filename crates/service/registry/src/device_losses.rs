@@ -1,5 +1,7 @@
 //! What an interface, its driver and its queueing discipline have lost since a port of it was opened.
 
+use std::iter;
+
 use ringway_nic_setup::{Interface, LossCounter, growth, losses};
 use ringway_proto::{Cause, DeviceCounter, Error, Result};
 
@@ -11,6 +13,10 @@ use crate::{
 /// Bytes of a counter in a list, at most: its name, which may not be UTF-8, and numbers.
 const COUNTER_BYTES: usize = 3 * 32 + 16;
 
+/// What the stack has sent by the interface while programs, or a switch, had it for sending and nobody took it: the
+/// stack counts it as sent.
+const OF_STACK: &str = "stack_dropped";
+
 /// The counters as they were at first, and how to read them again.
 pub(crate) struct DeviceLosses {
     /// Held so that the namespace, and the number that it is known by, stay.
@@ -21,11 +27,14 @@ pub(crate) struct DeviceLosses {
 }
 
 impl DeviceLosses {
+    /// `stack_dropped`: what the stack has lost so far.
     pub fn new(
         netns: OpenNetns,
         interface: Interface,
         before: Option<Vec<LossCounter>>,
+        stack_dropped: u64,
     ) -> DeviceLosses {
+        let before = before.map(|before| with_stack(before, stack_dropped));
         DeviceLosses { netns, interface, before }
     }
 
@@ -65,9 +74,16 @@ impl Registry {
         let (netns, interface) = (own.netns.clone(), own.interface.clone());
         let read = move || netns.inside(|| losses(&interface).map_err(nic_error)).flatten();
         let account = self.settings.accounts.of(caller.uid);
+        let stack_dropped = port.backend.stack_dropped(self);
         let now = self.deferred.off_loop(Subject::Counters(account), read)??;
-        Ok(page_of_grown(before, &now, from))
+        Ok(page_of_grown(before, &with_stack(now, stack_dropped), from))
     }
+}
+
+/// The counters of a device, behind that of its stack: there may be more of them later.
+fn with_stack(of_device: Vec<LossCounter>, dropped: u64) -> Vec<LossCounter> {
+    let of_stack = LossCounter { name: OF_STACK.into(), driver: false, count: dropped };
+    iter::once(of_stack).chain(of_device).collect()
 }
 
 /// Those that have grown of the counters from place `from` of the first look on: a counter that begins to grow

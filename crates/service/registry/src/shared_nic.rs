@@ -32,6 +32,8 @@ pub(crate) struct SharedNic {
     /// Present while a NIC tx ring has users (S-HOST-2), or a filter selects what comes up in host
     /// rings.
     pub egress_redirect: Option<EgressRedirect>,
+    /// What those before it have dropped.
+    dropped_before: u64,
     /// Ports whose NIC tx rings have users.
     senders: BTreeSet<PortId>,
     /// The port that has the host rings.
@@ -216,7 +218,7 @@ impl SharedNic {
                 Ok(None)
             }
             Some(_) => {
-                let egress_redirect = self.egress_redirect.take();
+                let egress_redirect = self.take_redirect();
                 Ok(Some(Ending { egress_redirect, attachment: None }))
             }
             None => Ok(None),
@@ -250,8 +252,18 @@ impl SharedNic {
     /// nothing of ours is to stay on it, although clients hold links.
     pub fn detach_programs(&mut self) -> Ending {
         self.mode = None;
-        let (attachment, egress_redirect) = (self.attachment.take(), self.egress_redirect.take());
+        let (attachment, egress_redirect) = (self.attachment.take(), self.take_redirect());
         Ending { attachment, egress_redirect }
+    }
+
+    /// Frames that the stack has sent while programs had the tx rings, and nobody the host rings.
+    pub fn stack_dropped(&self) -> u64 {
+        self.dropped_before + self.egress_redirect.as_ref().map_or(0, EgressRedirect::dropped)
+    }
+
+    fn take_redirect(&mut self) -> Option<EgressRedirect> {
+        self.dropped_before = self.stack_dropped();
+        self.egress_redirect.take()
     }
 
     /// The port does not have the stack any more.

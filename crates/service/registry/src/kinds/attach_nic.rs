@@ -255,7 +255,7 @@ impl AttachNic {
             rings: ring_counts(&interface),
             queue_count: QueueCount::of(&interface),
             netns: self.lasting_netns,
-            losses: DeviceLosses::new(netns, interface, losses),
+            losses: DeviceLosses::new(netns, interface, losses, 0),
             asked_mode: self.mode,
             returned: by_itself,
             attachment,

@@ -89,6 +89,13 @@ impl PortBackend for Attached {
         Some(&self.losses)
     }
 
+    fn stack_dropped(&self, _registry: &Registry) -> u64 {
+        match &self.attachment.egress {
+            Egress::Redirect(redirect, _) => redirect.dropped(),
+            Egress::Switched(_) => 0,
+        }
+    }
+
     fn added_queues(&self, _port: &Port) -> Range<u32> {
         if self.attachment.nic.is_by_queue() { self.queue_count.without_rings() } else { 0..0 }
     }

@@ -149,6 +149,11 @@ pub(crate) trait PortBackend: Acts + Any + Send {
         None
     }
 
+    /// Frames that the stack has sent by its interface, and that nobody has taken.
+    fn stack_dropped(&self, _registry: &Registry) -> u64 {
+        0
+    }
+
     /// Queues that its interface has got since, and that it has no rings for.
     fn added_queues(&self, _port: &Port) -> Range<u32> {
         0..0

@@ -86,6 +86,10 @@ impl PortBackend for Nic {
         Some(&self.losses)
     }
 
+    fn stack_dropped(&self, registry: &Registry) -> u64 {
+        registry.shared.get(&self.key).map_or(0, SharedNic::stack_dropped)
+    }
+
     /// In packet mode the sockets share out what the others receive.
     fn added_queues(&self, port: &Port) -> Range<u32> {
         let receives = port.nic_rings(Dir::Rx).iter().any(|ring| ring.users > 0);
@@ -350,7 +354,8 @@ impl Nic {
         };
         // Whatever other name it was asked for by.
         let name = interface.name.clone();
-        let losses = DeviceLosses::new(netns.clone(), interface.clone(), losses);
+        let others = registry.shared.get(&shared).map_or(0, SharedNic::stack_dropped);
+        let losses = DeviceLosses::new(netns.clone(), interface.clone(), losses, others);
         let queue_count = QueueCount::of(&interface);
         // Until the first news.
         let has_link = true;
