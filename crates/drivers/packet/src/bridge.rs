@@ -514,7 +514,7 @@ impl Wake for PacketPort {
 /// Frames that found all blocks full since the last call.
 fn drops_of(rx: &OwnedFd) -> u64 {
     // It fails for a broken descriptor alone, by which nothing is received either.
-    sys::take_drops(rx.as_fd()).unwrap_or(0).into()
+    sys::socket::take_drops(rx.as_fd()).unwrap_or(0).into()
 }
 
 #[cfg(test)]

@@ -213,7 +213,7 @@ impl Listener {
 
 /// Frames that the kernel dropped at a listener's socket since the last call: reading clears the number.
 pub fn take_drops(socket: BorrowedFd<'_>) -> io::Result<u32> {
-    sys::take_drops(socket)
+    sys::socket::take_drops(socket)
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ impl PacketRx {
 
     fn note_drops(&self, kring: &Kring) {
         // It fails for a broken descriptor alone, by which nothing is received either.
-        let drops = sys::take_drops(self.socket.as_fd()).unwrap_or(0);
+        let drops = sys::socket::take_drops(self.socket.as_fd()).unwrap_or(0);
         kring.note(|c| &c.ring_full, drops.into());
     }
 }

@@ -17,13 +17,6 @@ pub use ring_memory::RingMemory;
 /// Packets in one system call at most.
 pub const BATCH: usize = 64;
 
-/// Frames that the kernel dropped since the last call, by whomever: reading clears the number.
-pub fn take_drops(socket: BorrowedFd<'_>) -> io::Result<u32> {
-    let mut stats = libc::tpacket_stats_v3 { tp_packets: 0, tp_drops: 0, tp_freeze_q_cnt: 0 };
-    socket::get_option(socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut stats)?;
-    Ok(stats.tp_drops)
-}
-
 /// The address that an AF_PACKET socket is bound to: the interface's index is negative when that has gone, and
 /// 0 where there has never been one.
 pub fn bound_to(socket: BorrowedFd<'_>) -> io::Result<libc::sockaddr_ll> {
@@ -60,7 +53,7 @@ mod tests {
         let (own, _peer) = datagram_sockets();
         let code = |error: io::Error| error.raw_os_error();
         assert_eq!(bound_to(own.as_fd()).map(drop).map_err(code), Err(Some(libc::EINVAL)));
-        assert!(take_drops(own.as_fd()).is_err());
+        assert!(socket::take_drops(own.as_fd()).is_err());
     }
 
     /// Any socket takes one: of these packets, those that begin with a 7.

@@ -79,6 +79,13 @@ pub fn get_option<T: Plain>(
     check(result)
 }
 
+/// Frames that the kernel dropped since the last call, by whomever: reading clears the number.
+pub fn take_drops(socket: BorrowedFd<'_>) -> io::Result<u32> {
+    let mut stats = libc::tpacket_stats_v3 { tp_packets: 0, tp_drops: 0, tp_freeze_q_cnt: 0 };
+    get_option(socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut stats)?;
+    Ok(stats.tp_drops)
+}
+
 /// Gives the socket a filter. `program` has at most 65535 instructions.
 pub fn set_filter(socket: BorrowedFd<'_>, program: &mut [libc::sock_filter]) -> io::Result<()> {
     let program =
