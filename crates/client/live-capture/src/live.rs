@@ -542,7 +542,11 @@ impl Live {
         let waiter = port.waiter(Interest::Rx);
         let ready = prepare(&mut if waits { waiter } else { waiter.at_once() }).is_ready();
         let rings = port.binding().rings(Dir::Rx);
-        let is_empty = |ring: &BoundRing| held(ring.kring().ring()) == 0 || ring.kring().is_ended();
+        // The beginning of a packet, whose rest is waited for, is nothing either.
+        let is_empty = |ring: &BoundRing| {
+            let kring = ring.kring();
+            held(kring.ring()) == 0 || !kring.ready() || kring.is_ended()
+        };
         if ready && rings.iter().all(is_empty) {
             // Unless nothing can come any more, another process has been faster.
             return port.poll_or_check(Interest::Rx);
@@ -674,7 +678,9 @@ impl Live {
         // The program's function may ask for it. No other thread reads.
         let mut passed = self.passed.load(Relaxed);
         let mut at = view.head();
+        let all = held;
         held = held.min(BURST);
+        let mut is_begun = false;
         // No burst has as many slots else. What it has then is copied, or passed no filter.
         let copied_at = if copies { held } else { u32::MAX };
         while burst.slots < held && burst.packets < room {
@@ -690,7 +696,11 @@ impl Live {
                 at = view.next(at);
                 view.buf(slot.buf_idx).and_then(|buf| buf.part(0, buf.size().min(slot.len.into())))
             } else {
-                let Some(slots) = gather(view, at, held - burst.slots, whole) else { break };
+                let Some(slots) = gather(view, at, held - burst.slots, whole) else {
+                    // Its end may be behind what one burst takes.
+                    is_begun = all == held;
+                    break;
+                };
                 burst.slots += slots;
                 at = view.advance(at, slots);
                 Some(Buf::of(whole))
@@ -727,7 +737,8 @@ impl Live {
                 break;
             }
         }
-        view.set_cur(at);
+        // A wait for the rest of a packet ends when there is more of it.
+        view.set_cur(if is_begun { view.advance(at, all - burst.slots) } else { at });
         view.set_head(at);
         reader.turn += burst.slots;
         reader.taken += burst.slots;

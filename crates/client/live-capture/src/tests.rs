@@ -256,6 +256,44 @@ fn a_watched_descriptor_is_readable_as_long_as_there_are_packets() {
     assert_eq!(live.stats().ps_recv, 308);
 }
 
+/// A monitor shows each slot as it is sent. The beginning of a packet is nothing to read: the descriptor is not readable
+/// by it, and a read sleeps until there is more. What comes before it is read.
+#[test]
+fn a_packet_without_its_last_slot_is_waited_for() {
+    for (n, (most, keeps)) in [(Some(1), true), (None, false)].into_iter().enumerate() {
+        let mut sender = ringway_doc::open(&format!("netmap:begun{n}{{1")).unwrap();
+        let live = opened(&format!("netmap:begun{n}{{1/t"));
+        let fd = live.watch();
+        let mut send = |more| {
+            for (mut slot, more) in sender.tx(0).batch(1).zip([more]) {
+                assert!(slot.write_part(&[0; 60], more));
+            }
+            sender.tx(0).sync();
+        };
+        let signals = Signals::default();
+        let reading = Reading { signals: &signals, most, nonblocking: true, keeps };
+        let read = || {
+            let mut lengths = Vec::new();
+            assert!(live.read(reading, |header, _, _| lengths.push(header.len)).is_ok());
+            lengths
+        };
+        for round in 0..3 {
+            for more in [false, true, true] {
+                send(more);
+            }
+            assert_eq!((read(), read()), (vec![60], vec![]), "{n} {round}");
+            let at_once = Some(Timespec { tv_sec: 0, tv_nsec: 0 });
+            let seen = poll(&[(fd, PollFlags::IN)], at_once).unwrap();
+            assert!(seen[0].is_empty(), "readable by half a packet: {n} {round}");
+            assert!(!live.port().binding().rings(Dir::Rx)[0].kring().ready(), "{n} {round}");
+            send(false);
+            let seen = poll(&[(fd, PollFlags::IN)], None).unwrap();
+            assert!(!seen[0].is_empty());
+            assert_eq!((read(), read()), (vec![180], vec![]), "{n} {round}");
+        }
+    }
+}
+
 fn since_1970() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos()
 }

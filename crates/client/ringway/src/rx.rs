@@ -90,7 +90,7 @@ impl<'a> RxRing<'a> {
     }
 
     /// Takes the next packet, of one slot or several, into `packet`, in place of what is there. False if
-    /// there is none, or its end has not come yet.
+    /// there is none, or its end has not come yet: then the next wait ends when there is more of it.
     ///
     /// ```
     /// # use ringway_doc as Port;
@@ -108,7 +108,10 @@ impl<'a> RxRing<'a> {
     pub fn pop(&mut self, packet: &mut Vec<u8>) -> bool {
         let (ring, available) = (self.ring(), self.available() as u32);
         let ends = |n: &u32| ring.slot(ring.advance(ring.head(), *n)).flags & NS_MOREFRAG == 0;
-        let Some(last) = (0..available).find(ends) else { return false };
+        let Some(last) = (0..available).find(ends) else {
+            self.slots().await_more();
+            return false;
+        };
         packet.clear();
         for part in self.batch(last as usize + 1) {
             let begin = packet.len();

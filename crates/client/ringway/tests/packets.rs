@@ -65,6 +65,22 @@ fn a_packet_is_taken_with_its_end() {
     assert_eq!(packet, [5; 300]);
 }
 
+/// A monitor has each slot at once: what there is of a packet ends one wait, and the next one ends with the rest.
+#[test]
+fn the_rest_of_a_packet_is_waited_for() {
+    let mut sender = doc::open("rest{1").unwrap();
+    let mut monitor = doc::open("rest{1/t").unwrap();
+    let mut packet = Vec::new();
+    for (more, end) in [(true, false), (true, false), (false, true)] {
+        assert!(sender.tx(0).batch(1).all(|mut slot| slot.write_part(&[5; 100], more)));
+        sender.tx(0).sync();
+        assert!(monitor.wait_rx(None).unwrap());
+        assert_eq!(monitor.rx(0).pop(&mut packet), end);
+        assert!(!monitor.poll(Interest::Rx), "there is no more");
+    }
+    assert_eq!(packet, [5; 300]);
+}
+
 /// A port without rings would wait for ever, and say that its daemon has ended.
 #[test]
 fn a_port_has_rings() {
