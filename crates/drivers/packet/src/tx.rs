@@ -18,10 +18,11 @@ use std::time::Instant;
 use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG, NS_REPORT};
 use ringway_kring::{Accepted, Driver, Kring, Offsets};
 use ringway_region::{Buf, Layout, Slot};
+use ringway_switch_port::StallReason;
 
 use crate::patience::Patience;
 use crate::sys::{BATCH, Pieces};
-use crate::tx_queue::stall_reason;
+use crate::tx_queue::{is_too_long, stall_reason};
 use crate::{MAX_FRAGS, SHORTEST, offsets};
 
 /// Slots that the packets of one system call may have.
@@ -44,8 +45,8 @@ pub struct PacketTx {
     socket: Arc<OwnedFd>,
     data_size: u32,
     patience: Mutex<Patience>,
-    /// Whether a packet waits, without the lock.
-    is_waiting: AtomicBool,
+    /// Whether `patience` has something to forget, without the lock.
+    has_refused: AtomicBool,
     /// Bytes of the longest packet that the kernel has taken.
     longest: AtomicU32,
 }
@@ -54,8 +55,8 @@ impl PacketTx {
     /// For a socket that sends, and a region of this layout.
     pub fn new(socket: Arc<OwnedFd>, layout: &Layout) -> PacketTx {
         let (data_size, patience) = (layout.data_size(), Mutex::default());
-        let (is_waiting, longest) = (AtomicBool::new(false), AtomicU32::new(0));
-        PacketTx { socket, data_size, patience, is_waiting, longest }
+        let (has_refused, longest) = (AtomicBool::new(false), AtomicU32::new(0));
+        PacketTx { socket, data_size, patience, has_refused, longest }
     }
 
     /// The socket. To poll it for POLLOUT is no use where it is the interface that has no room.
@@ -217,14 +218,14 @@ impl PacketTx {
             Ok(sent) => sent,
             Err(error) => return self.refused(kring, &error, &packets[0], from),
         };
-        if self.is_waiting.load(Relaxed)
-            && let Ok(mut patience) = self.patience.try_lock()
-        {
-            patience.taken();
-            self.is_waiting.store(false, Relaxed);
-        }
         let sent = &packets[..sent];
         let longest = sent.iter().map(|packet| packet.bytes).max().unwrap_or(0);
+        if self.has_refused.load(Relaxed)
+            && let Ok(mut patience) = self.patience.try_lock()
+        {
+            patience.taken(longest);
+            self.has_refused.store(patience.remembers(), Relaxed);
+        }
         if longest > self.longest.load(Relaxed) {
             self.longest.fetch_max(longest, Relaxed);
         }
@@ -237,35 +238,41 @@ impl PacketTx {
     /// been lost by a fork: the ring is not to wait for it, and this process gives nothing up.
     fn is_over(&self, packet: &Packet) -> bool {
         let Ok(mut patience) = self.patience.try_lock() else { return false };
-        let is_over = patience.is_over(packet.bytes, Instant::now());
-        self.is_waiting.store(patience.is_waiting(), Relaxed);
-        is_over
+        self.has_refused.store(true, Relaxed);
+        patience.is_over(Some(packet.bytes), Instant::now())
+    }
+
+    /// There is no link: how long a packet has waited before does not count when there is one.
+    fn end_wait(&self) {
+        if let Ok(mut patience) = self.patience.try_lock() {
+            patience.end_wait();
+        }
     }
 
     /// The kernel does not take the first packet: whether to go on behind it.
     #[cold]
     fn refused(&self, kring: &Kring, error: &io::Error, packet: &Packet, from: u32) -> u32 {
-        let next = packet.next;
-        match error.raw_os_error() {
-            Some(libc::ENOBUFS) if self.is_over(packet) => {
-                let was_taken = packet.bytes <= self.longest.load(Relaxed);
-                kring.note(|c| if was_taken { &c.ring_full } else { &c.too_long }, 1);
-                next
-            }
-            _ if stall_reason(error).is_some() => from,
-            Some(libc::ENXIO | libc::ENODEV) => {
+        let is_over = error.raw_os_error() == Some(libc::ENOBUFS) && self.is_over(packet);
+        match stall_reason(error) {
+            Some(StallReason::Link) => self.end_wait(),
+            Some(_) if !is_over => {}
+            None if matches!(error.raw_os_error(), Some(libc::ENXIO | libc::ENODEV)) => {
                 kring.stop();
-                from
-            }
-            Some(libc::EMSGSIZE) => {
-                kring.note(|c| &c.too_long, 1);
-                next
             }
             _ => {
-                kring.note(|c| &c.bad_slot, 1);
-                next
+                let too_long = is_too_long(error, packet.bytes, self.longest.load(Relaxed));
+                kring.note(
+                    |c| match too_long {
+                        true => &c.too_long,
+                        false if is_over => &c.ring_full,
+                        false => &c.bad_slot,
+                    },
+                    1,
+                );
+                return packet.next;
             }
         }
+        from
     }
 }
 
@@ -531,10 +538,32 @@ mod tests {
         let packet = Packet { first: 0, slots: 1, next: 5, bytes: 60 };
         let refusal = io::Error::from_raw_os_error(libc::ENOBUFS);
         ring.driver.refused(&ring.kring, &refusal, &packet, 3);
-        assert!(ring.driver.is_waiting.load(Relaxed) && is_waiting(&ring));
+        assert!(ring.driver.has_refused.load(Relaxed) && is_waiting(&ring));
         ring.fill(&[Filled { flags: 0, ..filled(0, 20, 0) }]);
         ring.sync();
-        assert!(!ring.driver.is_waiting.load(Relaxed) && !is_waiting(&ring));
+        assert!(!ring.driver.has_refused.load(Relaxed) && !is_waiting(&ring));
+        // So does the end of the link.
+        ring.driver.refused(&ring.kring, &refusal, &packet, 3);
+        assert!(is_waiting(&ring));
+        let no_link = io::Error::from_raw_os_error(libc::ENETDOWN);
+        assert_eq!(ring.driver.refused(&ring.kring, &no_link, &packet, 3), 3);
+        assert!(!is_waiting(&ring));
+    }
+
+    /// What was given up once is waited for again as soon as the kernel has taken a packet of that length.
+    #[test]
+    fn what_is_taken_has_room_again() {
+        let ring = Ring::new(8, OFFSETS);
+        let refusal = io::Error::from_raw_os_error(libc::ENOBUFS);
+        let packet = Packet { first: 0, slots: 1, next: 5, bytes: 20 };
+        while ring.driver.refused(&ring.kring, &refusal, &packet, 3) != 5 {}
+        assert_eq!(ring.driver.refused(&ring.kring, &refusal, &packet, 3), 5, "for a while");
+        for (len, next) in [(19, 5), (20, 3)] {
+            ring.fill(&[Filled { flags: 0, ..filled(0, len, 0) }]);
+            ring.sync();
+            let refused = ring.driver.refused(&ring.kring, &refusal, &packet, 3);
+            assert_eq!(refused, next, "after one of {len} bytes");
+        }
     }
 
     /// In a child, the lock of a thread that the fork has left behind is never given back.
@@ -543,7 +572,7 @@ mod tests {
         let ring = Ring::new(8, OFFSETS);
         let packet = Packet { first: 0, slots: 1, next: 5, bytes: 60 };
         let refusal = io::Error::from_raw_os_error(libc::ENOBUFS);
-        ring.driver.is_waiting.store(true, Relaxed);
+        ring.driver.has_refused.store(true, Relaxed);
         let _held = ring.driver.patience.lock().unwrap();
         assert_eq!(ring.driver.refused(&ring.kring, &refusal, &packet, 3), 3);
         ring.fill(&[Filled { flags: 0, ..filled(0, 20, 0) }]);

@@ -84,6 +84,7 @@ impl TxQueue {
         self.refused += waiting;
         self.frames.clear();
         self.sent = 0;
+        self.patience.end_wait();
     }
 
     /// Sends what the kernel takes. Returns what is in the way of the rest, which stays. It does not wait for a link:
@@ -94,9 +95,10 @@ impl TxQueue {
                 Ok(sent) => {
                     let taken = self.frames[self.sent..].iter().take(sent);
                     let whole = taken.filter(|frame| !is_cut(&self.memory, frame)).map(length);
-                    self.longest = whole.fold(self.longest, u32::max);
+                    let longest = whole.max().unwrap_or(0);
+                    self.longest = self.longest.max(longest);
                     self.sent += sent;
-                    self.patience.taken();
+                    self.patience.taken(longest);
                 }
                 Err(error) => match self.in_the_way(&error, Instant::now()) {
                     Some(StallReason::Link) => self.discard(),
@@ -114,13 +116,7 @@ impl TxQueue {
     #[cold]
     fn give_up(&mut self, error: &io::Error) {
         let bytes = self.frames.get(self.sent).map_or(0, length);
-        let too_long = match error.raw_os_error() {
-            Some(libc::EMSGSIZE) => true,
-            // What the device never had room for is longer than the other end takes.
-            Some(libc::ENOBUFS) => bytes > self.longest,
-            _ => false,
-        };
-        self.too_long += u64::from(too_long);
+        self.too_long += u64::from(is_too_long(error, bytes, self.longest));
         self.refused.add(bytes);
         self.sent += 1;
     }
@@ -128,9 +124,9 @@ impl TxQueue {
     /// What is in the way of the first frame; `None`: it is not waited for.
     #[cold]
     fn in_the_way(&mut self, error: &io::Error, now: Instant) -> Option<StallReason> {
-        let length = self.frames.get(self.sent).map_or(0, |frame| frame.len() as u32);
+        let whole = self.frames.get(self.sent).filter(|frame| !is_cut(&self.memory, frame));
         let is_no_room = error.raw_os_error() == Some(libc::ENOBUFS);
-        let is_over = is_no_room && self.patience.is_over(length, now);
+        let is_over = is_no_room && self.patience.is_over(whole.map(length), now);
         stall_reason(error).filter(|_| !is_over)
     }
 
@@ -151,6 +147,17 @@ fn length(frame: &Range<usize>) -> u32 {
 /// Whether the kernel is to cut a frame: whether its virtio-net header has a kind of segments.
 fn is_cut(memory: &[u8], frame: &Range<usize>) -> bool {
     memory.get(frame.start + 1).is_some_and(|kind| *kind != 0)
+}
+
+/// Whether a frame of so many bytes, which is given up for this error, was too long. `longest`: bytes of the longest that
+/// the kernel has taken.
+pub fn is_too_long(error: &io::Error, bytes: u32, longest: u32) -> bool {
+    match error.raw_os_error() {
+        Some(libc::EMSGSIZE) => true,
+        // What the device never had room for is longer than the other end takes.
+        Some(libc::ENOBUFS) => bytes > longest,
+        _ => false,
+    }
 }
 
 /// What is in the way of a frame for now; `None` if it will never be sent.
@@ -268,6 +275,27 @@ mod tests {
             queue.give_up(&no_room);
             assert_eq!(lost(&mut queue), counts, "{length}");
         }
+    }
+
+    /// Frames that were given up with the link, and those that the kernel has taken, have no part in how long others wait.
+    #[test]
+    fn a_wait_begins_anew() {
+        let (mut queue, _peer) = queue(100);
+        let (begin, no_room) = (Instant::now(), io::Error::from_raw_os_error(libc::ENOBUFS));
+        let at = |ms| begin + Duration::from_millis(ms);
+        assert!(add(&mut queue, 0, 60));
+        for ms in [0, 10, 20] {
+            assert_eq!(queue.in_the_way(&no_room, at(ms)), Some(StallReason::Full));
+        }
+        queue.discard();
+        assert!(add(&mut queue, 0, 60));
+        for (ms, reason) in [(0, true), (20, true), (40, true), (60, false)] {
+            assert_eq!(queue.in_the_way(&no_room, at(10_000 + ms)).is_some(), reason, "{ms}");
+        }
+        // It is taken after all.
+        assert_eq!(queue.flush(), None);
+        assert!(add(&mut queue, 0, 60));
+        assert_eq!(queue.in_the_way(&no_room, at(10_070)), Some(StallReason::Full));
     }
 
     #[test]
