@@ -25,7 +25,8 @@ use crate::{Geometry, MAX_FRAGS, offsets, sys};
 ///
 /// Frames come as on a wire: with their VLAN tags, with checksums, and no longer than the interface
 /// sends them. Those that are longer than a buffer take several slots, NS_MOREFRAG on all but the
-/// last. What fits no ring is dropped (`too_long`), and what the kernel dropped counts as `ring_full`.
+/// last. What fits no ring is dropped at once (`too_long`), and what the kernel dropped counts as `ring_full`. Of a frame
+/// that is cut into more than the ring ever has room for, the parts that find none are dropped (`ring_full`).
 ///
 /// A released slot that names no buffer (`bad_slot`) comes back in its turn with length 0. A sync makes
 /// no system call unless the kernel has dropped frames.
@@ -138,37 +139,42 @@ impl PacketRx {
         if frame.header.is_plain() {
             let mut tag = [0; 4];
             let pieces = pieces(frame, &mut tag);
-            return match slots.put(pieces.iter().flatten()) {
-                true => Some(1),
-                false => self.lacks_room(kring, slots, 1).then_some(0),
+            if slots.put(pieces.iter().flatten()) {
+                return Some(1);
+            }
+            let total = pieces.iter().flatten().map(Buf::size).sum();
+            return match slots.room_for(total, 0) {
+                Some(_) => None,
+                None => {
+                    kring.note(|c| &c.too_long, 1);
+                    Some(0)
+                }
             };
         }
         let before = *slots;
         let (mut put, mut left) = (0, 0);
-        let good =
-            self.scratch.finish(frame, |piece| match left == 0 && slots.put([piece].iter()) {
-                true => put += 1,
-                false => left += 1,
-            });
+        // How many slots all that it is cut into takes; `None`: more than there ever are.
+        let mut needed = None;
+        let good = self.scratch.finish(frame, |piece| {
+            if left == 0 && slots.put([piece].iter()) {
+                put += 1;
+                return;
+            }
+            if left == 0 {
+                needed = Some(kring.ring().distance(before.at, slots.at));
+            }
+            needed = needed.and_then(|taken| before.room_for(piece.size(), taken));
+            left += 1;
+        });
         if !good {
             kring.note(|c| &c.too_long, 1);
-        } else if left != 0 && !before.is_all() {
+        } else if needed.is_some() {
             *slots = before;
             return None;
         } else {
             kring.note(|c| &c.ring_full, left);
         }
         Some(put)
-    }
-
-    /// Whether a frame for which there is no room will never have any: then it is dropped.
-    #[cold]
-    fn lacks_room(&self, kring: &Kring, slots: &Slots<'_>, frames: u64) -> bool {
-        let never = slots.is_all();
-        if never {
-            kring.note(|c| &c.too_long, frames);
-        }
-        never
     }
 }
 
@@ -226,10 +232,30 @@ struct Slots<'a> {
 }
 
 impl Slots<'_> {
-    /// Whether these are all that the ring can ever have.
-    fn is_all(&self) -> bool {
+    /// For a packet of `total` bytes, behind `taken` slots: how many slots are taken with it, once the program has released
+    /// all that it holds. `None`: there are never so many. Those that it holds are expected to have buffers then.
+    #[cold]
+    fn room_for(&self, total: u32, taken: u32) -> Option<u32> {
         let ring = self.kring.ring();
-        ring.next(self.last) == self.at
+        let (free, all) = (ring.distance(self.at, self.last), ring.num_slots() - 1);
+        let (mut done, mut parts) = (0, 0);
+        for n in taken..all {
+            let slot = ring.slot(ring.advance(self.at, n));
+            let offset = self.offsets.read(slot.ptr);
+            let room = self.offsets.end(offset, self.data_size) - offset;
+            if n < free && ring.buf(slot.buf_idx).and_then(|buf| buf.part(offset, room)).is_none() {
+                continue;
+            }
+            done += room.min(total - done);
+            parts += 1;
+            if done == total {
+                return Some(n + 1);
+            }
+            if parts == MAX_FRAGS {
+                return None;
+            }
+        }
+        None
     }
 
     /// Copies a frame that lies in pieces; false, with nothing done that counts, if there are too few
@@ -495,6 +521,28 @@ mod tests {
         assert_eq!(ring.counts(), [2, 67, 0, 1, 0]);
     }
 
+    /// It is dropped at once, while the program holds slots, as it always may: others are behind it.
+    #[test]
+    fn what_never_fits_holds_up_nothing() {
+        let cut = Laid { header: DATAGRAMS, ..Laid::plain(partial(&[7; 700])) };
+        let one_byte = Offsets { mask: 0, max: 0, gap: 1 };
+        // The cut one takes two slots for each of its seven parts, of which three have room.
+        for (slots, agreed, frame, found, [too_long, ring_full]) in [
+            (8, NONE, numbered(1, 7 * DATA_SIZE as usize + 1), vec![60, 61], [1, 0]),
+            (128, one_byte, numbered(1, 65), vec![60, 61], [1, 0]),
+            (8, NONE, cut, vec![60, 142, 142, 142], [0, 4]),
+        ] {
+            let length = |bytes: usize| if agreed.gap == 1 { bytes - 30 } else { bytes };
+            let mut ring = Ring::new(slots, agreed, 0);
+            ring.lay(&[numbered(0, length(60)), frame, numbered(2, length(61))]);
+            ring.sync();
+            let lengths: Vec<_> = ring.take(9).iter().map(|(bytes, _)| bytes.len()).collect();
+            let found: Vec<_> = found.into_iter().map(length).collect();
+            assert_eq!(lengths, found);
+            assert_eq!(ring.counts()[2..], [0, too_long, ring_full]);
+        }
+    }
+
     /// It comes back in its turn, empty; within a frame, as a part of it.
     #[test]
     fn a_slot_without_a_buffer_comes_back_empty() {
@@ -528,15 +576,15 @@ mod tests {
         }
     }
 
-    /// What the kernel left undone is done, in as many frames as it makes: all at once, or as many as the ring ever
-    /// has room for.
+    /// What the kernel left undone is done, in as many frames as it makes: all at once; of what the ring never has room
+    /// for, as many as it has room for at the moment.
     #[test]
     fn frames_are_finished_when_there_is_room_for_all_of_them() {
         let mut ring = Ring::new(8, NONE, 0);
         let laid =
             |payload: usize, header| Laid { header, ..Laid::plain(partial(&vec![7; payload])) };
         let bad = Header { csum_start: 999, ..CHECKSUM };
-        // Five slots of seven, then five again; one; none; and two of each fourteen.
+        // Five slots of seven, then five again; one; none; and two for each of seven, when one is free.
         ring.lay(&[
             laid(250, DATAGRAMS),
             laid(250, DATAGRAMS),
@@ -544,14 +592,14 @@ mod tests {
             laid(60, bad),
             laid(700, DATAGRAMS),
         ]);
-        let rounds = [&[142, 142, 92][..], &[142, 142, 92, 102], &[142, 142, 142], &[]];
+        let rounds = [&[142, 142, 92][..], &[142, 142, 92, 102], &[], &[]];
         for (round, lengths) in rounds.into_iter().enumerate() {
             ring.sync();
             let found: Vec<_> = ring.take(9).iter().map(|(bytes, _)| bytes.len()).collect();
             assert_eq!(found, lengths, "{round}");
         }
-        let bytes = 2 * (142 + 142 + 92) + 102 + 3 * 142;
-        assert_eq!(ring.counts(), [10, bytes, 0, 1, 4]);
+        let bytes = 2 * (142 + 142 + 92) + 102;
+        assert_eq!(ring.counts(), [7, bytes, 0, 1, 7]);
     }
 
     /// Slots are reset as a sync does, and released.
