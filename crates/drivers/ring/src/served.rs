@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use ringway_abi::{Dir, NS_BUF_CHANGED};
 use ringway_kring::{Accepted, Doorbell, Driver, Kring, Yielding};
-use ringway_region::RingView;
 
 /// Driver of one ring of a VALE port, on the program's side.
 #[derive(Debug)]
@@ -31,7 +30,8 @@ impl Driver for WorkerServed {
         let (ring, from) = (kring.ring(), kring.bounded(csb.app.head()));
         let news = ring.distance(from, head);
         if kring.dir() == Dir::Rx {
-            take_note(ring, from, head);
+            // The program has put other buffers into slots that it gives back; from now on they are the slots' own.
+            kring.consume(from, head, NS_BUF_CHANGED);
         }
         csb.app.publish(head, cur);
         // What a sender has published that was killed before it could tell is still to be told of.
@@ -51,20 +51,6 @@ impl Driver for WorkerServed {
         if sends && csb.app.is_asked_to_yield(&csb.service) {
             self.yielding.once();
         }
-    }
-}
-
-/// The program has put other buffers into slots that it gives back; from now on they are the
-/// slots' own.
-#[inline]
-fn take_note(ring: &RingView, from: u32, to: u32) {
-    let mut at = from;
-    while at != to {
-        let slot = ring.slot(at);
-        if slot.flags & NS_BUF_CHANGED != 0 {
-            ring.set_slot(at, slot.buf_idx, slot.len, slot.flags & !NS_BUF_CHANGED);
-        }
-        at = ring.next(at);
     }
 }
 

@@ -38,7 +38,8 @@ impl Kring {
                 if self.dir() == Dir::Tx {
                     return Outcome::Reinitialised;
                 }
-                // On RX the sync goes on, with nothing released.
+                // On RX the sync goes on, as in netmap: with nothing released if an index was outside the ring; if
+                // only their order was wrong, with what the program's `head` releases.
                 let head = self.bounded(self.owner().rhead.load(Relaxed));
                 (Accepted { head, cur: head }, Outcome::Reinitialised)
             }

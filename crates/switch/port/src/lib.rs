@@ -55,7 +55,7 @@ pub use frame::{
 };
 pub use port::{
     Backpressure, Configure, KernelWay, Mirrored, PacketIo, Port, PortIndex, PortMirrors, Room,
-    Wake,
+    Wake, wrapped,
 };
 pub use ringway_mirror::Shown;
 pub use wake_source::{StallReason, TxStall, WakeSource};

@@ -13,6 +13,12 @@ use crate::{
 /// Place of a port in its bridge: 0..=253.
 pub type PortIndex = u8;
 
+/// The ring that packets for `ring` go to where there are so many: without a division where there is such a ring.
+#[inline]
+pub fn wrapped(ring: usize, rings: usize) -> usize {
+    if ring < rings { ring } else { ring.checked_rem(rings).unwrap_or(0) }
+}
+
 /// A port of a bridge, as the bridge's worker uses it.
 pub trait Port: PacketIo + Backpressure + Configure + Mirrored + Wake + Send {}
 

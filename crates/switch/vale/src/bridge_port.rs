@@ -26,7 +26,7 @@ use crate::{
 use ringway_fastpath::{FastCounts, FastPath, FastPort, Filters, Limit};
 use ringway_mirror::Mirrors;
 use ringway_switch_port::{
-    Burst, Delivered, Drops, Frame, KernelWay, Port, PortIndex, PortMirrors, Room, Unsent,
+    Burst, Delivered, Drops, Frame, KernelWay, Port, PortIndex, PortMirrors, Room, Unsent, wrapped,
 };
 
 /// A port with what the bridge knows of it.
@@ -453,7 +453,7 @@ impl BridgePort {
 
     /// The receive ring that a packet for `ring` is for. The port is lossless.
     pub fn lossless_queue_of(&self, ring: usize) -> usize {
-        ring % self.lossless_queues.len()
+        wrapped(ring, self.lossless_queues.len())
     }
 }
 

@@ -13,6 +13,7 @@ use ringway_abi::{NETMAP_MAX_FRAGS, NS_MOREFRAG};
 use ringway_kring::{Doorbell, Driver, Kring};
 use ringway_switch_port::{
     Backpressure, Burst, Configure, Delivered, Drops, Frame, Mirrored, PacketIo, Piece, Wake,
+    wrapped,
 };
 use rustix::{
     event::{Timespec, epoll},
@@ -224,7 +225,7 @@ impl<D: Driver + Send> PacketIo for ProgramPort<D> {
         burst: &Burst<'_>,
         drops: &mut Drops,
     ) -> Delivered {
-        let ring = if ring < self.tx.len() { ring } else { ring % self.tx.len() };
+        let ring = wrapped(ring, self.tx.len());
         let tx = &mut self.tx[ring];
         let mut delivered = Delivered::default();
         // Each look at a full ring is a sync: one is enough for a burst.

@@ -21,7 +21,7 @@ use rustix::fd::{AsFd, BorrowedFd};
 use crate::{rx_side::RxSide, tx_side::TxSide};
 use ringway_switch_port::{
     Backpressure, Burst, Configure, Delivered, Drops, Frame, Mirrored, PacketIo, PortMirrors, Room,
-    Wake,
+    Wake, wrapped,
 };
 
 /// A VALE port as its bridge sees it.
@@ -48,7 +48,7 @@ impl RingPort {
     /// The receive ring that packets for `ring` go to, modulo those there are.
     #[inline]
     fn rx_side(&mut self, ring: usize) -> &mut RxSide {
-        let ring = if ring < self.rx.len() { ring } else { ring % self.rx.len() };
+        let ring = wrapped(ring, self.rx.len());
         &mut self.rx[ring]
     }
 }
@@ -147,7 +147,7 @@ impl Backpressure for RingPort {
     }
 
     fn has_room(&mut self, ring: usize, slots: u32, burst: &Burst<'_>) -> bool {
-        let ring = ring % self.rx.len().max(1);
+        let ring = wrapped(ring, self.rx.len());
         self.rx.get_mut(ring).is_some_and(|side| side.has_room(slots, burst))
     }
 }
