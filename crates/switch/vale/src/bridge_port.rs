@@ -16,7 +16,7 @@ use crate::{
     function::LearningCounters,
     in_order::InOrder,
     lossless_queue::{Held, LosslessQueue, Sender, Stall},
-    own_frames::OwnFrames,
+    own_frames::{self, OwnFrames},
     sources::SourceGuard,
     storm::Storm,
     switch_mirror::MirrorMarks,
@@ -273,9 +273,15 @@ impl BridgePort {
 
     /// Learns what the kernel has made of what was delivered.
     pub fn settle(&mut self) {
-        let unsent = self.port.unsent(&mut self.totals.drops);
+        let drops = &mut self.totals.drops;
+        let before = [drops.too_long, drops.ring_full];
+        let unsent = self.port.unsent(drops);
         let Unsent { refused, waiting } =
             self.own_frames.without(unsent, self.totals.received_packets);
+        let own = unsent.refused.packets - refused.packets;
+        if own > 0 {
+            own_frames::uncount(own, before, drops);
+        }
         self.totals.take_received(refused);
         self.waiting = waiting;
     }
@@ -283,7 +289,7 @@ impl BridgePort {
     /// Delivers a frame of the worker's own, which no counter has.
     pub fn deliver_own(&mut self, burst: &Burst<'_>) {
         self.in_hand = true;
-        let delivered = self.port.deliver(0, &burst.frames, burst, &mut self.totals.drops);
+        let delivered = self.port.deliver(0, &burst.frames, burst, &mut Drops::default());
         self.own_frames.add(delivered, self.totals.received_packets);
         self.in_hand = false;
         self.dirty = true;

@@ -2,7 +2,7 @@
 //! have sent, and was received. But what waits for the kernel, and what that has refused, has them among the others, in their
 //! order.
 
-use ringway_switch_port::{Delivered, Unsent};
+use ringway_switch_port::{Delivered, Drops, Unsent};
 
 /// Those of a port.
 #[derive(Debug, Default)]
@@ -43,6 +43,15 @@ impl OwnFrames {
     fn all(&self, received: u64) -> u64 {
         received + self.refused + self.sent
     }
+}
+
+/// Takes `own` refused frames off the counters, which were `too_long` and `ring_full` before those were counted. They are
+/// short: there was no room for them.
+#[cold]
+pub(crate) fn uncount(own: u64, [too_long, ring_full]: [u64; 2], drops: &mut Drops) {
+    let no_room = own.min(drops.ring_full - ring_full);
+    drops.ring_full -= no_room;
+    drops.too_long -= (own - no_room).min(drops.too_long - too_long);
 }
 
 fn take(from: &mut Delivered, Delivered { packets, bytes }: Delivered) {
