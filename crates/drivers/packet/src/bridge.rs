@@ -410,9 +410,13 @@ impl PacketIo for PacketPort {
             let len = frame.len.saturating_sub(vnet);
             // How long segments are, the header says.
             let fits = vnet != 0 || len <= self.max_frame || self.fits_with_tag(frame, len);
-            // A packet whose data could not be read is empty.
-            if !fits || len < SHORTEST {
+            if !fits {
                 drops.too_long += 1;
+                continue;
+            }
+            // A packet whose data could not be read is empty.
+            if len < SHORTEST {
+                drops.too_short += 1;
                 continue;
             }
             let mut room = self.tx_queue.add(len);

@@ -72,7 +72,7 @@ pub fn has_lost_interface(socket: BorrowedFd<'_>) -> bool {
 pub const PATIENCE_MS: u32 = 1;
 
 /// The shortest frame that the kernel sends, in bytes: an Ethernet header.
-const SHORTEST: u32 = 14;
+const SHORTEST: u32 = ringway_switch_port::SHORTEST as u32;
 
 /// Slots of a packet at most (`NETMAP_MAX_FRAGS`).
 pub const MAX_FRAGS: u32 = 64;

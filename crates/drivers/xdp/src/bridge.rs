@@ -6,12 +6,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use ringway_region::Buf;
 use ringway_switch_port::{
     Backpressure, Burst, Configure, CopyMirrors, Delivered, Drops, Frame, Mirrored, PacketIo,
-    PortMirrors, Shown, StallReason, TxStall, Unsent, Wake, WakeSource,
+    PortMirrors, Shown, StallReason, TxStall, Unsent, Wake, WakeSource, wrapped,
 };
 use rustix::time::{DynamicClockId, clock_gettime_dynamic};
 
 use crate::partial_csum::finish;
-use crate::{FrameQueue, KickOutcome, Lost, RxFrame, TimeFlag, VLAN_TAG};
+use crate::{FrameQueue, KickOutcome, Lost, RxFrame, SHORTEST, TimeFlag, VLAN_TAG};
 
 /// Frames looked at before other ports have their turn: their first lines fit the L1 cache.
 const BURST: u32 = 128;
@@ -90,10 +90,11 @@ struct Queue {
     staged: bool,
     /// What the last flush met, while frames wait for the next.
     stall: Option<TxStall>,
-    /// What was lost that is counted already: by kicks, and as the kernel tells.
+    /// What was lost that is counted already: by kicks, as the kernel tells, and what named no chunk.
     refused: Delivered,
     too_long: u64,
     lost: Lost,
+    bad_desc: u64,
     /// What was given up since, and descriptors of it that the kernel has not looked at yet.
     discarded: Delivered,
     void: u64,
@@ -114,6 +115,7 @@ impl<H> NicPort<H> {
             refused: Delivered::default(),
             too_long: 0,
             lost: Lost::default(),
+            bad_desc: 0,
             discarded: Delivered::default(),
             void: 0,
         };
@@ -211,9 +213,13 @@ fn send_parts(queue: &mut Queue, assembly: &mut [u8], frame: &Frame, burst: &Bur
 impl<H> NicPort<H> {
     /// Stages one packet on queue `ring`.
     fn send(&mut self, ring: usize, frame: &Frame, burst: &Burst<'_>, drops: &mut Drops) -> bool {
-        // A packet whose data could not be read is empty.
-        if frame.len > self.max_frame || frame.len == 0 {
+        if frame.len > self.max_frame {
             drops.too_long += 1;
+            return false;
+        }
+        // A packet whose data could not be read is empty.
+        if frame.len < SHORTEST {
+            drops.too_short += 1;
             return false;
         }
         let sent = self.queues.get_mut(ring).is_some_and(|queue| {
@@ -295,7 +301,7 @@ impl<H> PacketIo for NicPort<H> {
         burst: &Burst<'_>,
         drops: &mut Drops,
     ) -> Delivered {
-        let ring = if ring < self.tx_queues { ring } else { ring % self.tx_queues };
+        let ring = wrapped(ring, self.tx_queues);
         let mut delivered = Delivered::default();
         for frame in frames {
             if self.send(ring, frame, burst, drops) {
@@ -345,6 +351,8 @@ impl<H> PacketIo for NicPort<H> {
             let void = bad_slot.min(queue.void);
             queue.void -= void;
             drops.bad_slot += bad_slot - void;
+            let bad_desc = queue.frames.counters().rx_bad_desc;
+            drops.bad_slot += bad_desc - std::mem::replace(&mut queue.bad_desc, bad_desc);
         }
     }
 }

@@ -7,7 +7,8 @@ use ringway_region::Buf;
 use crate::loss::{Lengths, PASSED_OVER};
 use crate::rings::Desc;
 use crate::{
-    KickOutcome, RX_HEADROOM, RingSizes, Rings, Umem, XskSocket, is_zero_copy, kick_rx, kick_tx,
+    KickOutcome, RX_HEADROOM, RingSizes, Rings, SHORTEST, Umem, XskSocket, is_zero_copy, kick_rx,
+    kick_tx,
 };
 
 /// A received frame: until the callback of [`FrameQueue::recv`] returns, or until
@@ -62,9 +63,6 @@ enum Holder {
     /// Staged, on the TX or COMPLETION ring, or in between.
     Tx,
 }
-
-/// The shortest frame that the kernel sends: an Ethernet header.
-const MIN_FRAME: u32 = 14;
 
 /// The address of a descriptor that names no chunk: the last multiple of a page's size.
 const NOWHERE: u64 = u64::MAX << 12;
@@ -221,7 +219,7 @@ impl FrameQueue {
             self.counters.tx_too_long += 1;
             return None;
         }
-        if length < MIN_FRAME {
+        if length < SHORTEST {
             self.counters.tx_too_short += 1;
             return None;
         }

@@ -53,5 +53,8 @@ pub use sys::{Ring, TimeFlag, Umem};
 /// mode (`XDP_PACKET_HEADROOM`), so the largest frame is the chunk less this.
 pub const RX_HEADROOM: u32 = 256;
 
+/// The shortest frame that the kernel sends: an Ethernet header.
+const SHORTEST: u32 = ringway_switch_port::SHORTEST as u32;
+
 /// Bytes of a VLAN tag, which come on top of the longest frame that an MTU allows.
 pub const VLAN_TAG: u32 = 4;

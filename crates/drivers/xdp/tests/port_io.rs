@@ -137,12 +137,12 @@ fn what_is_delivered_is_on_the_wire() {
     let odd = [frame(1, 1519), frame(2, 0), frame(3, 13), frame(4, 60)];
     assert_eq!(deliver(&mut port, 0, &odd, &mut drops), (1, 60));
     assert!(recv_all(&mut far, 1) == odd[3..]);
-    assert_eq!(drops, Drops { too_long: 2, ring_full: 1, ..Drops::default() });
+    assert_eq!(drops, Drops { too_short: 2, too_long: 1, ..Drops::default() });
 
     port.set_max_frame(100);
     assert_eq!(deliver(&mut port, 0, &[frame(6, 104), frame(7, 105)], &mut drops), (1, 104));
     assert!(recv_all(&mut far, 1) == [frame(6, 104)]);
-    assert_eq!(drops, Drops { too_long: 3, ring_full: 1, ..Drops::default() });
+    assert_eq!(drops, Drops { too_short: 2, too_long: 2, ..Drops::default() });
 }
 
 /// What a queue has done is counted, and what it refuses by why: also of frames that no chunk holds, on a

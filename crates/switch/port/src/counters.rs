@@ -39,7 +39,7 @@ pub struct Unsent {
 
 /// Packets dropped, by reason, since the port was attached. The place is the port itself:
 /// the sender for the first six, `spoofed`, `bad_source`, `over_rate` and the four of storms, the receiver for the last two but for
-/// what an interface could not take in, and either for `vlan` and `denied`.
+/// what an interface could not take in, and either for `vlan`, `denied`, and `too_short` at an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drops {
     /// The destination is the sender itself, has gone, or there is no other port.

@@ -21,13 +21,10 @@ use super::{Chunks, find};
 use crate::loss::Lengths;
 use crate::rings::{Consumer, Desc, Producer, map_tx};
 use crate::sys::Ring;
-use crate::{KickOutcome, Lost, RX_HEADROOM, RingSizes, VLAN_TAG, kick_tx};
+use crate::{KickOutcome, Lost, RX_HEADROOM, RingSizes, SHORTEST, VLAN_TAG, kick_tx};
 
 /// In a shadow word: the slot is completed, or was never sent. Buffer indices are below.
 const DONE: u32 = 1 << 31;
-
-/// The shortest frame that the kernel sends: an Ethernet header.
-const SHORTEST: u32 = 14;
 
 /// Frames lost in one sync before the rest is left for the next: the kernel stops at each lost one,
 /// and a peer that is full has more use for a moment's rest than for another system call.

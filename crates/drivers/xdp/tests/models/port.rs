@@ -154,7 +154,7 @@ fn a_frame_of_parts_is_one() {
     assert!(frames.iter().zip(numbers.chunks(3)).all(|(frame, numbers)| *frame == whole(numbers)));
 }
 
-/// What is too long, or empty, or finds no room is counted by why; the rest is sent, in parts where a chunk is too short.
+/// What is too long, or too short, or finds no room is counted by why; the rest is sent, in parts where a chunk is too short.
 #[test]
 fn what_is_delivered_is_sent_or_counted() {
     for in_parts in [false, true] {
@@ -166,7 +166,7 @@ fn what_is_delivered_is_sent_or_counted() {
             [limit, limit + 1, 0, 13, 60].into_iter().map(|length| frame(3, length)).collect();
         let sent = deliver(&mut port, 0, &frames, &mut drops);
         assert_eq!(sent, (2, limit as u64 + 60));
-        assert_eq!(drops, Drops { too_long: 2, ring_full: 1, ..Drops::default() });
+        assert_eq!(drops, Drops { too_short: 2, too_long: 1, ..Drops::default() });
         assert_eq!(kernel.pending(TX), 0, "not before the flush");
         port.flush(false);
         let descs = kernel.take_sent(99);
@@ -181,7 +181,7 @@ fn what_is_delivered_is_sent_or_counted() {
         // As many as the ring holds, and those behind them are lost.
         let many = vec![frame(1, 60); 40];
         assert_eq!(deliver(&mut port, 0, &many, &mut drops), (32, 32 * 60));
-        assert_eq!(drops.ring_full, 1 + 8);
+        assert_eq!(drops.ring_full, 8);
 
         let (mut port, kernels) = world(1, in_parts);
         for (longest, fits) in [(100, 104), (3000, if in_parts { 3004 } else { 2048 })] {
@@ -193,6 +193,22 @@ fn what_is_delivered_is_sent_or_counted() {
             port.flush(false);
             let sent: u32 = kernels[0].take_sent(9).iter().map(|desc| desc.length).sum();
             assert_eq!(sent as usize, fits);
+        }
+    }
+}
+
+/// What the kernel hands over that is none of the port's chunks is counted.
+#[test]
+fn what_is_no_chunk_is_counted() {
+    let (mut port, kernels) = world(2, false);
+    let mut drops = Drops::default();
+    for (queue, expected) in [(0, 1), (1, 2), (1, 3)] {
+        kernels[queue].receive(&[Desc { address: 1 << 40, length: 60, options: 0 }]);
+        receive(&kernels[queue], 1, 60, 1);
+        assert_eq!(look(&mut port, queue, u32::MAX).len(), 1);
+        for _ in 0..2 {
+            port.count_lost(&mut drops);
+            assert_eq!(drops, Drops { bad_slot: expected, ..Drops::default() });
         }
     }
 }
