@@ -216,7 +216,8 @@ impl XdpRx {
         let offsets = self.chunks.offsets(kring);
         let mut rx = Consumer::new(&self.rx);
         let found = rx.available(ring.distance(from, posted));
-        let (mut at, mut read, mut bytes) = (from, 0, 0);
+        // Descriptors that were read, and those among them that name none of the ring's buffers.
+        let (mut at, mut read, mut bad, mut bytes) = (from, 0, 0, 0);
         let mut copied = false;
         // What mostly is not to be done with a whole packet, and whether this one is lost.
         let moves = self.partial_csum || offsets.mask != 0;
@@ -243,7 +244,10 @@ impl XdpRx {
             let mut is_spare = false;
             if buffer != u64::from(expected) {
                 let Some(mark) = exchange(kring, at, posted, expected, buffer) else {
-                    kring.note(|c| &c.bad_slot, 1);
+                    bad += 1;
+                    if whole == at {
+                        (taken.descriptors, taken.bad) = (read, bad);
+                    }
                     continue;
                 };
                 is_spare = mark & SPARE != 0;
@@ -267,7 +271,7 @@ impl XdpRx {
             bytes += u64::from(length);
             at = ring.next(at);
             if joined == 0 {
-                taken.descriptors = read;
+                (taken.descriptors, taken.bad) = (read, bad);
                 if extra && !self.complete(kring, &offsets, whole, at, lost) {
                     (bytes, lost, extra) = (taken.bytes, false, moves);
                 } else {
@@ -284,6 +288,10 @@ impl XdpRx {
             }
             kring.count(taken.packets);
             kring.note(|c| &c.bytes, taken.bytes);
+            // Once, however often they were read with a packet whose end had not come.
+            if taken.bad > 0 {
+                kring.note(|c| &c.bad_slot, taken.bad);
+            }
         }
         whole
     }
@@ -425,6 +433,8 @@ fn clear_timestamps(kring: &Kring, from: u32, to: u32) {
 #[derive(Clone, Copy, Default)]
 struct Taken {
     descriptors: u32,
+    /// Those among them that name none of the ring's buffers.
+    bad: u64,
     packets: u32,
     bytes: u64,
 }

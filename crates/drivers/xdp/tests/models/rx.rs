@@ -11,7 +11,7 @@ use ringway_kring::{Kring, Offsets};
 use ringway_testkit::{datagram, dropped, take_frames};
 use ringway_xdp::{Desc, RX_HEADROOM, RingSizes, XdpRx};
 
-use crate::kernel::{BUFFER, CHUNK, FILL, Kernel, bytes_at, kring, sync, write_at};
+use crate::kernel::{BUFFER, CHUNK, FILL, Kernel, RX, bytes_at, kring, sync, write_at};
 
 const SLOTS: u32 = 16;
 const SIZES: RingSizes = RingSizes { fill: 16, completion: 8, rx: 32, tx: 8 };
@@ -370,6 +370,31 @@ fn a_frame_is_received_wherever_it_begins() {
         assert!(bytes_at(&kring, chunk + PLACE, length) == bytes, "at {begin}");
         assert_eq!(kring.ring().timestamp(slot.buf_idx), Some(1234), "at {begin}");
         assert_eq!(dropped(&kring), [0; 3]);
+    }
+}
+
+/// What names none of the ring's buffers is counted once, also where nothing comes behind it for a while, or where it
+/// comes in the middle of a packet; and it does not stay in the kernel's ring.
+#[test]
+fn what_is_no_buffer_of_the_ring_counts_once() {
+    let kernel = Kernel::new(SIZES, 0);
+    let kring = kring(Dir::Rx, SLOTS, 0);
+    let driver = plain(&kernel, &kring).with_frags();
+    driver.lend(&kring);
+    let odd = Desc { address: 1 << 40, length: 60, options: 0 };
+    let part = || Desc { address: kernel.take_posted(1)[0] + PLACE, length: 60, options: 0 };
+    for (descs, bad_slot, tail, left) in [
+        (vec![odd], 1, 0, 0),
+        (vec![part(), odd], 2, 1, 0),
+        (vec![part().going_on(), odd], 2, 1, 2),
+        (vec![part()], 3, 3, 0),
+    ] {
+        kernel.receive(&descs);
+        for _ in 0..3 {
+            sync(&kring, 0, &driver);
+            assert_eq!(dropped(&kring)[0], bad_slot);
+            assert_eq!((kring.ring().tail(), kernel.pending(RX)), (tail, left));
+        }
     }
 }
 
