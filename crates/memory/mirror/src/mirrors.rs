@@ -173,7 +173,7 @@ impl Mirror {
         let room = monitor.distance(first, monitor.prev(head)) as usize;
         let mut skipped = slots.len().saturating_sub(room);
         let goes_on = |at: usize| slots.get(at).is_some_and(|slot| slot.flags & NS_MOREFRAG != 0);
-        while skipped > 0 && goes_on(skipped - 1) {
+        while skipped > 0 && skipped < slots.len() && goes_on(skipped - 1) {
             skipped += 1;
         }
         let (mut at, mut tail, mut times) = (0, first, self.times());

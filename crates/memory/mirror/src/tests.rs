@@ -303,6 +303,15 @@ fn times_of_the_mirrored_ring_are_handed_on() {
     assert!(times[0] == 5 && times[1] > 5, "{times:?}");
 }
 
+/// Where no packet ends among the slots that find no room, all are missed, and no more.
+#[test]
+fn missed_slots_of_a_packet_without_an_end_are_counted() {
+    let w = World::new(SLOTS);
+    let slots = vec![Shown { len: 60, flags: NS_MOREFRAG, time: 0 }; SLOTS as usize + 3];
+    w.mirror(MirrorMode::CopySent).show(&vec![0; 60 * slots.len()], &slots);
+    assert_eq!(w.monitor.counters().ring_full.load(Relaxed), u64::from(SLOTS) + 3);
+}
+
 /// So is that which comes with the bytes of a packet, for all of its slots.
 #[test]
 fn times_of_shown_packets_are_handed_on() {
