@@ -124,9 +124,7 @@ impl RunLoop {
     /// Waits until any of the ports has what is asked of it, the run is over, or `until`. A closed port has
     /// nothing.
     pub fn wait(&self, ports: &mut [(&mut Port, Interest)], until: Instant) -> Result<()> {
-        let waiters = ports.iter_mut().map(|(port, interest)| port.waiter(*interest));
-        let mut waiters: Vec<_> = waiters.collect();
-        self.wait_for(&mut waiters[..], until)?;
+        self.wait_for(&mut waiters(ports)[..], until)?;
         // What has ended the wait may be that nothing can come any more.
         if ports.iter_mut().any(|(port, interest)| port.poll(*interest)) {
             return Ok(());
@@ -155,15 +153,14 @@ impl RunLoop {
     }
 
     /// Waits until any of the ports has what is asked of it, one of the descriptors is readable,
-    /// the run is over, or `until`.
+    /// the run is over, or `until`. A closed port has nothing.
     pub fn wait_beside(
         &self,
         ports: &mut [(&mut Port, Interest)],
         fds: Vec<BorrowedFd<'_>>,
         until: Instant,
     ) -> Result<()> {
-        let ports = ports.iter_mut().map(|(port, interest)| port.waiter(*interest)).collect();
-        self.wait_for(&mut Beside { ports, fds }, until)
+        self.wait_for(&mut Beside { ports: waiters(ports), fds }, until)
     }
 
     /// Waits until `waiter` has found something, or is to look again, the run is over, or `until`.
@@ -212,6 +209,12 @@ impl RunLoop {
         ];
         poll_until(&mut fds, until)
     }
+}
+
+/// Those of the open ports: the wait for a closed one has an end at once, which says that it fails.
+fn waiters<'p>(ports: &'p mut [(&mut Port, Interest)]) -> Vec<PortWaiter<'p>> {
+    let open = ports.iter_mut().filter(|(port, _)| !port.is_shut());
+    open.map(|(port, interest)| port.waiter(*interest)).collect()
 }
 
 /// Ports, and descriptors that are no port's.
@@ -328,6 +331,28 @@ mod tests {
             let until = Instant::now() + Duration::from_millis(1);
             run_loop.sleep(until).unwrap();
             assert!(Instant::now() >= until);
+        }
+    }
+
+    /// A port whose daemon has ended is opened again from time to time; between two attempts the command sleeps.
+    #[test]
+    fn a_closed_port_does_not_end_a_sleep() {
+        let run_loop = RunLoop::begin(&Args { duration: Some(LONG) }).unwrap();
+        let run_loop = RunLoop { stop: Stop::of_test(), ..run_loop };
+        let mut closed = ringway_doc::open("closed{1").unwrap();
+        closed.shut();
+        let mut open = ringway_doc::open("closed}1").unwrap();
+        for interest in [Interest::Rx, Interest::Tx, Interest::Both] {
+            let is_slept = |wait: &mut dyn FnMut(Instant)| {
+                let until = Instant::now() + Duration::from_millis(20);
+                wait(until);
+                Instant::now() >= until
+            };
+            let mut alone = [(&mut closed, interest)];
+            assert!(is_slept(&mut |until| run_loop.wait(&mut alone, until).unwrap()));
+            assert!(is_slept(&mut |until| run_loop.wait_beside(&mut alone, vec![], until).unwrap()));
+            let mut both = [(&mut closed, interest), (&mut open, Interest::Rx)];
+            assert!(is_slept(&mut |until| run_loop.wait(&mut both, until).unwrap()));
         }
     }
 }

@@ -252,6 +252,21 @@ impl Shaper {
         let Shaper { relay, lasting, run_loop, .. } = self;
         let due = until(self.reporters[0].due(), &*lasting);
         let waited = relay.wait(run_loop, due);
+        self.outlive(waited)
+    }
+
+    /// The same when nothing is taken any more. False: nothing is on its way.
+    fn wait_for_rest(&mut self) -> Result<bool> {
+        let Shaper { relay, lasting, run_loop, .. } = self;
+        let due = until(self.reporters[0].due(), &*lasting);
+        let waited = relay.wait_for_rest(run_loop, due);
+        let is_left = waited.as_ref().copied().unwrap_or(true);
+        self.outlive(waited.map(drop)).map(|()| is_left)
+    }
+
+    /// Goes on without a port whose daemon has ended, and with it when it is open again.
+    fn outlive(&mut self, waited: Result<()>) -> Result<()> {
+        let Shaper { relay, lasting, run_loop, .. } = self;
         for opened in outlive(waited, lasting.iter_mut().zip(&mut relay.ports), run_loop)? {
             relay.opened(opened);
         }
@@ -267,7 +282,7 @@ impl Shaper {
             if self.run_loop.is_over(now) {
                 return Ok(());
             }
-            if !moved && !self.relay.wait_for_rest(&self.run_loop, self.reporters[0].due())? {
+            if !moved && !self.wait_for_rest()? {
                 break;
             }
         }
