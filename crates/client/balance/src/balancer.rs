@@ -285,6 +285,10 @@ impl<C: Choose> Balancer<C> {
             }
             self.turn = Turn::of(output + 1);
         }
+        if self.lacks_room {
+            // Some slots may be free, and too few for a packet. Before the sync: what that finds is news.
+            input.tx(0).slots().await_more();
+        }
         if sent > 0 {
             input.tx(0).sync();
         }

@@ -5,6 +5,17 @@ use ringway::{Port, Recorded, TxBatch, TxRing};
 /// The most slots that a packet can have (`NETMAP_MAX_FRAGS`).
 pub const MAX_FRAGMENTS: usize = 64;
 
+/// Hands over what was put into a ring. `is_short`: for another packet too few slots were free; then the next wait ends
+/// only when there are more than those.
+#[inline]
+pub fn publish(tx: &mut TxRing<'_>, is_short: bool) {
+    if is_short {
+        // Before the sync: what that finds is news.
+        tx.slots().await_more();
+    }
+    tx.sync();
+}
+
 /// How a ring takes frames: `room` bytes in a slot.
 #[derive(Clone, Copy, Debug)]
 pub struct Fragmenter {

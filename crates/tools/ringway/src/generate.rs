@@ -1,7 +1,7 @@
 //! `ringway gen`: sends test frames, or those of a capture file.
 
 use crate::error::{Error, Result};
-use crate::fragmenter::Fragmenter;
+use crate::fragmenter::{Fragmenter, publish};
 use crate::metered::Metered;
 use crate::opening;
 use crate::output::note;
@@ -203,11 +203,7 @@ impl Generator {
             self.pending.clear();
         }
         drop(slots);
-        tx.sync();
-        if packets + lost < most {
-            // Some slots may be free, and too few.
-            tx.slots().await_more();
-        }
+        publish(&mut tx, packets + lost < most);
         self.to_send -= packets + lost;
         self.run.counted.packets += packets;
         self.run.counted.bytes += bytes;

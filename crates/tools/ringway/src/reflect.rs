@@ -1,6 +1,7 @@
 //! What a port receives goes back out of it: buffers are exchanged, and only headers are written.
 
 use crate::forward::portion;
+use crate::fragmenter::publish;
 use ringway::{Port, Turns};
 
 /// Bytes of a packet that may be changed: a virtio-net header, Ethernet with two VLAN tags, IPv6, UDP.
@@ -36,7 +37,8 @@ pub fn reflect(
     turns.each(port.rx_rings(), |ring| {
         let is_of_stack = port.rx_index(ring) >= Some(own_rx);
         let (mut tx, mut rx) = port.tx_and_rx(ring % tx_rings, ring);
-        let room = portion(&rx, &tx, BATCH);
+        let room = portion(&mut rx, &tx, BATCH);
+        let is_short = room == 0 && rx.available() > 0;
         let mut slots = tx.batch(room);
         let (mut head, mut begins, mut goes_back) = ([0; HEAD], true, is_of_stack);
         for frame in rx.batch(room) {
@@ -62,7 +64,7 @@ pub fn reflect(
         }
         drop(slots);
         // The sender's ring first: the buffers of the other are on their way there.
-        tx.sync();
+        publish(&mut tx, is_short);
         rx.sync();
         room > 0
     });

@@ -1,12 +1,12 @@
 //! Moves frames between two ports, each direction through a link.
 
 use crate::error::Result;
-use crate::fragmenter::{Fragmenter, MAX_FRAGMENTS};
+use crate::fragmenter::{Fragmenter, MAX_FRAGMENTS, publish};
 use crate::fragments::Fragments;
 use crate::lateness::Lateness;
 use crate::link::{Link, Settings};
 use crate::route::{Router, Unrouted};
-use crate::run_loop::{OVERSLEPT, RunLoop};
+use crate::run_loop::{OVERSLEPT, RunLoop, interest};
 use crate::turn::Turn;
 use ringway::{Interest, Port};
 use std::num::NonZeroU64;
@@ -198,15 +198,9 @@ impl Relay {
             return Ok(());
         }
         let flows = &self.flows;
-        let interest = |port: usize| match (flows[port].is_full, flows[1 - port].is_blocked) {
-            (false, false) => Some(Interest::Rx),
-            (false, true) => Some(Interest::Both),
-            (true, true) => Some(Interest::Tx),
-            (true, false) => None,
-        };
+        let wanted = |port: usize| interest(!flows[port].is_full, flows[1 - port].is_blocked);
         let ports = self.ports.iter_mut().enumerate();
-        let mut wanted: Vec<_> =
-            ports.filter_map(|(at, port)| Some((port, interest(at)?))).collect();
+        let mut wanted: Vec<_> = ports.filter_map(|(at, port)| Some((port, wanted(at)?))).collect();
         run_loop.wait(&mut wanted, asleep.unwrap_or(until).min(until))
     }
 
@@ -314,12 +308,42 @@ impl Flow {
             self.link.pop();
         }
         drop(slots);
-        tx.sync();
+        publish(&mut tx, self.is_blocked);
         let moved = !self.dues.is_empty();
         if moved {
             let sent = clock();
             self.dues.drain(..).for_each(|due| self.lateness.record(due, sent));
         }
         moved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ringway_doc as doc;
+
+    /// A frame that is due and finds too few free slots is waited for until there are more.
+    #[test]
+    fn too_few_slots_end_no_wait() {
+        let open = |name: &str| doc::open(&format!("{name}@conf:slots=16")).unwrap();
+        let (mut source, from) = (open("rly{1"), open("rly}1"));
+        let (mut to, mut sink) = (open("rly{2"), open("rly}2"));
+        (0..14).for_each(|_| assert!(to.tx(0).push(&[1; 60])));
+        to.tx(0).sync();
+        assert!(source.tx(0).push(&vec![7; 2 * from.max_frame() + 1]));
+        source.tx(0).sync();
+        let now = Instant::now();
+        let mut relay = Relay::new([from, to], [Settings::default(); 2], 0, usize::MAX, now);
+        assert!(relay.step(now), "the frame is taken");
+        for _ in 0..2 {
+            assert!(!relay.step(now) && relay.flows[0].is_blocked);
+            assert!(!relay.ports[1].poll(Interest::Tx), "too few are free");
+            sink.rx(0).sync();
+            assert_eq!(sink.rx(0).batch(1).count(), 1);
+            sink.rx(0).sync();
+            assert!(relay.ports[1].poll(Interest::Tx), "there is one more");
+        }
+        assert!(relay.step(now) && relay.flows[0].packets == 1);
     }
 }

@@ -211,6 +211,16 @@ impl RunLoop {
     }
 }
 
+/// What a port is waited for: packets to take, room to send, both, or nothing.
+pub fn interest(packets: bool, room: bool) -> Option<Interest> {
+    match (packets, room) {
+        (true, false) => Some(Interest::Rx),
+        (false, true) => Some(Interest::Tx),
+        (true, true) => Some(Interest::Both),
+        (false, false) => None,
+    }
+}
+
 /// Those of the open ports: the wait for a closed one has an end at once, which says that it fails.
 fn waiters<'p>(ports: &'p mut [(&mut Port, Interest)]) -> Vec<PortWaiter<'p>> {
     let open = ports.iter_mut().filter(|(port, _)| !port.is_shut());

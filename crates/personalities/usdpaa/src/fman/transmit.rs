@@ -68,12 +68,15 @@ impl Transmitter {
         }
         let before = self.pending.start;
         let mut room = Room::new(ring, port.max_frame() as u32);
-        let mut sent = 0;
+        let (mut sent, mut is_short) = (0, false);
         while let Some(Entry { frame, context_a, .. }) =
             self.entries.get(self.pending.start).copied().filter(|_| self.waits())
         {
             match room.put(maps, &frame) {
-                Sent::No => break,
+                Sent::No => {
+                    is_short = true;
+                    break;
+                }
                 Sent::Yes => {
                     sent += 1;
                     let confirms = context_a & NO_CONFIRM == 0;
@@ -87,6 +90,9 @@ impl Transmitter {
             self.pending.start += 1;
         }
         room.publish();
+        if is_short {
+            room.await_more();
+        }
         let _ = ring.sync();
         self.release();
         Counters::add(&counters.transmitted, sent);
@@ -187,6 +193,13 @@ impl<'r> Room<'r> {
             view.set_cur(self.at);
             view.set_head(self.at);
         }
+    }
+
+    /// Has the next wait end only when more slots are free than now, which were too few. Before the next sync: what that
+    /// finds is news.
+    fn await_more(&self) {
+        let view = self.ring.kring().ring();
+        view.set_cur(view.tail());
     }
 
     /// Sees to it that there are so many slots.

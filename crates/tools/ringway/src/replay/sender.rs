@@ -1,7 +1,7 @@
 //! Sends each frame when it is due.
 
 use crate::error::Result;
-use crate::fragmenter::Fragmenter;
+use crate::fragmenter::{Fragmenter, publish};
 use crate::lateness::Lateness;
 use crate::metered::Metered;
 use crate::output::note;
@@ -140,11 +140,7 @@ impl<T: Timeline> Pump<T> {
             self.timeline.advance();
         };
         drop(slots);
-        tx.sync();
-        if matches!(stop, Stop::Full) {
-            // Some slots may be free, and too few.
-            tx.slots().await_more();
-        }
+        publish(&mut tx, matches!(stop, Stop::Full));
         self.counted.packets += packets;
         self.counted.bytes += bytes;
         if !self.dues.is_empty() {

@@ -11,7 +11,7 @@ use crate::lasting::{Lasting, outlive};
 use crate::opened::Opened;
 use crate::output::note;
 use crate::report::{Counters, Reporter};
-use crate::run_loop::RunLoop;
+use crate::run_loop::{RunLoop, interest};
 use ringway::{Control, Interest, Port};
 use ringway_vhost::{HEADER_LEN, LostPages, Moved};
 use serde::Serialize;
@@ -427,12 +427,7 @@ impl Card {
     ) -> Result<()> {
         let Some(link) = &mut self.link else { return Ok(()) };
         port.check(Interest::Rx)?;
-        let interest = match (turn.out.no_room, link.can_receive() && !turn.into.no_room) {
-            (true, true) => Some(Interest::Both),
-            (true, false) => Some(Interest::Tx),
-            (false, true) => Some(Interest::Rx),
-            (false, false) => None,
-        };
+        let interest = interest(link.can_receive() && !turn.into.no_room, turn.out.no_room);
         let patience = link.patience().filter(|_| turn.into.no_room);
         let patience = patience.unwrap_or(Duration::from_secs(3600));
         let awaited = Awaited { frames: !turn.out.no_room, room: turn.into.no_room };

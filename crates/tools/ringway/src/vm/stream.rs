@@ -1,6 +1,7 @@
 //! Frames in a stream, each behind its length in four bytes, the highest first: what QEMU's `-netdev stream` speaks, and
 //! passt and gvproxy with it.
 
+use crate::fragmenter::publish;
 use super::link::{AwaitRoom, Awaited, End, Link, Remainder, is_ready};
 use ringway::{NS_MOREFRAG, Port, Sources};
 use ringway_vhost::Moved;
@@ -175,7 +176,7 @@ impl Link for Stream {
             self.looked_at = place.end;
         }
         if moved.frames > 0 || moved.no_room {
-            tx.sync();
+            publish(&mut tx, moved.no_room);
         }
         moved
     }
@@ -273,6 +274,7 @@ impl Link for Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ringway::Interest;
     use ringway_doc as doc;
 
     /// A frame that the ring has no room for even when it is empty is dropped, and those behind it pass.
@@ -334,6 +336,27 @@ mod tests {
         assert_eq!((sent.frames, out.frames, out.not_taken), (2, 5, 13), "7 slots have room");
         assert_eq!((received.frames, into), (received.frames, [1, 1500]));
         assert!(received.frames > 1);
+    }
+
+    /// A frame for which too few slots are free is waited for until there are more.
+    #[test]
+    fn too_few_slots_end_no_wait() {
+        let mut port = doc::open("vmfew{1@conf:slots=16").unwrap();
+        let mut other = doc::open("vmfew}1").unwrap();
+        let (near, mut far) = UnixStream::pair().unwrap();
+        let mut stream = Stream::new(near).unwrap();
+        (0..14).for_each(|_| assert!(port.tx(0).push(&[1; 60])));
+        let long = vec![7; 2 * port.max_frame() + 1];
+        far.write_all(&[&(long.len() as u32).to_be_bytes()[..], &long].concat()).unwrap();
+        for _ in 0..2 {
+            assert!(stream.send(&mut port, 0, 16).no_room);
+            assert!(!port.poll(Interest::Tx), "too few are free");
+            other.rx(0).sync();
+            assert_eq!(other.rx(0).batch(1).count(), 1);
+            other.rx(0).sync();
+            assert!(port.poll(Interest::Tx), "there is one more");
+        }
+        assert_eq!(stream.send(&mut port, 0, 16).frames, 1);
     }
 
     /// What the monitor had sent before it went is read to its end, and sent as long as the port gets room; what is left

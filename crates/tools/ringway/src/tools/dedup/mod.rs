@@ -5,6 +5,7 @@ mod memory;
 use super::getopt::{Arg, Getopt, number, seconds};
 use super::log::{ended, log, tell};
 use crate::error::{Error, Result};
+use crate::fragmenter::publish;
 use crate::opening;
 use crate::run_loop::{self, RunLoop};
 use memory::{Memory, hash};
@@ -161,7 +162,7 @@ impl Dedup {
             let now = Instant::now();
             self.forget_before(now);
             let all = self.push(now);
-            self.output.tx(0).sync();
+            publish(&mut self.output.tx(0), !all);
             self.input.rx(0).sync();
             if all && self.input.rx(0).available() > 0 {
                 continue;
@@ -172,10 +173,7 @@ impl Dedup {
             let events = if all { [1, 0] } else { [0, 4] };
             let waited = match all {
                 true => (&mut self.input, Interest::Rx),
-                false => {
-                    self.output.tx(0).slots().await_more();
-                    (&mut self.output, Interest::Tx)
-                }
+                false => (&mut self.output, Interest::Tx),
             };
             run_loop.wait(&mut [waited], until)?;
             let timeout = Instant::now() >= silence;

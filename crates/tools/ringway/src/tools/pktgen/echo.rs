@@ -4,6 +4,8 @@ use super::options::Options;
 use super::packet::Packet;
 use super::report::Counters;
 use crate::error::Result;
+use crate::forward::has_packets;
+use crate::fragmenter::publish;
 use crate::reflect::reflect;
 use crate::run_loop::RunLoop;
 use crate::tools::log::log;
@@ -88,7 +90,7 @@ pub fn ping(port: &mut Port, run_loop: &RunLoop, packet: &mut Packet, share: u64
         packet.begin_with(&mark);
         let mut tx = port.tx(0);
         let sent = tx.push(packet.bytes());
-        tx.sync();
+        publish(&mut tx, !sent);
         if !sent {
             run_loop.await_port(port, Interest::Tx, PATIENCE)?;
             continue;
@@ -158,6 +160,8 @@ pub fn pong(
         let reflected = reflect(port, &mut turns, turn);
         if reflected.packets > 0 {
             counters.add(reflected.packets, reflected.bytes);
+        } else if reflected.of_stack == 0 && has_packets(port) {
+            run_loop.await_port(port, Interest::Tx, INTERVAL)?;
         }
     }
     counters.ran(start, Instant::now());

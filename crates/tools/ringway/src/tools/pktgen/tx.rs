@@ -7,6 +7,7 @@ use super::packet::Packet;
 use super::report::Counters;
 use crate::error::Result;
 use crate::flush::{Flush, pending};
+use crate::fragmenter::publish;
 use crate::run_loop::RunLoop;
 use crate::tools::log::log;
 use ringway::{Interest, NS_BUF_CHANGED, NS_INDIRECT, NS_MOREFRAG, NS_REPORT, Port};
@@ -178,7 +179,7 @@ impl<'a> Sender<'a> {
             slots.advance(used);
             self.counters.add(packets, sent);
         }
-        tx.sync();
+        publish(&mut tx, packets < burst);
         (packets, sent)
     }
 
