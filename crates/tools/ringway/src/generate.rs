@@ -90,6 +90,7 @@ pub fn run(args: &Args) -> Result<()> {
     let run = Metered::begin(port, &args.run_loop)?;
     let mut generator = Generator {
         fragmenter: (longest > room).then_some(fragmenter),
+        longest,
         pending: Vec::new(),
         pacer: args.rate.map(|rate| Pacer::new(rate, run.run_loop.start)),
         burst: args.burst(longest),
@@ -113,6 +114,8 @@ struct Generator {
     source: Source,
     /// For frames of which some take several slots.
     fragmenter: Option<Fragmenter>,
+    /// Bytes of the longest frame.
+    longest: usize,
     /// The next frame, where there was no room for it.
     pending: Vec<u8>,
     pacer: Option<Pacer>,
@@ -143,7 +146,8 @@ impl Generator {
 
     /// The port is another one, whose buffers may be of another size.
     fn reopened(&mut self) {
-        let (port, parts) = (&mut self.run.port, self.fragmenter.is_some());
+        let port = &mut self.run.port;
+        let parts = self.fragmenter.is_some() || self.longest > port.max_frame();
         self.fragmenter = parts.then(|| Fragmenter::of(port));
     }
 
@@ -160,10 +164,14 @@ impl Generator {
     fn send_burst(&mut self) -> u64 {
         let most = self.burst.min(usize::try_from(self.to_send).unwrap_or(usize::MAX));
         let mut tx = self.run.port.tx(0);
-        let (mut packets, mut bytes) = (0, 0);
+        let (mut packets, mut bytes, mut lost) = (0, 0, 0);
         for mut slot in tx.batch(most) {
             let frame = self.source.next_frame();
-            slot.write(frame.bytes);
+            if !slot.write(frame.bytes) {
+                // Others have spoiled the slot: it goes out empty.
+                lost += 1;
+                continue;
+            }
             if let Some(number) = frame.number {
                 slot.write_at(number.checksum_at, &number.checksum);
                 slot.write_at(number.sequence_at, &number.sequence);
@@ -172,13 +180,7 @@ impl Generator {
             bytes += frame.bytes.len() as u64;
         }
         tx.sync();
-        self.to_send -= packets;
-        self.run.counted.packets += packets;
-        self.run.counted.bytes += bytes;
-        if let Some(pacer) = &mut self.pacer {
-            pacer.spend(packets, bytes);
-        }
-        packets
+        self.count(packets, bytes, lost)
     }
 
     /// The same where frames may take several slots. What no ring can hold is left out, and
@@ -204,6 +206,11 @@ impl Generator {
         }
         drop(slots);
         publish(&mut tx, packets + lost < most);
+        self.count(packets, bytes, lost)
+    }
+
+    /// Counts what was handed over, and what was lost instead; returns how many frames are done with.
+    fn count(&mut self, packets: u64, bytes: u64, lost: u64) -> u64 {
         self.to_send -= packets + lost;
         self.run.counted.packets += packets;
         self.run.counted.bytes += bytes;
@@ -212,5 +219,47 @@ impl Generator {
             pacer.spend(packets, bytes);
         }
         packets + lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run_loop::RunLoop;
+    use clap::Parser;
+    use ringway_doc as doc;
+
+    #[derive(Parser)]
+    struct Frames {
+        #[command(flatten)]
+        frames: traffic::Args,
+    }
+
+    /// The port was opened with buffers that held each frame, and has been opened again with smaller ones.
+    #[test]
+    fn a_port_with_smaller_buffers_gets_whole_frames() {
+        let [port, mut other] = ["gen{1", "gen}1"].map(|name| doc::open(name).unwrap());
+        assert!(port.max_frame() < 3000);
+        let source = Frames::parse_from(["gen", "--size", "3000"]).frames.source().unwrap();
+        let run_loop = RunLoop::begin(&run_loop::Args::default()).unwrap();
+        let mut generator = Generator {
+            run: Metered::of(run_loop, port).unwrap(),
+            fragmenter: None,
+            longest: source.longest(),
+            source,
+            pending: Vec::new(),
+            pacer: None,
+            burst: 10,
+            to_send: 10,
+        };
+        generator.reopened();
+        assert_eq!(generator.send_some(), 10);
+        let mut frame = Vec::new();
+        other.rx(0).sync();
+        for _ in 0..10 {
+            assert!(other.rx(0).pop(&mut frame) && frame.len() == 3000);
+        }
+        let Metered { counted, lost, .. } = &generator.run;
+        assert_eq!((counted.packets, counted.bytes, *lost), (10, 30_000, 0));
     }
 }
