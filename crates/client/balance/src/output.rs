@@ -36,6 +36,8 @@ pub struct Output {
     pub name: String,
     pub id: u32,
     pub counters: Counters,
+    /// What of that the consumer has been handed.
+    handed: Counters,
     /// The buffers of the input.
     source: Buffers,
     /// The port is in another region than the input.
@@ -75,6 +77,7 @@ impl Output {
             name,
             id,
             counters: Counters::default(),
+            handed: Counters::default(),
             source,
             copies,
             room,
@@ -88,7 +91,9 @@ impl Output {
 
     /// Its port has been closed, or opened again, or the input has: what waits is of another region then.
     pub fn reopened(&mut self, input: &Port, is_own: bool) {
-        self.counters.dropped += u64::from(if is_own { self.filled } else { 0 });
+        if is_own {
+            self.lose_filled();
+        }
         (self.source, self.copies) = (input.buffers(), !self.port.shares_region_with(input));
         if !is_own {
             return;
@@ -101,6 +106,27 @@ impl Output {
         if self.onward.is_some() {
             self.passes_on();
         }
+    }
+
+    /// What was put into the ring since the last sync has gone with it.
+    fn lose_filled(&mut self) {
+        let Counters { forwarded, forwarded_bytes, .. } = self.handed;
+        let counters = &mut self.counters;
+        counters.dropped += counters.forwarded - forwarded;
+        counters.dropped_bytes += counters.forwarded_bytes - forwarded_bytes;
+        (counters.forwarded, counters.forwarded_bytes) = (forwarded, forwarded_bytes);
+    }
+
+    /// What it has done since the last time; what the consumer has not been handed yet is for the next.
+    pub fn take_counters(&mut self) -> Counters {
+        let Counters { forwarded, forwarded_bytes, .. } = std::mem::take(&mut self.handed);
+        let all = self.counters;
+        self.counters = Counters {
+            forwarded: all.forwarded - forwarded,
+            forwarded_bytes: all.forwarded_bytes - forwarded_bytes,
+            ..Counters::default()
+        };
+        Counters { forwarded, forwarded_bytes, ..all }
     }
 
     /// Has what the consumer releases [passed on](Self::released).
@@ -121,6 +147,11 @@ impl Output {
     /// Slots' worth of packets that wait for room.
     pub fn queued(&self) -> usize {
         self.queue.len()
+    }
+
+    /// Packets that wait for room.
+    pub fn queued_packets(&self) -> u64 {
+        self.queue.packets()
     }
 
     /// Whether a packet of so many slots would have to wait.
@@ -222,6 +253,10 @@ impl Output {
         while let Some(count) = self.queue.first_packet()
             && count <= self.free
         {
+            if self.copies && !self.queue.fits(count, self.room) {
+                self.revoke_first(count, stock);
+                continue;
+            }
             let mut tx = self.port.tx(0);
             let mut to = tx.slots();
             for waiting in self.queue.take(count) {
@@ -251,12 +286,18 @@ impl Output {
         while stock.len() < enough
             && let Some(slots) = self.queue.first_packet()
         {
-            for waiting in self.queue.take(slots) {
-                self.counters.dropped_bytes += u64::from(waiting.slot.len);
-                stock.push(waiting.slot.buf_idx);
-            }
-            self.counters.dropped += 1;
+            self.revoke_first(slots, stock);
         }
+    }
+
+    /// Drops the packet of so many slots that has waited longest.
+    #[cold]
+    fn revoke_first(&mut self, slots: u32, stock: &mut Stock) {
+        for waiting in self.queue.take(slots) {
+            self.counters.dropped_bytes += u64::from(waiting.slot.len);
+            stock.push(waiting.slot.buf_idx);
+        }
+        self.counters.dropped += 1;
     }
 
     /// Gives up what waits.
@@ -271,6 +312,7 @@ impl Output {
             tx.slots().advance(self.filled);
             tx.sync();
             self.filled = 0;
+            self.handed = self.counters;
         }
     }
 

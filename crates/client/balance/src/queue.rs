@@ -38,6 +38,18 @@ impl Queue {
         (count > 0).then_some(count as u32)
     }
 
+    /// Packets, of which the last may have no end.
+    pub fn packets(&self) -> u64 {
+        let ends = |waiting: &&Waiting| waiting.slot.flags & NS_MOREFRAG == 0;
+        let endless = self.0.back().is_some_and(|last| !ends(&last));
+        self.0.iter().filter(ends).count() as u64 + u64::from(endless)
+    }
+
+    /// Whether none of the first `slots` slots has more bytes than `room`.
+    pub fn fits(&self, slots: u32, room: usize) -> bool {
+        self.0.iter().take(slots as usize).all(|waiting| usize::from(waiting.slot.len) <= room)
+    }
+
     /// Takes so many slots off the front.
     pub fn take(&mut self, slots: u32) -> impl Iterator<Item = Waiting> {
         self.0.drain(..slots as usize)

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringway::Port;
+use ringway::{Interest, Port};
 use ringway_balance::{Balancer, Choice, Choose, Output, Share};
 use ringway_doc::{open, options};
 
@@ -60,4 +60,31 @@ fn idles(groups: u32) {
 fn nothing_is_left_to_do() {
     idles(1);
     idles(3);
+}
+
+/// A consumer's packet that finds too few free slots at the input is waited for until there are more.
+#[test]
+fn too_few_slots_end_no_wait() {
+    let small = |name: &str| open(&format!("{name}@conf:slots=16")).unwrap();
+    let (mut far, mut input) = (small("few{1"), small("few}1"));
+    let pipe = |name: &str| options().region(input.mem_id()).open(name).unwrap();
+    let (near, mut consumer) = (pipe("fewout{1"), pipe("fewout}1"));
+    (0..14).for_each(|_| assert!(input.tx(0).push(&[1; 60])));
+    input.tx(0).sync();
+    let long = vec![7; 2 * input.max_frame() + 1];
+    let output = Output::new(near, "near".into(), 0, &input);
+    let mut balancer = Balancer::new(input, Vec::new(), vec![vec![output]], Share::One(First));
+    assert!(consumer.tx(0).push(&long));
+    consumer.tx(0).sync();
+    for _ in 0..2 {
+        assert_eq!(balancer.send(), 0);
+        let mut awaited = balancer.awaited_both_ways();
+        let [(port, _)] = &mut awaited[..] else { panic!("it waits for room alone") };
+        assert!(!port.poll(Interest::Tx), "too few are free");
+        far.rx(0).sync();
+        assert_eq!(far.rx(0).batch(1).count(), 1);
+        far.rx(0).sync();
+        assert!(port.poll(Interest::Tx), "there is one more");
+    }
+    assert_eq!(balancer.send(), 3);
 }

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::run_loop::RunLoop;
-use ringway::{Interest, Port, PortWaiter, Sleeper, Sources, TxRing, Waiter};
+use ringway::{Interest, NS_MOREFRAG, Port, PortWaiter, Sleeper, Sources, TxRing, Waiter};
 use std::time::{Duration, Instant};
 
 /// Waits until fewer slots than before are on their way.
@@ -17,13 +17,16 @@ pub fn pending(port: &mut Port, rings: usize) -> usize {
     port.split().0.iter().take(rings).map(TxRing::pending).sum()
 }
 
-/// Slots that were sent, and that the other side has not taken by now.
+/// Packets that were sent, and that the other side has not taken by now.
 pub fn left(port: &mut Port) -> u64 {
     let mut left = 0;
     for tx in &mut port.split().0 {
         // What it has taken since the last sync has not come back yet.
         tx.sync();
-        left += tx.pending() as u64;
+        let slots = tx.slots();
+        // Behind the free slots there is one that stays empty.
+        let sent = slots.held() + 1..slots.num_slots();
+        left += sent.filter(|n| slots.get(*n).flags & NS_MOREFRAG == 0).count() as u64;
     }
     left
 }

@@ -271,7 +271,7 @@ fn finish(
             packets: output.counters.forwarded,
             bytes: output.counters.forwarded_bytes,
             dropped: output.counters.dropped + drops.if_it_sends(),
-            queued: output.queued(),
+            queued: output.queued_packets(),
             left: left(&mut output.port),
         })?;
     }
@@ -293,8 +293,8 @@ struct Sent {
     packets: u64,
     bytes: u64,
     dropped: u64,
-    /// Slots whose packets wait, and are lost with the end.
-    queued: usize,
+    /// Packets that wait, and are lost with the end.
+    queued: u64,
     /// Sent, but never taken out of the ring by the consumer.
     left: u64,
 }
@@ -304,7 +304,7 @@ impl fmt::Display for Sent {
         let Sent { port, copied, packets, bytes, dropped, queued, left } = self;
         let copied = if *copied { ", copied" } else { "" };
         write!(f, "  to {port}: {packets} packets, {bytes} bytes{copied}; {dropped} dropped")?;
-        for (left, place) in [(*queued as u64, "queue"), (*left, "ring")] {
+        for (left, place) in [(*queued, "queue"), (*left, "ring")] {
             if left > 0 {
                 write!(f, "; {left} left in the {place}")?;
             }

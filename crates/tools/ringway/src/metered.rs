@@ -2,7 +2,7 @@
 
 use crate::drops::{Losses, PortDrops};
 use crate::error::{Error, Result};
-use crate::flush::{Drain, pending};
+use crate::flush::{Drain, left};
 use crate::lasting::{Lasting, outlive};
 use crate::opened::{Opened, shown_name};
 use crate::report::{Counters, Reporter};
@@ -100,7 +100,7 @@ impl Metered {
 
     /// Ends a run that has sent on the first transmit ring. The summary is told even if it has failed.
     pub fn finish_sending(mut self, sent: Result<()>) -> Result<()> {
-        let left = pending(&mut self.port, 1) as u64;
+        let left = left(&mut self.port);
         let written = self.port.finish_file();
         self.summarize(Instant::now(), left)?;
         sent?;

@@ -286,11 +286,11 @@ impl Distributor {
     fn publish_losses(&mut self) {
         let all = self.input_losses.so_far(&self.balancer.input)[0];
         let of_input = all.wrapping_sub(std::mem::replace(&mut self.input_lost, all));
-        let counters = self.balancer.outputs().map(|output| output.counters);
-        let packets = counters.map(|counters| counters.forwarded + counters.dropped).sum();
+        let counters: Vec<_> = self.balancer.outputs_mut().map(Output::take_counters).collect();
+        let packets = counters.iter().map(|counters| counters.forwarded + counters.dropped).sum();
         let mut spread = Spread::new(of_input.into(), packets);
-        for output in self.balancer.outputs_mut() {
-            let Counters { forwarded, dropped, .. } = std::mem::take(&mut output.counters);
+        for (output, counters) in self.balancer.outputs().zip(counters) {
+            let Counters { forwarded, dropped, .. } = counters;
             let dropped = dropped + spread.next(forwarded + dropped);
             if dropped > 0 {
                 let lost = &mut self.lost[output.id as usize];

@@ -185,6 +185,7 @@ fn failures_name_the_port_the_cause_and_the_remedy() {
         (&["doctor", "nosuch0"], &["nosuch0", "no such interface", "ip link"]),
         (&["gen", "p{1@conf:slots=4", "--size", "9000"], &["p{1", "9000 bytes", "send shorter"]),
         (&["gen", "p{0", "--count", "5"], &["p{0", "5 packets were not taken", "start a receiver"]),
+        (&["gen", "p{0", "-n", "7", "--size", "3000"], &["p{0", "7 packets were not taken"]),
         (&["gen", "p{0", "--pcap", "/nonexistent"], &["/nonexistent", "check the path"]),
         (&["recv", "p}0", "-n", "5", "--idle", "50ms"], &["p}0", "0 of 5", "drops"]),
         (&["recv", "p}0", "--verify", "-d", "50ms"], &["p}0", "no frame of a generator"]),

@@ -364,7 +364,7 @@ fn what_no_consumer_takes_is_told() {
     assert_eq!(find(&printed, "summary")["bytes"], 300_000);
     let output = find(&printed, "output");
     let counts = ["packets", "dropped", "queued", "left"].map(|what| output[what].as_u64());
-    assert_eq!(counts, [100, 0, 0, 200].map(Some));
+    assert_eq!(counts, [100, 0, 0, 100].map(Some));
     let refused = home.failure(&["lb", "vale0:in", "--to", "2", "--name", "a}b"]);
     assert!(refused.contains("without them"), "{refused}");
     let refused = home.failure(&["lb", "vale0:in", "--to", "vale0:in"]);
