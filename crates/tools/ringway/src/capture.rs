@@ -4,8 +4,8 @@ use crate::capture_file;
 use crate::drops::{Drops, Losses};
 use crate::error::{Error, Result};
 use crate::filter::Chosen;
-use crate::fragments::Fragments;
 use crate::frame_uses::FrameUses;
+use crate::intake::Intake;
 use crate::lasting::{Lasting, outlive, until};
 use crate::listening::Listening;
 use crate::opened::{Opened, shown_name};
@@ -14,14 +14,12 @@ use crate::output::note;
 use crate::plain_file;
 use crate::port_notes;
 use crate::print::{self, Printer};
-use crate::receive::slots;
-use crate::recording::Origin;
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{self, RunLoop};
 use crate::same_rings::check_distinct;
 use crate::units::{number, parse_count, parse_duration};
 use ringway::{Interest, Port};
-use ringway_file::{Interface, Recorder, Recording, Rotation, now};
+use ringway_file::{Interface, Recorder, Recording, Rotation};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -101,9 +99,6 @@ fn parse_size(text: &str) -> Result<u64> {
     }
 }
 
-/// Slots taken from a ring before they are given back.
-const BATCH: usize = 256;
-
 /// Records until the count, the time or the user says that it is enough.
 pub fn run(args: &Args) -> Result<()> {
     let rotation = Rotation { size: args.rotate_size, time: args.rotate_time, files: args.files };
@@ -133,9 +128,8 @@ pub fn run(args: &Args) -> Result<()> {
             }
         };
         port_notes::receiving(&port, name);
-        let (origin, lasting) = (Origin::new(interface, &port), Lasting::begin(&port)?);
-        let fragments = Fragments::of(&port);
-        sources.push(Source { port, lasting, origin, fragments, is_over: false });
+        let (intake, lasting) = (Intake::of(interface, &port), Lasting::begin(&port)?);
+        sources.push(Source { port, lasting, intake, is_over: false });
     }
     let interface = |name: &String| Interface { name: name.clone(), filter: args.chosen.text() };
     let recorder = args.write.as_ref().map(|file| {
@@ -179,9 +173,7 @@ pub fn run(args: &Args) -> Result<()> {
 struct Source {
     port: Port,
     lasting: Lasting,
-    origin: Origin,
-    /// Ring by ring.
-    fragments: Vec<Fragments>,
+    intake: Intake,
     /// Nothing comes any more: a file has ended, or an interface has gone.
     is_over: bool,
 }
@@ -203,8 +195,8 @@ impl Capture {
         loop {
             let mut taken = 0;
             for source in live(&mut self.sources) {
-                let left = self.wanted - self.counted.packets;
-                taken += source.take(&mut self.uses, &mut self.counted, left);
+                let Source { port, intake, .. } = source;
+                taken += intake.take(port, &mut self.uses, &mut self.counted, self.wanted);
             }
             taken += self.listen();
             self.uses.flush()?;
@@ -286,12 +278,8 @@ impl Capture {
     /// Takes what has come before the end, and no more than the rings hold.
     fn take_rest(&mut self) {
         for source in live(&mut self.sources) {
-            let mut room = slots(&source.port);
-            while room > 0 && source.port.poll(Interest::Rx) {
-                let left = self.wanted - self.counted.packets;
-                let taken = source.take(&mut self.uses, &mut self.counted, left);
-                room = room.saturating_sub(taken.max(1));
-            }
+            let Source { port, intake, .. } = source;
+            intake.take_rest(port, &mut self.uses, &mut self.counted, self.wanted);
         }
     }
 
@@ -305,12 +293,14 @@ impl Capture {
         Ok(())
     }
 
-    fn count_drops(&mut self) {
-        let mut drops = self.uses.dropped();
+    /// Counts what was dropped; returns how much of that was at the ports. The thread that writes may drop more at any
+    /// time.
+    fn count_drops(&mut self) -> u64 {
+        let mut drops = 0;
         for source in &mut self.sources {
             let lost = source.lasting.drops(&source.port).if_it_receives();
             if let Some(recorder) = &self.uses.recorder {
-                recorder.set_lost(source.origin.interface, lost);
+                recorder.set_lost(source.intake.origin.interface, lost);
             }
             drops += lost;
         }
@@ -320,13 +310,13 @@ impl Capture {
             }
             drops += listening.lost();
         }
-        self.counted.drops = drops;
+        self.counted.drops = drops + self.uses.dropped();
+        drops
     }
 
     /// The summary is told even if the run has failed.
     fn finish(mut self, captured: Result<()>) -> Result<()> {
-        self.count_drops();
-        let lost = self.counted.drops - self.uses.dropped();
+        let lost = self.count_drops();
         if let Some(recorder) = &mut self.uses.recorder {
             recorder.finish();
         }
@@ -354,8 +344,7 @@ fn live(sources: &mut [Source]) -> impl Iterator<Item = &mut Source> {
 impl Source {
     /// With a port that has just been opened, again.
     fn begin(&mut self) {
-        self.origin = Origin::new(self.origin.interface, &self.port);
-        self.fragments = Fragments::of(&self.port);
+        self.intake = Intake::of(self.intake.origin.interface, &self.port);
     }
 
     /// Whether something may still come. A port whose daemon has ended is opened again.
@@ -374,34 +363,5 @@ impl Source {
             self.begin();
         }
         Ok(())
-    }
-
-    /// Takes a batch of each ring; returns how many slots that were.
-    fn take(&mut self, uses: &mut FrameUses, counted: &mut Counters, mut left: u64) -> usize {
-        let mut taken = 0;
-        let now = now();
-        // A port that is closed has none.
-        let rings = self.port.rx_rings();
-        for (ring, fragments) in self.fragments.iter_mut().enumerate().take(rings) {
-            let mut rx = self.port.rx(ring);
-            let most = usize::try_from(left).unwrap_or(usize::MAX).min(BATCH);
-            if rx.available() == 0 {
-                rx.sync();
-                continue;
-            }
-            let mut batch = uses.begin(&self.origin);
-            for slot in rx.batch(most) {
-                taken += 1;
-                if let Some(frame) = fragments.add(slot) {
-                    batch.take(&frame, now);
-                    counted.packets += 1;
-                    counted.bytes += frame.len() as u64;
-                    left -= 1;
-                }
-            }
-            drop(batch);
-            rx.sync();
-        }
-        taken
     }
 }

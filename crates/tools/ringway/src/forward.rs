@@ -194,7 +194,10 @@ mod tests {
     fn send_long(port: &mut Port, slots: usize) {
         let mut tx = port.tx(0);
         let parts = tx.batch(slots).enumerate();
-        assert_eq!(parts.map(|(n, mut slot)| slot.write_part(&[7; 60], n + 1 < slots)).count(), slots);
+        assert_eq!(
+            parts.map(|(n, mut slot)| slot.write_part(&[7; 60], n + 1 < slots)).count(),
+            slots
+        );
         tx.sync();
     }
 
@@ -260,7 +263,8 @@ mod tests {
     #[test]
     fn an_endless_packet_is_looked_at_once() {
         let cost = |count: usize| {
-            let open = |name: &str| doc::open(&format!("{name}{count}@conf:slots={count}")).unwrap();
+            let open =
+                |name: &str| doc::open(&format!("{name}{count}@conf:slots={count}")).unwrap();
             let (mut source, mut from, mut to) = (open("fwi{"), open("fwi}"), open("fwj{"));
             while source.tx(0).push(&[7; 60]) {}
             source.tx(0).sync();

@@ -6,6 +6,8 @@ use ringway::{Port, Recorded, RxFrame};
 #[derive(Debug, Default)]
 pub struct Fragments {
     bytes: Vec<u8>,
+    /// How many bytes have come of one that is only counted.
+    counted: usize,
     /// When its first slot came, and what a capture file says of it.
     time: Option<u64>,
     recorded: Option<Recorded>,
@@ -25,6 +27,12 @@ impl Fragments {
     /// Of each receive ring of a port: nothing.
     pub fn of(port: &Port) -> Vec<Fragments> {
         (0..port.rx_rings()).map(|_| Fragments::default()).collect()
+    }
+
+    /// Counts the ring's next slot, without a copy; the bytes of the frame, if that is its last one.
+    pub fn count(&mut self, slot: &RxFrame<'_>) -> Option<usize> {
+        self.counted += slot.len();
+        (!slot.more_fragments()).then(|| std::mem::take(&mut self.counted))
     }
 
     /// Takes the ring's next slot; the frame, if that is its last one.

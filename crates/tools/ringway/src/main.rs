@@ -30,6 +30,7 @@ mod frame;
 mod frame_check;
 mod frame_uses;
 mod generate;
+mod intake;
 mod interface_use;
 mod lasting;
 mod lateness;

@@ -3,20 +3,19 @@
 use crate::capture_file;
 use crate::error::{Error, Result};
 use crate::filter::Chosen;
-use crate::fragments::Fragments;
 use crate::frame_uses::FrameUses;
+use crate::intake::Intake;
 use crate::metered::Metered;
 use crate::opened::shown_name;
 use crate::opening;
 use crate::plain_file;
 use crate::port_notes;
 use crate::print;
-use crate::recording::Origin;
 use crate::run_loop::{self, RunLoop};
 use crate::units::{parse_count, parse_duration};
 use crate::verify::{Tally, Verifier};
 use ringway::{Interest, Port};
-use ringway_file::{Recorder, Recording, now};
+use ringway_file::{Recorder, Recording};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -79,9 +78,6 @@ pub struct Args {
     run_loop: run_loop::Args,
 }
 
-/// Slots taken from a ring before they are given back.
-const BATCH: usize = 256;
-
 /// Receives until the count, the time, the silence or the user says that it is enough.
 pub fn run(args: &Args) -> Result<()> {
     let is_data_on_stdout = args.print.is_data_on_stdout(args.write.as_deref())?;
@@ -108,18 +104,12 @@ pub fn run(args: &Args) -> Result<()> {
         wanted: args.count,
         idle: args.idle,
         last: run_loop.start,
-        origin: Origin::new(0, &port),
+        intake: Intake::of(0, &port),
         uses,
-        fragments: Fragments::of(&port),
         run: Metered::of(run_loop, port)?,
     };
     let received = capture_file::ended(receiver.receive());
     receiver.finish(received)
-}
-
-/// Slots of all receive rings of a port.
-pub fn slots(port: &Port) -> usize {
-    port.rx_rings() * port.binding().registration().rx_slots as usize
 }
 
 struct Receiver {
@@ -128,17 +118,14 @@ struct Receiver {
     idle: Option<Duration>,
     /// When the last frame came.
     last: Instant,
-    origin: Origin,
+    intake: Intake,
     uses: FrameUses,
-    /// Ring by ring.
-    fragments: Vec<Fragments>,
 }
 
 impl Receiver {
     /// With a port that has just been opened, again.
     fn begin(&mut self) {
-        self.origin = Origin::new(0, &self.run.port);
-        self.fragments = Fragments::of(&self.run.port);
+        self.intake = Intake::of(0, &self.run.port);
     }
 
     fn receive(&mut self) -> Result<()> {
@@ -169,44 +156,15 @@ impl Receiver {
         }
     }
 
-    /// Takes a batch from each ring and gives the slots back; returns how many that were.
+    /// Takes a batch from each ring; returns how many slots that were.
     fn take(&mut self) -> usize {
-        let mut taken = 0;
-        let counts_only = self.uses.are_none();
-        let now = if counts_only { 0 } else { now() };
-        // A port that is closed has none.
-        let rings = self.run.port.rx_rings();
-        for (ring, fragments) in self.fragments.iter_mut().enumerate().take(rings) {
-            let mut rx = self.run.port.rx(ring);
-            if rx.available() == 0 {
-                rx.sync();
-                continue;
-            }
-            let left = self.wanted.map_or(u64::MAX, |wanted| wanted - self.run.counted.packets);
-            let most = usize::try_from(left).unwrap_or(usize::MAX).min(BATCH);
-            let mut uses = (!counts_only).then(|| self.uses.begin(&self.origin));
-            for slot in rx.batch(most) {
-                taken += 1;
-                self.run.counted.bytes += slot.len() as u64;
-                self.run.counted.packets += u64::from(!slot.more_fragments());
-                if let Some(uses) = &mut uses
-                    && let Some(frame) = fragments.add(slot)
-                {
-                    uses.take(&frame, now);
-                }
-            }
-            drop(uses);
-            rx.sync();
-        }
-        taken
+        let Metered { port, counted, .. } = &mut self.run;
+        self.intake.take(port, &mut self.uses, counted, self.wanted.unwrap_or(u64::MAX))
     }
 
-    /// Takes what has come before the end, and no more than the rings hold.
     fn take_rest(&mut self) {
-        let mut left = slots(&self.run.port);
-        while left > 0 && self.run.port.poll(Interest::Rx) {
-            left = left.saturating_sub(self.take().max(1));
-        }
+        let Metered { port, counted, .. } = &mut self.run;
+        self.intake.take_rest(port, &mut self.uses, counted, self.wanted.unwrap_or(u64::MAX));
     }
 
     /// Tells how it goes, if it is time for that.

@@ -360,7 +360,9 @@ mod tests {
             };
             let mut alone = [(&mut closed, interest)];
             assert!(is_slept(&mut |until| run_loop.wait(&mut alone, until).unwrap()));
-            assert!(is_slept(&mut |until| run_loop.wait_beside(&mut alone, vec![], until).unwrap()));
+            assert!(is_slept(&mut |until| run_loop
+                .wait_beside(&mut alone, vec![], until)
+                .unwrap()));
             let mut both = [(&mut closed, interest), (&mut open, Interest::Rx)];
             assert!(is_slept(&mut |until| run_loop.wait(&mut both, until).unwrap()));
         }

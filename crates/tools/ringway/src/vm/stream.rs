@@ -1,8 +1,8 @@
 //! Frames in a stream, each behind its length in four bytes, the highest first: what QEMU's `-netdev stream` speaks, and
 //! passt and gvproxy with it.
 
-use crate::fragmenter::publish;
 use super::link::{AwaitRoom, Awaited, End, Link, Remainder, is_ready};
+use crate::fragmenter::publish;
 use ringway::{NS_MOREFRAG, Port, Sources};
 use ringway_vhost::Moved;
 use rustix::event::PollFlags;
