@@ -24,7 +24,7 @@ pub fn left(port: &mut Port) -> u64 {
         // What it has taken since the last sync has not come back yet.
         tx.sync();
         let slots = tx.slots();
-        // Behind the free slots there is one that stays empty.
+        // The slot behind the free ones stays empty.
         let sent = slots.held() + 1..slots.num_slots();
         left += sent.filter(|n| slots.get(*n).flags & NS_MOREFRAG == 0).count() as u64;
     }

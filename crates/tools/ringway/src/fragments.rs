@@ -6,7 +6,7 @@ use ringway::{Port, Recorded, RxFrame};
 #[derive(Debug, Default)]
 pub struct Fragments {
     bytes: Vec<u8>,
-    /// How many bytes have come of one that is only counted.
+    /// Bytes that have come of a frame whose bytes are not kept.
     counted: usize,
     /// When its first slot came, and what a capture file says of it.
     time: Option<u64>,
