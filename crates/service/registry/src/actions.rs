@@ -24,6 +24,8 @@ pub(crate) struct WantedAction {
 /// An action program at work.
 pub(crate) struct InstalledAction {
     text: String,
+    program: Program,
+    targets: Vec<NicKey>,
     redirects: Vec<String>,
     pub kernel: Arc<ringway_nic_setup::Action>,
 }
@@ -75,9 +77,25 @@ impl InstalledAction {
     /// Has the kernel verify the program by itself: that takes as long as it is complicated.
     pub fn new(interface: &str, wanted: WantedAction) -> Result<InstalledAction> {
         let WantedAction { text, program, redirects, targets } = wanted;
-        let targets = targets.into_iter().map(|(_, index)| index).collect();
-        let kernel = ringway_nic_setup::Action::new(interface, program, targets);
-        Ok(InstalledAction { text, redirects, kernel: Arc::new(kernel.map_err(nic_error)?) })
+        let indices = targets.iter().map(|&(_, index)| index).collect();
+        let kernel = ringway_nic_setup::Action::new(interface, program.clone(), indices);
+        let kernel = Arc::new(kernel.map_err(nic_error)?);
+        Ok(InstalledAction { text, program, targets, redirects, kernel })
+    }
+
+    /// Whether it does with frames what that program would do.
+    pub fn is_like(&self, wanted: &WantedAction) -> bool {
+        self.program == wanted.program && self.targets == wanted.targets
+    }
+
+    /// Whether both do the same with frames.
+    pub fn is_like_other(&self, other: &InstalledAction) -> bool {
+        self.program == other.program && self.targets == other.targets
+    }
+
+    /// In error messages.
+    pub fn describe(&self) -> String {
+        format!("the action program `{}`", self.text)
     }
 
     /// Instructions that the kernel's verifier looks at, wherever it is called.

@@ -15,7 +15,7 @@ use crate::{
         OpenRequest,
         monitor::{self, Monitor},
         nic::Nic,
-        nic_filters::{Asked, RuleChange},
+        nic_filters::{Asked, RuleChange, check_joined},
         pipe::Pipe,
     },
     name::PortName,
@@ -171,6 +171,7 @@ impl Registry {
         }
         let exclusive = reg.exclusive;
         port.check_free(&rings, exclusive)?;
+        check_joined(port, &rings[1], options.filter.as_ref(), action.as_ref())?;
         self.port_mut(id).host.counts = host;
         let port = self.port(id);
         let (region, extra) = (port.region, reg.extra_bufs.min(port.backend.max_extra_bufs(port)));

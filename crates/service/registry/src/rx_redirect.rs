@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use ringway_filter::Program;
+use ringway_filter::{Insn, Program};
 use ringway_nic_setup::{Loader, QueueRule};
 use ringway_proto::{ActionInfo, Error, Filter, FilterInfo, Result};
 
@@ -20,6 +20,7 @@ pub(crate) const MAX_TEXT: usize = Filter::MAX_TEXT;
 /// A filter at work.
 pub(crate) struct Installed {
     text: String,
+    program: Program,
     one_in: u32,
     pub kernel: Arc<ringway_nic_setup::Filter>,
     /// Instructions that the kernel's verifier looks at for it, each attachment through it.
@@ -80,8 +81,8 @@ impl Installed {
     /// takes as long as the filter is complicated.
     pub fn new(wanted: Wanted, loader: Option<&Loader>, queues: &[u16]) -> Result<Installed> {
         let Wanted { interface, text, program, one_in } = wanted;
-        let kernel =
-            ringway_nic_setup::Filter::new(&interface, program, one_in).map_err(nic_error)?;
+        let kernel = ringway_nic_setup::Filter::new(&interface, program.clone(), one_in)
+            .map_err(nic_error)?;
         let kernel = Arc::new(kernel);
         let mut cost = 0;
         if let Some(loader) = loader {
@@ -91,7 +92,26 @@ impl Installed {
             let alone = (0..count).map(|queue| QueueRule { action: None, filter: filter(queue) });
             cost = loader.load(alone.collect()).map_err(nic_error)?.verified();
         }
-        Ok(Installed { text, one_in, kernel, cost })
+        Ok(Installed { text, program, one_in, kernel, cost })
+    }
+
+    /// Whether it takes the frames that one of these instructions and this sampling takes.
+    pub fn is_like(&self, insns: &[Insn], one_in: u32) -> bool {
+        self.program.insns() == insns && self.one_in == one_in.max(1)
+    }
+
+    /// Whether both take the same frames.
+    pub fn is_like_other(&self, other: &Installed) -> bool {
+        self.is_like(other.program.insns(), other.one_in)
+    }
+
+    /// In error messages.
+    pub fn describe(&self) -> String {
+        match (self.text.as_str(), self.one_in) {
+            ("", one_in) => format!("a sample of one in {one_in} frames"),
+            (text, 1) => format!("the filter `{text}`"),
+            (text, one_in) => format!("the filter `{text}`, one in {one_in} of what matches"),
+        }
     }
 
     /// With what it has counted, for these receive queues.

@@ -4,10 +4,10 @@ mod common;
 
 use std::process::Command;
 
-use common::{World, all, one_at_a_time};
+use common::{World, all, one_at_a_time, select};
 use ringway_proto::{
-    Action, Ebpf, Filter, NicMode, Options, PortInfo, Registration, Reply, Request, RingSelection,
-    RxSelector,
+    Action, Cause, Ebpf, Filter, NicMode, Options, PortInfo, Registration, Reply, Request,
+    RingSelection, RxSelector,
 };
 use ringway_registry::Caller;
 use ringway_testkit::skip_without_root;
@@ -159,6 +159,84 @@ fn a_filter_that_is_none_is_refused_and_changes_nothing() {
         assert_eq!(world.ask(set(Some(filter))).err(), Some(libc::EINVAL));
     }
     assert_eq!(ports(&mut world)[0].filters[0].text, "everything");
+}
+
+/// A filter that a registration asks for, and how many of what matches.
+fn taking(text: &str, one_in: u32) -> Options {
+    let insns = ringway_filter::compile(text).unwrap().insns().to_vec();
+    Options { filter: Some(Filter { text: text.into(), insns, one_in }), ..in_copy_mode() }
+}
+
+fn acting(text: &str, verdict: i32) -> Options {
+    let mut action = pass(&[]);
+    (action.text, action.insns[0].immediate) = (text.into(), verdict);
+    Options { action: Some(action), ..in_copy_mode() }
+}
+
+/// Programs that share a ring share its frames: the second cannot take them from the first by what it asks for.
+#[test]
+fn a_registration_leaves_the_rules_of_rings_that_others_have() {
+    if skip_without_root("a_registration_leaves_the_rules_of_rings_that_others_have") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let mut world = world();
+    let host = select(RingSelection::Host);
+    let both = select(RingSelection::AllAndHost);
+    let queue = select(RingSelection::One(1));
+    let cases = [
+        // What the first has, what the second asks for, and what the second hears if it cannot have that.
+        (all(), in_copy_mode(), all(), taking("udp", 1), Some("in use without a filter")),
+        (all(), in_copy_mode(), queue.clone(), taking("udp", 1), Some("without a filter")),
+        (queue.clone(), in_copy_mode(), all(), taking("udp", 1), Some("without a filter")),
+        (all(), in_copy_mode(), all(), taking("", 10), Some("in use without a filter")),
+        (all(), taking("udp", 1), all(), taking("icmp", 1), Some("with the filter `udp`;")),
+        (all(), taking("udp", 1), all(), taking("udp", 2), Some("with the filter `udp`;")),
+        (all(), taking("udp", 9), all(), taking("udp", 1), Some("`udp`, one in 9 of what")),
+        (all(), taking("", 9), all(), taking("udp", 1), Some("a sample of one in 9 frames")),
+        (all(), taking("udp", 1), all(), in_copy_mode(), None),
+        (all(), taking("udp", 1), all(), taking("udp", 1), None),
+        (all(), taking("udp", 1), queue.clone(), taking("udp", 0), None),
+        (queue.clone(), taking("udp", 1), all(), taking("udp", 1), None),
+        (host.clone(), taking("udp", 1), host.clone(), taking("icmp", 1), Some("filter `udp`;")),
+        (host.clone(), in_copy_mode(), host.clone(), taking("icmp", 1), Some("without a filter")),
+        (host.clone(), taking("udp", 1), both.clone(), taking("udp", 1), None),
+        (host.clone(), taking("udp", 1), both, taking("icmp", 1), Some("filter `udp`;")),
+        (host, taking("udp", 1), all(), taking("icmp", 1), None),
+        (all(), in_copy_mode(), all(), acting("b", 2), Some("in use without an action program")),
+        (all(), acting("a", 2), all(), acting("b", 1), Some("with the action program `a`;")),
+        (all(), acting("a", 2), all(), acting("b", 2), None),
+        (all(), acting("a", 2), all(), in_copy_mode(), None),
+    ];
+    for (had, has, wanted, asks, expected) in cases {
+        let case = format!("{:?} {:?}, then {:?} {:?}", had.rings, has, wanted.rings, asks);
+        let [first, second] = [(); 2].map(|()| world.registry.open());
+        world.register_with(first, "n0", had, has).unwrap_or_else(|e| panic!("{case}: {e}"));
+        let rules = |world: &mut World| {
+            let port = ports(world).remove(0);
+            let filters = port.filters.iter().map(|it| (it.text.clone(), it.one_in, it.host));
+            let actions = port.actions.iter().map(|it| it.text.clone());
+            (filters.collect::<Vec<_>>(), actions.collect::<Vec<_>>())
+        };
+        let before = rules(&mut world);
+        let request =
+            Request::Register { name: "n0".into(), registration: wanted, options: Box::new(asks) };
+        let answer = world.registry.call(second, &world.caller, request);
+        let after = rules(&mut world);
+        match (answer, expected) {
+            (Ok(_), None) => {}
+            (Err(error), Some(expected)) => {
+                assert_eq!(error.cause, Cause::Busy, "{case}: {error:?}");
+                assert!(error.to_string().contains(expected), "{case}: {error}");
+            }
+            (answer, _) => panic!("{case}: {:?}", answer.map(drop)),
+        }
+        // Rings that the first does not have may have other rules.
+        assert!(before.0.iter().all(|filter| after.0.contains(filter)), "{case}: {after:?}");
+        assert_eq!(before.1, after.1, "{case}");
+        world.close([first, second]);
+        assert!(ports(&mut world).is_empty(), "{case}");
+    }
 }
 
 /// Packet mode has no action programs.

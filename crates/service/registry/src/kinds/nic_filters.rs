@@ -202,12 +202,98 @@ impl Fit {
         }
     }
 
+    /// [`check_joined`], of what may have been asked for meanwhile.
+    fn check_joined(&self, port: &Port, rings: &[u16]) -> Result<()> {
+        match self {
+            Fit::Filter(None) | Fit::Action(None) => Ok(()),
+            Fit::Filter(Some(filter)) => {
+                check_filters(port, rings, |now| now.is_like_other(filter))
+            }
+            Fit::Action(Some(action)) => {
+                check_actions(port, rings, |now| now.is_like_other(action))
+            }
+        }
+    }
+
     fn put(&self, rule: &mut RxRule) {
         match self {
             Fit::Filter(filter) => rule.filter.clone_from(filter),
             Fit::Action(action) => rule.action.clone_from(action),
         }
     }
+}
+
+/// EBUSY if a program has one of these receive rings with another filter, or another action program, than a
+/// registration asks for. The programs share the ring's frames, so what the second asks for would take them away
+/// from the first. A registration that asks for nothing has what the ring has.
+pub(crate) fn check_joined(
+    port: &Port,
+    rings: &[u16],
+    filter: Option<&Filter>,
+    action: Option<&WantedAction>,
+) -> Result<()> {
+    if let Some(action) = action {
+        check_actions(port, rings, |now| now.is_like(action))?;
+    }
+    if let Some(filter) = filter {
+        check_filters(port, rings, |now| now.is_like(&filter.insns, filter.one_in))?;
+    }
+    Ok(())
+}
+
+/// Whether a program has a receive ring. Host rings have their rules in common, so any of them counts.
+fn has_user(port: &Port, ring: u16) -> bool {
+    match port.nic_rings(Dir::Rx).get(usize::from(ring)) {
+        Some(ring) => ring.users > 0,
+        None => port.host_rings(Dir::Rx).iter().any(|ring| ring.users > 0),
+    }
+}
+
+fn check_filters(port: &Port, rings: &[u16], is_same: impl Fn(&Installed) -> bool) -> Result<()> {
+    let Some(nic) = port.get::<Nic>() else { return Ok(()) };
+    let queues = port.nic_rings(Dir::Rx).len();
+    for ring in rings.iter().copied().filter(|&ring| has_user(port, ring)) {
+        let now = match usize::from(ring) < queues {
+            true => rule(nic, ring).and_then(|rule| rule.filter.as_ref()),
+            false => nic.stack.as_ref().and_then(|stack| stack.installed()),
+        };
+        if !now.is_some_and(|now| is_same(now)) {
+            let with =
+                now.map_or("without a filter".into(), |now| format!("with {}", now.describe()));
+            return Err(Error::busy(format!("in use {with}")).at(&port.name).remedy(format!(
+                "close what has it open, open a monitor (netmap:{}/r) with your filter, or change the filter \
+                 for all that have the port by `ringway filter set`",
+                port.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn check_actions(
+    port: &Port,
+    rings: &[u16],
+    is_same: impl Fn(&InstalledAction) -> bool,
+) -> Result<()> {
+    let Some(nic) = port.get::<Nic>() else { return Ok(()) };
+    for ring in rings.iter().copied().filter(|&ring| has_user(port, ring)) {
+        let now = rule(nic, ring).and_then(|rule| rule.action.as_ref());
+        if !now.is_some_and(|now| is_same(now)) {
+            let with = now.map_or("without an action program".into(), |now| {
+                format!("with {}", now.describe())
+            });
+            return Err(Error::busy(format!("in use {with}")).at(&port.name).remedy(
+                "close what has it open, or change the action program for all that have the port by \
+                 `ringway action set`",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What a receive queue does with its frames.
+fn rule(nic: &Nic, queue: u16) -> Option<&RxRule> {
+    nic.sockets.as_ref()?.rx_rules.get(usize::from(queue))
 }
 
 /// What the kernel has verified for a user, once for the request.
@@ -261,14 +347,20 @@ impl RuleChange {
         self.rules.is_some() || matches!(self.host, HostChange::Load(_))
     }
 
-    /// What a registration asks for its rings.
+    /// What a registration asks for those of its rings that no program has yet. The others have it already, by
+    /// [`check_joined`].
     pub fn of_registration(
         registry: &mut Registry,
         id: PortId,
         rings: &[u16],
         asked: Asked,
     ) -> Result<()> {
-        RuleChange::plan(registry, id, rings, asked)?.within_registration(registry)
+        let port = registry.port(id);
+        let free: Vec<u16> = rings.iter().copied().filter(|&ring| !has_user(port, ring)).collect();
+        if free.is_empty() && !rings.is_empty() {
+            return Ok(());
+        }
+        RuleChange::plan(registry, id, &free, asked)?.within_registration(registry)
     }
 
     /// Gives receive rings that no program had all frames again, if the interface's program still asks a
@@ -322,6 +414,13 @@ impl RuleChange {
             registry.check_descriptors(*uid, 1)?;
             let left = receiving.of(registry, self.id)?;
             queues.retain(|queue| left.contains(queue));
+        } else {
+            // Another registration may have taken up the rings since the plan was made.
+            let (port, mut rings) = (registry.port(self.id), queues.clone());
+            if !matches!(self.host, HostChange::None) {
+                rings.push(port.nic_rings(Dir::Rx).len() as u16);
+            }
+            self.fit.check_joined(port, &rings)?;
         }
         if !matches!(self.host, HostChange::None) {
             registry.port(self.id).check_there()?;
