@@ -324,6 +324,27 @@ nm_parse_number(const char **p, long low, long high)
 }
 
 /*
+ * Bytes of a port's name, up to what says which rings of it. A "-" ends it
+ * only where a ring's number follows: interfaces are named veth-a, too.
+ */
+static inline size_t
+nm_name_length(const char *name)
+{
+	const char *p = name, *q;
+
+	for (;; p++) {
+		p += strcspn(p, "-*^~{}/@");
+		if (*p != '-')
+			break;
+		for (q = p + 1; isdigit((unsigned char)*q); q++)
+			;
+		if (!nm_is_identifier(*q))
+			break;
+	}
+	return (size_t)(p - name);
+}
+
+/*
  * Splits "netmap:BASE SUFFIX..." or "valeX:Y SUFFIX..." into a request:
  *
  *	^  *  -N  {N  }N	first only: host, NIC + host, one ring, pipe
@@ -347,11 +368,10 @@ nm_parse(const char *name, struct nmreq *req, const char **options)
 			p++;
 		if (*p++ != ':')
 			return "a VALE port is named valeX:Y";
-		while (nm_is_identifier(*p))
-			p++;
+		p += nm_name_length(p);
 	} else {
 		name += strlen("netmap:");
-		p = name + strcspn(name, "-*^~{}/@");
+		p = name + nm_name_length(name);
 	}
 	length = (size_t)(p - name);
 	if (length >= sizeof(req->nr_name))
@@ -554,7 +574,8 @@ nm_bind(struct nm_desc *d, const char *ifname, uint64_t flags,
 		return errno == ENOENT ?
 			"there is no " NETMAP_DEVICE_NAME "; start the program "
 			"with `ringway run --`, or link it with "
-			"-lringway_netmap" : "cannot open " NETMAP_DEVICE_NAME;
+			"-lringway_netmap" : "cannot open " NETMAP_DEVICE_NAME
+			" (RINGWAY_VERBOSE=1 says why)";
 	if (!(flags & NM_OPEN_IFNAME)) {
 		const char *error = nm_parse(ifname, &d->req, &options);
 
@@ -571,9 +592,10 @@ nm_bind(struct nm_desc *d, const char *ifname, uint64_t flags,
 		(flags & (NETMAP_NO_TX_POLL | NETMAP_DO_RX_POLL)));
 	if (*options) {
 		if (nm_register_with(d->fd, &d->req, options) == -1)
-			return "cannot register with these options";
+			return "cannot register with these options "
+				"(RINGWAY_VERBOSE=1 says why)";
 	} else if (ioctl(d->fd, NIOCREGIF, &d->req) == -1) {
-		return "NIOCREGIF failed";
+		return "NIOCREGIF failed (RINGWAY_VERBOSE=1 says why)";
 	}
 
 	nm_set_rings(d);
@@ -593,9 +615,9 @@ nm_bind(struct nm_desc *d, const char *ifname, uint64_t flags,
  * descriptor to share memory with and, as flags say, to take settings from.
  *
  * Returns NULL on failure, with errno set: 0 when the name is not one of
- * netmap's at all and may be another's, EINVAL for a malformed one, and for a
- * pipe's without "netmap:" or "vale" in front, else what the step that failed
- * gave.
+ * netmap's at all and may be another's, EINVAL for a malformed one, for a
+ * pipe's without "netmap:" or "vale" in front, and for a capture file's, else
+ * what the step that failed gave.
  */
 static inline struct nm_desc *
 nm_open(const char *ifname, const struct nmreq *req, uint64_t flags,
@@ -610,6 +632,10 @@ nm_open(const char *ifname, const struct nmreq *req, uint64_t flags,
 		if (ifname[strcspn(ifname, "{}")] != '\0') {
 			D("%s: not a port's name; write netmap:%s", ifname,
 			  ifname);
+			errno = EINVAL;
+		} else if (strncmp(ifname, "file:", strlen("file:")) == 0) {
+			D("%s: a capture file has no rings; `ringway replay` "
+			  "sends its packets to a port", ifname);
 			errno = EINVAL;
 		} else {
 			errno = 0;
