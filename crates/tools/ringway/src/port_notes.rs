@@ -3,7 +3,9 @@
 use crate::error::Error;
 use crate::output::note;
 use crate::sys;
-use ringway::{Cause, Control, FileSpec, Port, PortKind, RingInfo, RingSelection};
+use ringway::{
+    Cause, Control, FileSpec, FilterInfo, Port, PortInfo, PortKind, RingInfo, RingSelection,
+};
 use ringway_abi::Dir;
 use std::path::Path;
 
@@ -30,11 +32,24 @@ pub fn receiving(port: &Port, name: &str) {
              rings, too, and none has; open {plain}* to have both"
         ));
     }
-    if is_shared(port, Dir::Rx).unwrap_or(false) {
-        let plain = name.split(['-', '^', '*', '~', '/', '@']).next().unwrap_or(name);
+    let Ok(Some(shared)) = shared(port, Dir::Rx) else { return };
+    let of_port = match port.kind() {
+        PortKind::Nic => format!("netmap:{}", port.name()),
+        _ => name.split(['/', '@']).next().unwrap_or(name).into(),
+    };
+    note(format_args!(
+        "{name}: another program receives from this port, too, and each frame goes to one of \
+         them; a monitor, `ringway recv {}`, gets copies of all",
+        quoted(&format!("{of_port}/r"))
+    ));
+    for filter in shared.filters {
+        let sample = match filter.one_in {
+            1 => String::new(),
+            one_in => format!(", one in {one_in}"),
+        };
         note(format_args!(
-            "{name}: another program receives from this port, too, and each frame goes to one of \
-             them; a monitor, `ringway recv {plain}/r`, gets copies of all"
+            "{name}: its filter `{}`{sample} chooses what arrives, for all programs that receive by these rings",
+            filter.text
         ));
     }
 }
@@ -43,10 +58,11 @@ pub fn receiving(port: &Port, name: &str) {
 /// ring: none of the two notices.
 pub fn sending(port: &Port, name: &str) {
     interface_down(port);
-    if is_shared(port, Dir::Tx).unwrap_or(false) {
+    if let Ok(Some(_)) = shared(port, Dir::Tx) {
         let remedy = match port.kind() {
-            PortKind::Vale => "open a port of another name for each",
-            _ => "open another ring for each, as eth0-1",
+            PortKind::Vale => "open a port of another name for each".into(),
+            PortKind::Pipe => "open another pipe for each".into(),
+            _ => format!("open another ring for each, as netmap:{}-1", port.name()),
         };
         note(format_args!(
             "{name}: another program has the transmit ring of this port open, too; if both send at a time, \
@@ -133,22 +149,27 @@ fn diverts_nothing(port: &Port) -> Result<bool, ringway::Error> {
         return Ok(false);
     }
     let control = Control::connect()?;
-    let Some(info) = control.ports()?.into_iter().find(|info| info.name == port.name()) else {
-        return Ok(false);
-    };
+    let is_it = |info: &PortInfo| info.name == port.name() && info.mem_id == port.mem_id();
+    let Some(info) = control.ports()?.into_iter().find(is_it) else { return Ok(false) };
     let is_interfaces = |ring: &RingInfo| !ring.receives && !ring.host && ring.users > 0;
     Ok(!control.rings(&info)?.iter().any(is_interfaces))
 }
 
+/// What another handle has of a port, too.
+struct Shared {
+    /// Those of the shared rings, in the kernel.
+    filters: Vec<FilterInfo>,
+}
+
 /// Whether another handle has one of the rings of that direction that `port` has.
-fn is_shared(port: &Port, dir: Dir) -> Result<bool, ringway::Error> {
-    if ![PortKind::Nic, PortKind::Vale].contains(&port.kind()) {
-        return Ok(false);
+fn shared(port: &Port, dir: Dir) -> Result<Option<Shared>, ringway::Error> {
+    if ![PortKind::Nic, PortKind::Vale, PortKind::Pipe].contains(&port.kind()) {
+        return Ok(None);
     }
     let control = Control::connect()?;
-    let Some(info) = control.ports()?.into_iter().find(|info| info.name == port.name()) else {
-        return Ok(false);
-    };
+    // Interfaces of several namespaces, and ports of several users, may have one name.
+    let is_it = |info: &PortInfo| info.name == port.name() && info.mem_id == port.mem_id();
+    let Some(info) = control.ports()?.into_iter().find(is_it) else { return Ok(None) };
     let registration = port.binding().registration();
     let (own, ours) = match dir {
         Dir::Tx => (
@@ -162,5 +183,24 @@ fn is_shared(port: &Port, dir: Dir) -> Result<bool, ringway::Error> {
     let index = |ring: &RingInfo| if ring.host { own + ring.index } else { ring.index };
     let is_ours =
         |ring: &RingInfo| ring.receives == (dir == Dir::Rx) && ours.contains(&Some(index(ring)));
-    Ok(control.rings(&info)?.iter().any(|ring| ring.users > 1 && is_ours(ring)))
+    let rings = control.rings(&info)?;
+    let shared: Vec<_> = rings.iter().filter(|ring| ring.users > 1 && is_ours(ring)).collect();
+    if shared.is_empty() {
+        return Ok(None);
+    }
+    let is_for = |filter: &FilterInfo, ring: &RingInfo| match ring.host {
+        true => filter.host,
+        false => filter.queues.contains(&ring.index.into()),
+    };
+    let of_shared = |filter: &FilterInfo| shared.iter().any(|ring| is_for(filter, ring));
+    let filters = info.filters.into_iter().filter(of_shared).collect();
+    Ok(Some(Shared { filters }))
+}
+
+/// A name as a shell takes it.
+fn quoted(name: &str) -> String {
+    match name.contains(['{', '}', '*', '~']) {
+        true => format!("'{name}'"),
+        false => name.into(),
+    }
 }
