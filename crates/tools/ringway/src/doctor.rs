@@ -1,6 +1,6 @@
 //! `ringway doctor`: says what works on this machine, what does not, and what to do about it.
 
-mod check;
+pub mod check;
 mod host;
 mod nic;
 mod trial;

@@ -83,6 +83,10 @@ pub enum Error {
     #[error("{interface}: {problem}; {remedy}")]
     InUse { interface: String, problem: String, remedy: String },
 
+    /// The user may not have an interface.
+    #[error("{interface}: {problem}; {remedy}")]
+    NoRights { interface: String, problem: String, remedy: String },
+
     /// No ping came back in time.
     #[error(
         "{port}: none of {sent} pings was answered in time; start `ringway pong` at the other side, \

@@ -50,6 +50,7 @@ impl Failure {
             Error::NoAnswer { .. } => ("no_answer", None),
             Error::NotArrived { .. } => ("not_arrived", None),
             Error::InUse { .. } => ("busy", None),
+            Error::NoRights { .. } => ("denied", None),
             Error::Unread => ("unread", None),
             Error::Unusable(_) => ("unusable", None),
         };
@@ -97,7 +98,9 @@ fn port_of(error: &Error) -> Option<&str> {
         | Error::TooFew { port, .. }
         | Error::Unverified { port, .. }
         | Error::NoAnswer { port, .. } => Some(port),
-        Error::InUse { interface, .. } | Error::NotArrived { interface, .. } => Some(interface),
+        Error::InUse { interface, .. }
+        | Error::NoRights { interface, .. }
+        | Error::NotArrived { interface, .. } => Some(interface),
         _ => None,
     }
 }

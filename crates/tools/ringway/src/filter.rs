@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::output::Output;
+use crate::sys;
 use crate::table::Table;
 use crate::units::number;
 use ringway::{Control, Filter, FilterInfo, PortInfo, PortSpec, RingSelection};
@@ -95,7 +96,10 @@ pub fn run(args: &Args) -> Result<()> {
     let control = Control::connect()?;
     match &args.action {
         Action::Set { port, expression, sample } => {
-            let filter = Filter::new(&expression.join(" "))?.one_in(*sample);
+            let filter = Filter::new(&expression.join(" "));
+            let filter =
+                filter.map_err(|error| swapped(port, expression).unwrap_or(error.into()))?;
+            let filter = filter.one_in(*sample);
             control.set_filter(port, Some(filter))?;
             done(&control, "filter set", port)
         }
@@ -105,6 +109,26 @@ pub fn run(args: &Args) -> Result<()> {
         }
         Action::Show { port } => show(&control, port.as_deref()),
     }
+}
+
+/// Where the expression has the port in it, and what should be one is none.
+fn swapped(port: &str, expression: &[String]) -> Option<Error> {
+    let is_port = |word: &str| {
+        let name = word.strip_prefix("netmap:").unwrap_or(word);
+        let name = PortSpec::parse(&format!("netmap:{name}")).ok()?.name;
+        sys::is_up(&name).ok().map(drop)
+    };
+    if is_port(port).is_some() {
+        return None;
+    }
+    let at = expression.iter().position(|word| is_port(word).is_some())?;
+    let rest = expression.iter().enumerate().filter(|(other, _)| *other != at);
+    let rest: Vec<_> = [port].into_iter().chain(rest.map(|(_, word)| word.as_str())).collect();
+    let named = &expression[at];
+    Some(Error::Value(format!(
+        "{port}: no network interface, and {named} is one; the port comes first: `ringway filter set {named} {}`",
+        rest.join(" ")
+    )))
 }
 
 fn done(control: &Control, action: &str, port: &str) -> Result<()> {

@@ -2,13 +2,19 @@
 //! opened with a word about that; those that the machine, or the user, cannot do without only by
 //! `--force`.
 
+use crate::doctor::check::{Check, capabilities};
 use crate::error::{Error, Result};
 use crate::interface_use::InterfaceUse;
 use crate::output::note;
 use crate::port_notes;
+use crate::rights::beyond_ours;
 use crate::same_rings::are_same;
 use crate::sys;
-use ringway::{FileSpec, OpenOptions, Port, PortSpec, Registration, RingSelection, TakenFrames};
+use ringway::{
+    Cause, Control, FileSpec, OpenOptions, Port, PortSpec, Registration, RingSelection, SocketPath,
+    TakenFrames, daemon_binary,
+};
+use std::fs;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -230,6 +236,28 @@ fn allow(interface: &str, remedy: &str, args: Args) -> Result<Stops> {
     allow_if(interface, remedy, args, |used| !used.is_vital())
 }
 
+/// Refuses an interface that the user cannot have, by force or not.
+fn check_rights(interface: &str) -> Result<()> {
+    if rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    if let SocketPath::Private { .. } = SocketPath::find() {
+        let has_its_own = daemon_binary().is_some_and(|path| beyond_ours(&path).is_some());
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let Check { detail, remedy, .. } = capabilities(&status);
+        return match remedy.filter(|_| !has_its_own) {
+            None => Ok(()),
+            Some(remedy) => {
+                Err(Error::NoRights { interface: interface.into(), problem: detail, remedy })
+            }
+        };
+    }
+    match Control::connect()?.port_config(interface) {
+        Err(error) if error.cause() == Cause::Denied => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
 /// Finds what stops working. An error where that `may_stop` only by force.
 fn allow_if(
     interface: &str,
@@ -240,6 +268,7 @@ fn allow_if(
     let used = InterfaceUse::of(interface).ok().flatten();
     let Some(used) = used.filter(|used| !used.is_none()) else { return Ok(Stops::default()) };
     if !may_stop(&used) && !args.force && !FORCED.load(Relaxed) {
+        check_rights(interface)?;
         return Err(Error::InUse {
             interface: interface.into(),
             problem: format!("this would stop {used}"),

@@ -6,6 +6,7 @@ mod fdb;
 mod mdb;
 mod mirror;
 mod mirrors;
+mod port_name;
 mod save;
 mod show_port;
 mod stats;

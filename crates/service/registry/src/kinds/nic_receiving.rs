@@ -76,7 +76,16 @@ fn find_nic(ports: &Ports, caller: &Caller, name: &str) -> Result<PortId> {
             .at(name)
             .remedy("name one, as netmap:eth0"));
     }
-    Nic::named(ports, caller, name)?.ok_or_else(|| not_open(name))
+    Nic::named(ports, caller, name)?.ok_or_else(|| {
+        let is_it = |port: &Port| !port.gone && port.uid == caller.uid && port.name == name;
+        let mut others = ports.iter().map(|(_, port)| port);
+        match others.any(|port| port.is::<Nic>() && is_it(port)) {
+            true => Error::absent("no program of yours has it open in this network namespace")
+                .at(name)
+                .remedy("one has it in another, so run this there (`ip netns exec NAME ...`)"),
+            false => not_open(name),
+        }
+    })
 }
 
 fn not_open(name: &str) -> Error {

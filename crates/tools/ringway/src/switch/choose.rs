@@ -1,6 +1,7 @@
 //! `ringway switch forward` and `ringway switch port`: how a switch forwards, and how its ports
 //! take part.
 
+use super::port_name::check_name;
 use crate::endpoint::Mac;
 use crate::error::{Error, Result};
 use crate::output::note;
@@ -469,6 +470,7 @@ pub fn port(control: &Control, args: &Port) -> Result<bool> {
     if settings == PortSettings::default() {
         return Ok(false);
     }
+    check_name(control, &args.port)?;
     control.switch_port(&args.port, settings)?;
     if judges_length {
         note(format_args!(

@@ -7,7 +7,7 @@ use ringway::{BridgePortInfo, Control, Lossless, RateLimit, SourceAddresses, Vla
 use serde::Serialize;
 use std::fmt;
 
-use super::choose;
+use super::{choose, port_name::check_name};
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "switch_port_settings")]
@@ -64,10 +64,13 @@ impl fmt::Display for Settings<'_> {
 pub fn show(control: &Control, name: &str) -> Result<()> {
     let switches = control.switches()?;
     let port = switches.iter().flat_map(|switch| &switch.ports).find(|port| port.name == name);
-    let port = port.ok_or_else(|| Error::NoPort {
-        port: name.into(),
-        problem: "there is no such port; `ringway switch list` shows those there are",
-    })?;
+    let Some(port) = port else {
+        check_name(control, name)?;
+        return Err(Error::NoPort {
+            port: name.into(),
+            problem: "there is no such port; `ringway switch list` shows those there are",
+        });
+    };
     Output::chosen().write(&settings(port))
 }
 

@@ -237,6 +237,27 @@ fn a_program_that_cannot_be_run_is_told_by_the_status() {
     assert_eq!(home.run(&["run", "--", "sh", "-c", "exit 3"]).status.code(), Some(3));
 }
 
+/// The same of an end of a pipe, and a monitor of it is what the note says.
+#[test]
+fn an_end_of_a_pipe_that_is_shared_is_said_to_be() {
+    let home = Home::new();
+    let said = |args: &[&str]| {
+        let output = home.command(args).output().unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let first = home.open(&["pong", "q{1"]);
+    let sending = said(&["gen", "q{1", "-n", "1"]);
+    assert!(sending.contains("q{1: another program has the transmit ring"), "{sending}");
+    assert!(sending.contains("open another pipe for each"), "{sending}");
+    let receiving = said(&["recv", "q{1", "-d", "50ms"]);
+    assert!(receiving.contains("another program receives from this port"), "{receiving}");
+    assert!(receiving.contains("a monitor, `ringway recv 'q{1/r'`"), "{receiving}");
+    assert_eq!(said(&["recv", "q{1/r", "-d", "50ms"]), "");
+    first.signal(Signal::INT);
+    finish(first);
+    home.is_left_clean();
+}
+
 /// Programs that open one port of a switch share its rings: each is told, and the listing shows it.
 #[test]
 fn a_port_of_a_switch_that_is_shared_is_said_to_be() {
@@ -282,6 +303,27 @@ fn a_program_that_loads_no_libraries_is_refused() {
     assert!(said.contains(&format!("{program}: statically linked")), "{said}");
     assert!(said.contains("link it dynamically"), "{said}");
     assert_eq!(home.run(&["run", "--", "env", program]).status.code(), Some(0));
+}
+
+/// A switch, or an interface, is no port of a switch.
+#[test]
+fn a_port_of_a_switch_is_named_with_its_switch() {
+    let home = Home::new();
+    let port = home.open(&["pong", "vale0:a"]);
+    for (args, expected) in [
+        (&["vale0"][..], "vale0 is a switch; name one of its ports, as vale0:a"),
+        (&["a"], "a: not the name of a port of a switch; write vale0:a"),
+        (&["veth-b"], "veth-b: not the name of a port of a switch; write vale0:veth-b"),
+        (&["vale0", "--isolated"], "vale0 is a switch; name one of its ports, as vale0:a"),
+        (&["a", "--isolated"], "write vale0:a"),
+    ] {
+        let output = home.run(&[&["switch", "port"], args].concat());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && said.contains(expected), "{args:?}: {said}");
+    }
+    port.signal(Signal::INT);
+    finish(port);
+    home.is_left_clean();
 }
 
 /// What means nothing is not taken to mean something else.
@@ -417,26 +459,56 @@ fn an_interface_that_is_down_or_shared_is_said_to_be() {
     }
     let home = Home::new();
     let [near, far] = [(); 2].map(|()| Netns::quiet("dn"));
-    let _pair = near.veth(&far, "dn0", "dn1");
+    let _pair = near.veth(&far, "dn-a", "dn1");
     let ringway = |args: &[&str]| home.command_in(&near, args);
     let said = |args: &[&str]| {
         let output = ringway(args).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stderr).unwrap()
     };
-    assert_eq!(said(&["recv", "netmap:dn0", "-d", "50ms"]), "");
-    near.run("ip link set dn0 down");
-    let down =
-        "ringway: dn0: the interface is down, so nothing arrives or leaves; `ip link set dn0 up`\n";
-    assert_eq!(said(&["recv", "netmap:dn0", "-d", "50ms"]), down);
-    assert_eq!(said(&["switch", "attach", "vale0", "dn0"]), down);
+    assert_eq!(said(&["recv", "netmap:dn-a", "-d", "50ms"]), "");
+    near.run("ip link set dn-a down");
+    let down = "ringway: dn-a: the interface is down, so nothing arrives or leaves; `ip link set dn-a up`\n";
+    assert_eq!(said(&["recv", "netmap:dn-a", "-d", "50ms"]), down);
+    assert_eq!(said(&["switch", "attach", "vale0", "dn-a"]), down);
     assert_eq!(said(&["switch", "delete", "vale0"]), "");
-    near.run("ip link set dn0 up");
-    let first = Proc::spawn(ringway(&["recv", "netmap:dn0", "--json"]));
+    near.run("ip link set dn-a up");
+    let first = Proc::spawn(ringway(&["recv", "netmap:dn-a", "--json"]));
     first.wait_for(r#""type":"open""#, LIMIT);
-    let shared = said(&["recv", "netmap:dn0", "-d", "50ms"]);
+    let shared = said(&["recv", "netmap:dn-a", "-d", "50ms"]);
     assert!(shared.contains("another program receives from this port"), "{shared}");
-    assert!(shared.contains("`ringway recv netmap:dn0/r`"), "{shared}");
+    assert!(shared.contains("`ringway recv netmap:dn-a/r`"), "{shared}");
+    assert!(!shared.contains("its filter"), "{shared}");
+    let refused =
+        ringway(&["recv", "netmap:dn-a", "--filter", "udp", "-d", "50ms"]).output().unwrap();
+    let refused = String::from_utf8(refused.stderr).unwrap();
+    assert!(refused.contains("dn-a: in use without a filter; close"), "{refused}");
+    first.signal(Signal::INT);
+    finish(first);
+    let first = Proc::spawn(ringway(&[
+        "recv",
+        "netmap:dn-a",
+        "--filter",
+        "udp",
+        "--sample",
+        "3",
+        "--json",
+    ]));
+    first.wait_for(r#""type":"open""#, LIMIT);
+    let joined = said(&["recv", "netmap:dn-a", "-d", "50ms"]);
+    assert!(joined.contains("dn-a: its filter `udp`, one in 3 chooses what arrives"), "{joined}");
+    let refused = |netns: &Netns, args: &[&str]| {
+        let output = home.command_in(netns, args).output().unwrap();
+        assert!(!output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    for args in [&["filter", "set", "dn-a", "icmp"][..], &["filter", "clear", "dn-a"]] {
+        let elsewhere = refused(&far, args);
+        assert!(elsewhere.contains("open in this network namespace"), "{elsewhere}");
+        assert!(elsewhere.contains("one has it in another") && elsewhere.contains("ip netns exec"));
+    }
+    let swapped = refused(&near, &["filter", "set", "icmp", "dn-a"]);
+    assert!(swapped.contains("`ringway filter set dn-a icmp`"), "{swapped}");
     first.signal(Signal::INT);
     finish(first);
     home.is_left_clean();

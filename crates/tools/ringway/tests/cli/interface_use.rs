@@ -52,6 +52,32 @@ fn outcome(command: &mut Command, session: &str) -> (Outcome, Output) {
     (outcome, output)
 }
 
+/// Force does not help a user that may not have the interface.
+#[test]
+fn a_user_without_rights_is_not_sent_to_force() {
+    if skip_without_root("interface_use::a_user_without_rights_is_not_sent_to_force") {
+        return;
+    }
+    const NOBODY: u32 = 65534;
+    let home = Home::new();
+    let (near, _pair, _far) = used(DEFAULT);
+    let dir = home.dir.join("nobodys");
+    std::fs::create_dir(&dir).unwrap();
+    std::os::unix::fs::chown(&dir, Some(NOBODY), Some(NOBODY)).unwrap();
+    let mut command = near.command("setpriv");
+    let ids = [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}")];
+    command.args(ids).args(["--clear-groups", "--inh-caps=-all", "--"]);
+    command.arg(env!("CARGO_BIN_EXE_ringway")).args(["recv", "netmap:vu0", "--idle", "1ms"]);
+    command.env("RINGWAY_DIR", dir).env_remove("RINGWAY_SOCKET");
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && !said.contains("--force"), "{said}");
+    assert!(
+        said.contains("vu0: a private daemon could not open NICs without CAP_NET_RAW"),
+        "{said}"
+    );
+}
+
 #[test]
 fn what_is_used_is_not_taken_without_a_word() {
     if skip_without_root("interface_use::what_is_used_is_not_taken_without_a_word") {
