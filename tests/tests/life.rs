@@ -245,7 +245,9 @@ fn an_unsafe_directory_is_refused() {
         fs::create_dir(&theirs).unwrap();
         fs::set_permissions(&theirs, fs::Permissions::from_mode(0o700)).unwrap();
         chown(&theirs, Some(NOBODY), None).unwrap();
-        assert_says(&open("theirs"), &["/theirs belongs to user 65534, not to you", remedy]);
+        let said = open("theirs");
+        assert_says(&said, &["/theirs belongs to user 65534, not to you; name another directory"]);
+        assert!(!said.contains("remove it"), "{said}");
     }
     assert_eq!(home.daemons(), []);
 }
@@ -283,6 +285,9 @@ fn a_daemon_that_cannot_be_reached_is_told_from_others() {
     let mut command = home.system_command(home.bin().join("traffic"));
     command.args(["hold", "valed:x"]);
     assert_says(&refusal(command), &["Connection refused", "it has ended, so start it again"]);
+    let mut command = home.traffic(&["hold", "valed:x"]);
+    command.env("RINGWAY_SOCKET", "/etc/passwd");
+    assert_says(&refusal(command), &["Connection refused", "that is no socket, so name"]);
 }
 
 /// Without privileges a NIC is refused with the capabilities that are missing, and what to do.

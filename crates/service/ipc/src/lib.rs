@@ -56,6 +56,8 @@ mod start;
 mod sys;
 mod users;
 
+use std::os::unix::fs::FileTypeExt;
+
 use ringway_proto::{Cause, Versions};
 
 pub use answer::{Answer, HeaderLen, Index, Page, SwitchFound};
@@ -82,11 +84,14 @@ pub enum Error {
     /// A socket directory that others could tamper with.
     #[error("{path} {problem}; {remedy}, or name another directory in RINGWAY_DIR")]
     Unsafe { path: String, problem: String, remedy: &'static str },
+    /// A socket directory of another user: this one cannot remove it.
+    #[error("{path} belongs to user {uid}, not to you; name another directory in RINGWAY_DIR")]
+    Theirs { path: String, uid: u32 },
     /// No daemon, and none could be started.
     #[error("cannot start ringwayd: {0}")]
     Start(String),
     /// The socket exists and does not answer.
-    #[error("cannot reach ringwayd at {path}: {source}; {}", connect_remedy(source))]
+    #[error("cannot reach ringwayd at {path}: {source}; {}", socket_remedy(path, source))]
     Connect { path: String, source: std::io::Error },
     /// The process, or the machine, has no descriptors left for what is asked. `is_done`: those of the answer are
     /// missing, and the daemon has done it.
@@ -123,6 +128,16 @@ fn version_remedy(daemon: Versions) -> &'static str {
     match daemon.newest < Versions::SPOKEN.oldest {
         true => "upgrade ringwayd, and restart it",
         false => "start the program again with the library of this ringwayd",
+    }
+}
+
+/// What to do about a daemon that cannot be reached at this path.
+fn socket_remedy(path: &str, source: &std::io::Error) -> &'static str {
+    match std::fs::metadata(path) {
+        Ok(found) if !found.file_type().is_socket() => {
+            "that is no socket, so name the daemon's in RINGWAY_SOCKET"
+        }
+        _ => connect_remedy(source),
     }
 }
 
@@ -179,7 +194,7 @@ impl Error {
     pub fn cause(&self) -> Cause {
         match self {
             Error::Refused(error) => error.cause,
-            Error::Unsafe { .. } => Cause::Untrusted,
+            Error::Unsafe { .. } | Error::Theirs { .. } => Cause::Untrusted,
             Error::Start(_) => Cause::Unreachable,
             Error::Connect { source, .. } | Error::NoDescriptors { source, .. } => {
                 source.raw_os_error().map_or(Cause::Unreachable, Cause::System)

@@ -30,7 +30,7 @@ const TRIES: usize = 16;
 pub(crate) fn retried<T>(run: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
     for _ in 1..TRIES {
         match run() {
-            Err(Error::Unsafe { .. }) => {}
+            Err(Error::Unsafe { .. } | Error::Theirs { .. }) => {}
             result => return result,
         }
     }

@@ -207,7 +207,7 @@ pub(crate) fn secure(dir: &Path) -> Result<(), Error> {
         return Err(problem("is not a directory".into()));
     }
     if found.uid() != geteuid().as_raw() {
-        return Err(problem(format!("belongs to user {}, not to you", found.uid())));
+        return Err(Error::Theirs { path, uid: found.uid() });
     }
     if found.mode() & 0o077 != 0 {
         let problem = format!("can be entered by others (mode {:o})", found.mode() & 0o777);
