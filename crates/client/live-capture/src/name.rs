@@ -30,6 +30,26 @@ pub fn is_port(name: &str) -> bool {
         || name.strip_prefix("vale").is_some_and(is_port_of)
 }
 
+/// How to write what is neither a device nor a port, and like a port's name: a switch, or a pipe's end without
+/// `netmap:`. No interface has a brace in its name that a user would give it, and one may be called vale0.
+pub fn no_device(name: &str) -> Option<String> {
+    let end = name.find('@').unwrap_or(name.len());
+    let is_there = || std::path::Path::new("/sys/class/net").join(name).exists();
+    if is_port(name) || name.contains('/') || is_there() {
+        return None;
+    }
+    let id = name[..end].strip_prefix("vale").map(|rest| rest.trim_end_matches(':'));
+    match id {
+        Some(id) if !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Some(format!("{name}: a switch is no device; name a port of it, as vale{id}:PORT"))
+        }
+        _ if name.contains(['{', '}']) => {
+            Some(format!("{name}: not a device's name; for a pipe's end, write netmap:{name}"))
+        }
+        _ => None,
+    }
+}
+
 /// Whether a port is a network interface's.
 pub fn is_interface(name: &str) -> bool {
     let end = name.find('@').unwrap_or(name.len());
@@ -154,6 +174,18 @@ mod tests {
             ["eth0", "netmap:", "vale0", "vale0:", "vale-0:a", "any", "", "valley", "usbmon1"]
         {
             assert!(!is_port(device), "{device}");
+        }
+        for (name, word) in [
+            ("vale0", "vale0:PORT"),
+            ("vale12:", "vale12:PORT"),
+            ("p{1", "write netmap:p{1"),
+            ("p}1@filter=udp", "write netmap:p}1@filter=udp"),
+        ] {
+            assert!(no_device(name).is_some_and(|text| text.contains(word)), "{name}");
+        }
+        for device in ["eth0", "lo", "any", "valley", "vale", "", "vale0:a", "netmap:p{1", "a/b{1"]
+        {
+            assert_eq!(no_device(device), None, "{device}");
         }
         assert!(is_interface("netmap:eth0/R") && is_interface("netmap:eth0@filter={}"));
         assert!(!is_interface("netmap:x{1") && !is_interface("vale0:eth0"));

@@ -24,6 +24,11 @@ pub unsafe extern "C-unwind" fn pcap_create(
 ) -> *mut pcap_t {
     // SAFETY: the name is a C string or null.
     let name = unsafe { text(device) };
+    if let Some(problem) = name::no_device(&name) {
+        // SAFETY: a buffer for errors.
+        unsafe { store(errbuf, &problem) };
+        return null_mut();
+    }
     if !name::is_port(&name) {
         // SAFETY: the program's own call.
         return unsafe { system::pcap_create(device, errbuf) };
@@ -58,7 +63,7 @@ pub unsafe extern "C-unwind" fn pcap_open_live(
 ) -> *mut pcap_t {
     // SAFETY: the name is a C string or null.
     let name = unsafe { text(device) };
-    if !name::is_port(&name) {
+    if !name::is_port(&name) && name::no_device(&name).is_none() {
         // SAFETY: the program's own call.
         return unsafe { system::pcap_open_live(device, snaplen, promisc, timeout, errbuf) };
     }
