@@ -69,9 +69,11 @@ impl From<io::Error> for Refused {
     }
 }
 
+/// The number that the program sees; with `RINGWAY_VERBOSE` set, standard error gets the sentence.
 impl From<Error> for Refused {
     fn from(error: Error) -> Refused {
         use ringway::Cause;
+        ringway::explain(&error);
         Refused(match error.cause() {
             Cause::Denied => libc::EPERM,
             Cause::Busy => libc::EBUSY,
