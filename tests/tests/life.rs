@@ -495,6 +495,9 @@ fn a_hangup_ends_no_daemon() {
     let served = Proc::spawn(home.system_traffic(&["hold", "valeg:x"]));
     served.wait_for("open", LIMIT);
     for _ in 0..2 {
+        // Which mean nothing here.
+        system.signal(Signal::USR1);
+        system.signal(Signal::USR2);
         system.signal(Signal::HUP);
         system.wait_for("the configuration is read again", LIMIT);
     }

@@ -278,6 +278,62 @@ mod tests {
         assert!(message.starts_with(&format!("dir/some.pcap: byte {at}: ")), "{message}");
     }
 
+    /// The packet block of the first drafts, in either order of bytes.
+    #[test]
+    fn older_packet_blocks() {
+        type Word = fn(u32) -> [u8; 4];
+        for (big, word) in [(false, u32::to_le_bytes as Word), (true, u32::to_be_bytes as Word)] {
+            let block = |kind: u32, words: &[u32], data: &[u8]| {
+                let total = (12 + 4 * words.len() + data.len()) as u32;
+                let words = [&[kind, total][..], words].concat();
+                let head = words.into_iter().flat_map(word);
+                head.chain(data.iter().copied()).chain(word(total)).collect::<Vec<u8>>()
+            };
+            let (version, link) = if big { (1 << 16, 1 << 16) } else { (1, 1) };
+            let section = block(0x0a0d_0d0a, &[0x1a2b_3c4d, version, u32::MAX, u32::MAX], &[]);
+            let packet = block(2, &[0, 0, 7_000_000, 60, 1514], &[9; 60]);
+            let file = [section, block(1, &[link, 0], &[]), packet].concat();
+            let input = std::io::Cursor::new(file);
+            let mut reader = Reader::of_bytes(Path::new("x"), input, Trouble::default()).unwrap();
+            let mut seen = Vec::new();
+            while reader.next(|f| seen.push((f.time, f.bytes.to_vec(), f.length))).unwrap() {}
+            assert_eq!(seen, [(7_000_000_000, vec![9; 60], 1514)], "big-endian: {big}");
+        }
+    }
+
+    /// A block whose content claims more than the block has is damage, behind others and at the end of the file; a file
+    /// that is cut ends in a block of which it has not all.
+    #[test]
+    fn content_that_leaves_its_block_is_damage() {
+        let words =
+            |words: &[u32]| -> Vec<u8> { words.iter().flat_map(|w| w.to_le_bytes()).collect() };
+        let packet = [&words(&[0, 0, 0, 5000, 5000])[..], &[1; 60]].concat();
+        let nearly = [&words(&[0, 0, 0, 62, 62])[..], &[1; 60]].concat();
+        let bodies: [(&str, u32, &[u8]); 5] = [
+            ("a packet", 6, &packet),
+            ("a packet, by two bytes", 6, &nearly),
+            ("an older packet", 2, &packet),
+            ("a simple packet", 3, &[&words(&[5000])[..], &[1; 60]].concat()),
+            ("names", 4, &[&words(&[1 | 5000 << 16])[..], &[1; 8]].concat()),
+        ];
+        let good = pcapng(1, &[&[7; 60][..]; 3]);
+        for (what, kind, body) in bodies {
+            let damaged = block(kind, body);
+            for behind in [&[][..], &good[48..]] {
+                let message = match load_bytes(&[&good[..], &damaged, behind].concat()) {
+                    Ok(frames) => {
+                        panic!("{what}: {} frames, ends in {:?}", frames.len(), frames.ends_in)
+                    }
+                    Err(error) => error.to_string(),
+                };
+                let start = format!("dir/some.pcap: byte {}: ", good.len());
+                assert!(message.starts_with(&start), "{what}: {message}");
+            }
+            let cut = load_bytes(&[&good[..], &damaged[..damaged.len() - 1]].concat()).unwrap();
+            assert_eq!((cut.len(), cut.ends_in), (3, Some(good.len() as u64)), "{what}");
+        }
+    }
+
     #[test]
     fn an_absurd_length_is_damage_not_memory() {
         let mut file = pcap(ETHERNET, &[&[1; 60]]);

@@ -274,8 +274,18 @@ fn open(path: &Path, overwrite: bool) -> Result<Opened> {
         let in_use = InUse::to_write(&file).ok_or_else(is_used)?;
         return Ok(Opened { file, in_use });
     }
-    let mut options = OpenOptions::new();
-    let file = options.write(true).create(true).truncate(false).open(path).map_err(fail)?;
+    // A new file is made by its own name, never by a link to a place where nothing is yet: the link may be another's.
+    let open = |new| OpenOptions::new().write(true).create_new(new).open(path);
+    let file = match open(false) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match open(true) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let why = "it is a link to a file that is not there";
+                return Err(fail(io::Error::new(error.kind(), why)));
+            }
+            made => made.map_err(fail)?,
+        },
+        there => there.map_err(fail)?,
+    };
     let has_something = file.metadata().is_ok_and(|data| data.is_file() && data.len() > 0);
     // Before anything is lost.
     let in_use = InUse::to_write(&file).ok_or_else(is_used)?;

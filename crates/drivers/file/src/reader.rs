@@ -27,6 +27,8 @@ const MAX_INTERFACES: usize = 1 << 16;
 
 /// What a section of a pcapng file begins with.
 const SECTION: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+/// The packet block of pcapng's first drafts, which old programs wrote.
+const OLD_PACKET: u32 = 2;
 
 const NANOSECONDS: u128 = 1_000_000_000;
 
@@ -146,6 +148,7 @@ impl Reader {
             if let Some(why) = self.absurd_length() {
                 return Err(self.damaged(at, why));
             }
+            let is_whole = self.has_whole_block();
             let (length, frame) = match self.blocks.next() {
                 Ok((length, block)) => {
                     if let PcapBlockOwned::LegacyHeader(header) = &block {
@@ -178,6 +181,10 @@ impl Reader {
                     // Compressed data may end too early, and yet between two blocks.
                     self.cut = self.trouble.take().map(|_| at);
                     return self.ended();
+                }
+                // What it wants to read is not in the file: the block's end is.
+                Err(PcapError::UnexpectedEof | PcapError::Incomplete(_)) if is_whole => {
+                    return Err(self.damaged(at, leaves()));
                 }
                 Err(PcapError::UnexpectedEof) => {
                     self.cut = Some(at);
@@ -237,9 +244,7 @@ impl Reader {
         if self.blocks.consumed() == 0 {
             return None;
         }
-        let word = self.blocks.data().get(at..at + 4)?.try_into().ok()?;
-        let length =
-            if self.big_endian { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) };
+        let length = self.word(at)?;
         // A section says itself in which order its bytes are.
         let is_section = self.longest.is_none() && self.blocks.data().starts_with(&SECTION);
         (length > most && !is_section).then(|| {
@@ -248,6 +253,20 @@ impl Reader {
             );
             (cause, MEND)
         })
+    }
+
+    /// Whether the next block of a pcapng file has been read to its end. A section may change the order of bytes,
+    /// and has nothing in it that could be too long.
+    fn has_whole_block(&self) -> bool {
+        let (data, is_pcapng) = (self.blocks.data(), self.longest.is_none());
+        let length = self.word(4).filter(|_| is_pcapng && !data.starts_with(&SECTION));
+        length.is_some_and(|length| data.len() >= length as usize)
+    }
+
+    /// The number at a place of what is read next.
+    fn word(&self, at: usize) -> Option<u32> {
+        let word = self.blocks.data().get(at..at + 4)?.try_into().ok()?;
+        Some(if self.big_endian { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) })
     }
 
     /// Bytes read so far, after decompression.
@@ -345,9 +364,24 @@ impl State<'_> {
                     0 => packet.origlen,
                     snaplen => packet.origlen.min(snaplen),
                 };
-                let data = packet.raw_packet_data();
-                let bytes = data.get(..kept as usize).unwrap_or(data);
+                let bytes = packet.raw_packet_data().get(..kept as usize).ok_or_else(leaves)?;
                 (interface, Captured { time: last, bytes, length: packet.origlen })
+            }
+            PcapBlockOwned::NG(Block::Unknown(block)) if self.is_old_packet(block.block_type) => {
+                // The interface's number has a counter of drops behind it, in 16 bits each.
+                let word = |at: usize| -> std::result::Result<u32, Why> {
+                    let word = block.data.get(at..at + 4).and_then(|word| word.try_into().ok());
+                    let word: [u8; 4] = word.ok_or_else(leaves)?;
+                    let big = *self.big_endian;
+                    Ok(if big { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) })
+                };
+                let first = word(0)?;
+                let number = if *self.big_endian { first >> 16 } else { first & 0xffff };
+                let interface = self.interface(number)?;
+                let time = interface.time(u64::from(word(4)?) << 32 | u64::from(word(8)?));
+                let (kept, length) = (word(12)?, word(16)?);
+                let bytes = block.data[20..].get(..kept as usize).ok_or_else(leaves)?;
+                (interface, Captured { time, bytes, length })
             }
             PcapBlockOwned::NG(_) => return Ok(Found::Nothing),
         };
@@ -357,10 +391,20 @@ impl State<'_> {
         })
     }
 
+    /// pcap-parser has the type as if it were in little-endian order.
+    fn is_old_packet(&self, kind: u32) -> bool {
+        let kind = if *self.big_endian { kind.swap_bytes() } else { kind };
+        kind == OLD_PACKET
+    }
+
     fn interface(&self, number: u32) -> std::result::Result<&Interface, Why> {
         let missing = || (format!("interface {number} is not described"), MEND);
         self.interfaces.get(number as usize).ok_or_else(missing)
     }
+}
+
+fn leaves() -> Why {
+    ("what is in a block claims to be longer than the block".into(), MEND)
 }
 
 fn foreign(link: i32) -> Why {

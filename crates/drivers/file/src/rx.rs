@@ -186,6 +186,7 @@ mod tests {
         let news = eventfd(0, EventfdFlags::empty()).unwrap();
         let doorbell = news.try_clone().unwrap();
         let playback = Playback::open(&file, Replay::default(), Some(doorbell)).unwrap();
+        fs::remove_file(&file).unwrap();
         let driver = FileRx::new(playback, &layout);
         kring.ring().set_slot(5, 0, 0, 0);
         // All frames come together.
@@ -196,7 +197,6 @@ mod tests {
         kring.ring().set_head(5);
         kring.ring().set_cur(5);
         kring.sync(&driver);
-        fs::remove_file(&file).unwrap();
         assert_eq!((kring.ring().tail(), bad_slots()), (0, 1));
     }
 }

@@ -175,3 +175,17 @@ fn a_compression_that_there_is_not_is_refused() {
     assert!(error.to_string().contains("not compressed as .bz2"), "{error}");
     assert!(!file.exists());
 }
+
+/// Anybody may put a link where a file is going to be: what it leads to is neither made nor written.
+#[test]
+fn no_file_is_made_through_a_link() {
+    let (link, target) = (path(".pcap"), path(".target"));
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    for overwrite in [false, true] {
+        let refused = Recorder::new(&Recording { overwrite, ..Recording::to(&link, "a") });
+        let said = refused.err().expect("it is refused").to_string();
+        assert!(said.contains("a link to a file that is not there"), "{said}");
+        assert!(!target.exists());
+    }
+    fs::remove_file(&link).unwrap();
+}

@@ -126,8 +126,9 @@ fn run(args: Args) -> Result<(), Box<dyn Error>> {
         return Ok(janitor::main()?);
     }
     let descriptors = confine::take_descriptors();
-    // A limit of file sizes, which counts for regions, is to fail a request, and not to end the daemon.
-    sys::ignore(&[libc::SIGXFSZ]);
+    // A limit of file sizes, which counts for regions, is to fail a request, and not to end the daemon; and what
+    // other daemons take for a request is none here.
+    sys::ignore(&[libc::SIGXFSZ, libc::SIGUSR1, libc::SIGUSR2]);
     // Before a client can connect: a signal that comes right then must not leave the directory behind.
     let signals = Signals {
         end: sys::as_descriptor(&[libc::SIGTERM, libc::SIGINT])?,

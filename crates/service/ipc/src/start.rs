@@ -62,11 +62,15 @@ fn connect_private(dir: &Path, socket: &Path) -> Result<OwnedFd, Error> {
         return Ok(connection);
     }
     drop(shared);
-    let _alone = lock(dir, FlockOperation::LockExclusive)?;
-    match connect_to_listener(socket)? {
-        Some(connection) => Ok(connection),
-        None => start(dir, socket),
+    let alone = ShutdownLock::take(dir)?;
+    if let Some(connection) = connect_to_listener(socket)? {
+        return Ok(connection);
     }
+    if let Err(error) = start(dir, socket) {
+        alone.remove_files();
+        return Err(error);
+    }
+    connect_to(socket)
 }
 
 /// Connects to the daemon; `None` if nothing listens there. Any other failure says nothing about the daemon,
@@ -194,9 +198,9 @@ fn cannot_start(what: &dyn Display, source: io::Error) -> Error {
     }
 }
 
-/// Makes the socket, starts a daemon on it, and connects: the connection waits in the
-/// socket's queue until the daemon is ready.
-fn start(dir: &Path, path: &Path) -> Result<OwnedFd, Error> {
+/// Makes the socket, and starts a daemon on it: a connection waits in the socket's queue until the daemon is
+/// ready.
+fn start(dir: &Path, path: &Path) -> Result<(), Error> {
     let daemon = daemon_binary().ok_or_else(|| {
         Error::Start(
             "there is no such program beside this library or in PATH; build it with `make \
@@ -214,8 +218,7 @@ fn start(dir: &Path, path: &Path) -> Result<OwnedFd, Error> {
     let listener: OwnedFd = listen_on().map_err(|e: io::Error| {
         cannot_start(&format_args!("cannot listen at {}", path.display()), e)
     })?;
-    spawn(&daemon, dir, &listener).map_err(|e| cannot_start(&daemon.display(), e))?;
-    connect_to(path)
+    spawn(&daemon, dir, &listener).map_err(|e| cannot_start(&daemon.display(), e))
 }
 
 /// The daemon's program: beside the library or program that this code is in, or in the `bin` beside
@@ -261,7 +264,7 @@ fn spawn(daemon: &Path, dir: &Path, listener: &OwnedFd) -> io::Result<()> {
 
 const _: () = assert!(LISTEN_FD == 3);
 
-/// The daemon's side of the agreement: while the result lives, nobody is connecting.
+/// While it lives, nobody is connecting: the daemon's side of the agreement, and that of a program which starts one.
 pub struct ShutdownLock {
     dir: PathBuf,
     _lock: DirLock,

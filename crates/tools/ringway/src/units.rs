@@ -44,21 +44,16 @@ pub fn parse_bytes(text: &str) -> Result<u64> {
 /// Seconds of the longest time.
 const LONGEST: f64 = 1e9;
 
-/// Reads a time: `10s`, `200ms`, `50us`, `2m`, `24h`. A number alone would be seconds to one user, and milliseconds to
-/// another.
+/// Reads a time: `10s`, `200ms`, `50us`, `2m`, `24h`; a number alone is seconds.
 pub fn parse_duration(text: &str) -> Result<Duration> {
     let wrong = |why: &str| Err(Error::Value(format!("`{text}` {why}; write 10s, 200ms or 2m")));
     let (digits, unit) = [("ms", 1e-3), ("us", 1e-6), ("s", 1.0), ("m", 60.0), ("h", 3600.0)]
         .iter()
-        .find_map(|(suffix, unit)| text.strip_suffix(suffix).map(|digits| (digits, Some(*unit))))
-        .unwrap_or((text, None));
+        .find_map(|(suffix, unit)| text.strip_suffix(suffix).map(|digits| (digits, *unit)))
+        .unwrap_or((text, 1.0));
     let plain = digits.chars().all(|c| c.is_ascii_digit() || c == '.');
     let Some(number) = digits.parse::<f64>().ok().filter(|_| plain) else {
         return wrong("is not a time");
-    };
-    let Some(unit) = unit else {
-        let remedy = format!("write {text}s for seconds, {text}ms for milliseconds");
-        return Err(Error::Value(format!("`{text}` has no unit; {remedy}")));
     };
     // Less than a nanosecond is nothing.
     let time = Duration::try_from_secs_f64((number * unit).min(LONGEST)).unwrap_or_default();
@@ -178,14 +173,16 @@ mod tests {
         assert_eq!(parse_duration("24h").unwrap(), Duration::from_secs(86_400));
         assert_eq!(parse_duration("1.5s").unwrap(), Duration::from_millis(1500));
         assert_eq!(parse_duration("2m").unwrap(), Duration::from_secs(120));
+        assert_eq!(parse_duration("20").unwrap(), Duration::from_secs(20));
+        assert_eq!(parse_duration("0.1").unwrap(), Duration::from_millis(100));
         for (bad, why) in [
             ("", "`` is not a time"),
             ("s", "`s` is not a time"),
             ("-1s", "`-1s` is not a time"),
             ("1y", "`1y` is not a time"),
             ("1e3", "`1e3` is not a time"),
-            ("20", "`20` has no unit; write 20s for seconds, 20ms for milliseconds"),
-            ("0", "`0` has no unit"),
+            ("-5", "`-5` is not a time"),
+            ("0", "`0` is no time at all"),
             ("0s", "`0s` is no time at all"),
             ("0.0001us", "`0.0001us` is no time at all"),
             ("1000000000s", "`1000000000s` is longer than"),

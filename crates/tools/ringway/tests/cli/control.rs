@@ -530,6 +530,20 @@ fn a_missing_daemon_is_said_to_be_missing() {
 }
 
 /// A private daemon is configured by a file in the user's configuration directory.
+/// A program without a daemon beside it says so, and the folder in which it would have started one is gone.
+#[test]
+fn a_daemon_that_is_not_there_leaves_nothing() {
+    let home = Home::new();
+    let (alone, session) = (home.dir.join("ringway"), home.dir.join("session"));
+    install([env!("CARGO_BIN_EXE_ringway")], &alone);
+    fs::create_dir(&session).unwrap();
+    let mut command = Command::new(&alone);
+    command.args(["recv", "vale0:a"]).env("PATH", &home.dir).env("XDG_RUNTIME_DIR", &session);
+    let said = sentence(command.env_remove("RINGWAY_DIR").output().unwrap());
+    assert!(said.contains("there is no such program beside"), "{said}");
+    assert_eq!(fs::read_dir(&session).unwrap().count(), 0);
+}
+
 #[test]
 fn a_private_daemon_reads_the_users_configuration() {
     let home = Home::new();
