@@ -1,6 +1,7 @@
 //! `ringway vm`: virtual machines on switches.
 
 mod card;
+mod header;
 mod idle;
 mod limited;
 mod link;

@@ -1,6 +1,7 @@
 //! A machine's card on its port, from one connection of its monitor to the next.
 
-use super::idle::{Away, Idle};
+use super::header::Header;
+use super::idle::{Ashore, Away, Idle};
 use super::limited::Limited;
 use super::link::{Awaited, End, Link, Remainder, is_readable};
 use super::socket::Socket;
@@ -12,7 +13,7 @@ use crate::opened::Opened;
 use crate::output::note;
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{RunLoop, interest};
-use ringway::{Control, Interest, Port};
+use ringway::{Interest, Port};
 use ringway_vhost::{HEADER_LEN, LostPages, Moved};
 use serde::Serialize;
 use std::fmt;
@@ -132,6 +133,9 @@ impl Flow {
 
 /// Takes all frames that wait for the machine at its port, and says how many.
 fn empty(port: &mut Port) -> u64 {
+    if port.is_shut() {
+        return 0;
+    }
     let mut rx = port.rx(0);
     let mut frames = 0;
     while rx.sync() > 0 {
@@ -141,6 +145,7 @@ fn empty(port: &mut Port) -> u64 {
 }
 
 /// What a turn has moved.
+#[derive(Default)]
 struct Turn {
     out: Moved,
     into: Moved,
@@ -160,21 +165,22 @@ pub struct Card {
     state: State,
     fault: Option<String>,
     faults: Limited,
-    /// Bytes of the header in front of the port's frames.
-    header_len: usize,
+    /// The header in front of the port's frames.
+    header: Header,
     out: Flow,
     into: Flow,
 }
 
 impl Card {
     /// For a port that is open.
-    pub fn new(port: &Port, run_loop: RunLoop) -> Result<Card> {
+    pub fn new(port: &Port, mut run_loop: RunLoop) -> Result<Card> {
         run_loop.output.write(&Opened::new(port))?;
         let (switch, machine) = port.name().split_once(':').unwrap_or((port.name(), "machine"));
         let start = run_loop.start;
         Ok(Card {
             out: Flow::new(format!("{machine} -> {switch}"), start),
             into: Flow::new(format!("{switch} -> {machine}"), start),
+            header: Header::new(run_loop.waker()?),
             run_loop,
             link: None,
             silent: None,
@@ -183,21 +189,20 @@ impl Card {
             state: State::Disconnected,
             fault: None,
             faults: Limited::default(),
-            header_len: 0,
         })
     }
 
     /// Serves one monitor after another, until the run is over. A port whose daemon has ended is opened again; its
-    /// monitor stays connected meanwhile.
+    /// monitor stays connected meanwhile, and is answered.
     pub fn serve(mut self, mut port: Port, socket: &Socket, lost_pages: &LostPages) -> Result<()> {
         let mut lasting = Lasting::begin(&port)?;
         let served = loop {
             match self.serve_port(&mut port, socket, lost_pages) {
                 Err(_) if lasting.has_ended(&mut port) => {
-                    if !self.reopen(&mut port, &mut lasting)? {
+                    if !self.reopen(&mut port, &mut lasting, socket, lost_pages)? {
                         break Ok(());
                     }
-                    self.header_len = 0;
+                    self.header.port_is_new();
                 }
                 served => break served,
             }
@@ -227,10 +232,34 @@ impl Card {
         output.write(&MachineLosses::of(port.name(), &at_machine))
     }
 
-    /// Waits until the port is open again. False: the run is over before that.
-    fn reopen(&self, port: &mut Port, lasting: &mut Lasting) -> Result<bool> {
+    /// Waits until the port is open again. No frame moves meanwhile, but a monitor is answered: a machine whose monitor
+    /// waits for an answer stands still. False: the run is over before that.
+    fn reopen(
+        &mut self,
+        port: &mut Port,
+        lasting: &mut Lasting,
+        socket: &Socket,
+        lost_pages: &LostPages,
+    ) -> Result<bool> {
         while port.is_shut() && !self.run_loop.is_over(Instant::now()) {
-            let slept = self.run_loop.sleep(lasting.until(Instant::now() + RETRY));
+            let since = Instant::now();
+            if self.link.is_none() {
+                self.admit(port, socket)?;
+            }
+            self.refuse_others(port, socket);
+            let has_gone = |link: &Box<dyn Link>| link.has_hung_up();
+            let end = match self.obey(lost_pages) {
+                Ok(()) => self.link.as_ref().is_some_and(has_gone).then_some(End::Closed),
+                Err(end) => Some(end),
+            };
+            if let Some(end) = end {
+                self.part(port, &end, since)?;
+            }
+            let silent = self.silent.as_ref().map(AsFd::as_fd);
+            let link = self.link.as_deref();
+            let until = lasting.until(Instant::now() + RETRY);
+            let slept =
+                self.run_loop.wait_for(&mut Ashore { link, socket, silent, lost_pages }, until);
             outlive(slept, [(&mut *lasting, &mut *port)], &self.run_loop)?;
         }
         Ok(!port.is_shut())
@@ -261,15 +290,20 @@ impl Card {
             }
             let since = Instant::now();
             if let Err(end) = self.serve_link(port, socket, lost_pages)? {
-                self.finish_link(port);
-                // A monitor that cannot use this card may try again and again.
-                let pause = RETRY.saturating_sub(since.elapsed());
-                self.run_loop.sleep(Instant::now() + pause)?;
-                let reason = (!matches!(end, End::Closed)).then(|| end.to_string());
-                self.tell(port, State::Disconnected, None, reason)?;
+                self.part(port, &end, since)?;
             }
         }
         Ok(())
+    }
+
+    /// The link has ended, which there was `since` then.
+    fn part(&mut self, port: &mut Port, end: &End, since: Instant) -> Result<()> {
+        self.finish_link(port);
+        // A monitor that cannot use this card may try again and again.
+        let pause = RETRY.saturating_sub(since.elapsed());
+        self.run_loop.sleep(Instant::now() + pause)?;
+        let reason = (!matches!(end, End::Closed)).then(|| end.to_string());
+        self.tell(port, State::Disconnected, None, reason)
     }
 
     /// Lets the link go that has ended, and counts what it still had.
@@ -295,6 +329,18 @@ impl Card {
 
     /// Waits for a monitor, as long as the daemon is there.
     fn connect(&mut self, port: &mut Port, socket: &Socket) -> Result<()> {
+        self.admit(port, socket)?;
+        if self.link.is_some() {
+            return Ok(());
+        }
+        port.check(Interest::Rx)?;
+        let pause = if socket.listener().is_some() { Duration::from_secs(3600) } else { RETRY };
+        let silent = self.silent.as_ref().map(AsFd::as_fd);
+        self.run_loop.wait_for(&mut Away { socket, silent, port }, Instant::now() + pause)
+    }
+
+    /// Has the link of a monitor that has come meanwhile, if there is one.
+    fn admit(&mut self, port: &Port, socket: &Socket) -> Result<()> {
         match socket.accept(&mut self.silent) {
             Ok(Some(stream)) => {
                 let system = |source| Error::System { what: "the monitor's socket", source };
@@ -313,10 +359,7 @@ impl Card {
                 }
             }
         }
-        port.check(Interest::Rx)?;
-        let pause = if socket.listener().is_some() { Duration::from_secs(3600) } else { RETRY };
-        let silent = self.silent.as_ref().map(AsFd::as_fd);
-        self.run_loop.wait_for(&mut Away { socket, silent, port }, Instant::now() + pause)
+        Ok(())
     }
 
     /// Until the connection ends, or the run is over.
@@ -376,7 +419,6 @@ impl Card {
         let Some(link) = &mut self.link else { return Ok(()) };
         let state = if link.is_up() { State::Up } else { State::Down };
         let (features, header_len, fault) = (link.features(), link.header_len(), link.fault());
-        let announcement = link.take_announcement();
         if fault != self.fault {
             if let Some(fault) = &fault {
                 let line = self.faults.line(fault, Instant::now());
@@ -384,17 +426,15 @@ impl Card {
             }
             self.fault = fault;
         }
-        if state == State::Up && (self.state != state || header_len != self.header_len) {
-            if header_len != self.header_len {
-                Control::connect()?.set_header_len(port.name(), header_len as u32)?;
-                self.header_len = header_len;
-            }
+        let has_changed = self.header.turn_to((state == State::Up).then_some(header_len), port)?;
+        let Some(header_len) = self.header.len() else { return Ok(()) };
+        if state == State::Up && (self.state != state || has_changed) {
             // What came before is old, or has another header.
             self.into.moved.not_taken += empty(port);
         }
-        if let Some(frame) = announcement {
+        if let Some(frame) = link.take_announcement() {
             let mut tx = port.tx(0);
-            tx.push(&[&[0; HEADER_LEN][..self.header_len], &frame].concat());
+            tx.push(&[&[0; HEADER_LEN][..header_len], &frame].concat());
             tx.sync();
         }
         // A driver that has not come yet is not down.
@@ -407,8 +447,9 @@ impl Card {
     /// Moves frames both ways; `None`: there is no monitor.
     fn turn(&mut self, port: &mut Port) -> Option<Turn> {
         let link = self.link.as_mut()?;
-        let out = link.send(port, self.header_len, BATCH);
-        let into = link.receive(port, self.header_len, BATCH);
+        let Some(header_len) = self.header.len() else { return Some(Turn::default()) };
+        let out = link.send(port, header_len, BATCH);
+        let into = link.receive(port, header_len, BATCH);
         for (flow, moved) in [(&mut self.out, out), (&mut self.into, into)] {
             if moved.is_something() {
                 flow.count(moved);
@@ -427,10 +468,12 @@ impl Card {
     ) -> Result<()> {
         let Some(link) = &mut self.link else { return Ok(()) };
         port.check(Interest::Rx)?;
-        let interest = interest(link.can_receive() && !turn.into.no_room, turn.out.no_room);
+        let can_move = self.header.len().is_some();
+        let takes = link.can_receive() && !turn.into.no_room;
+        let interest = interest(takes && can_move, turn.out.no_room && can_move);
         let patience = link.patience().filter(|_| turn.into.no_room);
         let patience = patience.unwrap_or(Duration::from_secs(3600));
-        let awaited = Awaited { frames: !turn.out.no_room, room: turn.into.no_room };
+        let awaited = Awaited { frames: can_move && !turn.out.no_room, room: turn.into.no_room };
         let port = match interest {
             Some(interest) => Ok(port.waiter(interest)),
             None => Err(&*port),

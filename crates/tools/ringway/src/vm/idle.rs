@@ -35,6 +35,38 @@ impl Sleeper for Away<'_> {
     }
 }
 
+/// A card whose daemon is away: its monitor is answered, and another waited for.
+pub struct Ashore<'c> {
+    pub link: Option<&'c dyn Link>,
+    pub socket: &'c Socket,
+    /// What has connected, and said nothing yet.
+    pub silent: Option<BorrowedFd<'c>>,
+    pub lost_pages: &'c LostPages,
+}
+
+impl Waiter for Ashore<'_> {
+    fn look(&mut self) -> bool {
+        false
+    }
+
+    fn arm(&mut self) -> bool {
+        false
+    }
+
+    fn pass_on(&mut self) {}
+}
+
+impl Sleeper for Ashore<'_> {
+    fn sources<'s>(&'s self, sources: &mut Sources<'s>) {
+        if let Some(link) = self.link {
+            link.message_sources(sources);
+        }
+        let monitors = self.socket.listener().into_iter().chain(self.silent);
+        monitors.for_each(|fd| sources.add(fd, PollFlags::IN));
+        sources.add(self.lost_pages.as_fd(), PollFlags::IN);
+    }
+}
+
 /// A card that waits for frames, or for room for them.
 pub struct Idle<'c> {
     pub link: &'c mut dyn Link,

@@ -114,6 +114,9 @@ pub trait Link {
     /// What ends a sleep.
     fn sources<'s>(&'s self, awaited: Awaited, sources: &mut Sources<'s>);
 
+    /// What ends a sleep in which no frames move: what its monitor says, or that it has gone.
+    fn message_sources<'s>(&'s self, sources: &mut Sources<'s>);
+
     /// The connection to its monitor.
     fn socket(&self) -> BorrowedFd<'_>;
 
@@ -228,6 +231,10 @@ impl Link for Vhost {
 
     fn sources<'s>(&'s self, _awaited: Awaited, sources: &mut Sources<'s>) {
         self.kicks.iter().for_each(|kick| sources.add(kick.as_fd(), PollFlags::IN));
+        self.message_sources(sources);
+    }
+
+    fn message_sources<'s>(&'s self, sources: &mut Sources<'s>) {
         sources.add(self.socket(), PollFlags::IN);
     }
 

@@ -222,7 +222,7 @@ impl Link for Stream {
         // A monitor that is still there sends no more from now on: what there is to read has an end.
         self.is_read |= self.socket.shutdown(Shutdown::Read).is_err();
         let mut out = Moved::default();
-        loop {
+        while !port.is_shut() {
             out += self.send(port, 0, u32::MAX);
             let has_more = self.next_frame().is_some();
             if has_more && !await_room(port) || !has_more && self.is_read {
@@ -264,6 +264,10 @@ impl Link for Stream {
         events.set(PollFlags::IN, awaited.frames);
         events.set(PollFlags::OUT, self.written < self.unwritten.len());
         sources.add(self.socket.as_fd(), events);
+    }
+
+    fn message_sources<'s>(&'s self, sources: &mut Sources<'s>) {
+        sources.add(self.socket.as_fd(), PollFlags::empty());
     }
 
     fn socket(&self) -> BorrowedFd<'_> {

@@ -236,13 +236,13 @@ fn queues_that_are_added_to_an_attached_interface_are_told() {
 }
 
 /// A system daemon on a socket that everybody reaches.
-struct System {
-    home: Home,
+pub struct System {
+    pub home: Home,
     socket: PathBuf,
 }
 
 impl System {
-    fn new() -> System {
+    pub fn new() -> System {
         let home = Home::new();
         fs::set_permissions(&home.dir, Permissions::from_mode(0o755)).unwrap();
         let socket = home.dir.join("system").join("ringwayd.sock");
@@ -253,14 +253,14 @@ impl System {
         System { home, socket }
     }
 
-    fn daemon(&self, args: &[&str]) -> Command {
+    pub fn daemon(&self, args: &[&str]) -> Command {
         let program = Path::new(env!("CARGO_BIN_EXE_ringway")).with_file_name("ringwayd");
         let mut daemon = Command::new(program);
         daemon.arg("--config").arg(self.home.dir.join("ringwayd.toml")).args(args);
         daemon
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub fn command(&self, args: &[&str]) -> Command {
         let mut command = self.home.command(args);
         command.env("RINGWAY_SOCKET", &self.socket).env_remove("RINGWAY_DIR");
         command
@@ -283,7 +283,7 @@ impl System {
         lines(&text)
     }
 
-    fn wait(&self) {
+    pub fn wait(&self) {
         let deadline = Instant::now() + LIMIT;
         while !self.command(&["log"]).output().unwrap().status.success() {
             assert!(Instant::now() < deadline, "no daemon at {:?}", self.socket);

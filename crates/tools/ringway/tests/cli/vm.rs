@@ -1,6 +1,7 @@
 //! `ringway vm attach`: machines on a switch, by guests that are part of the test.
 
 use crate::home::{Home, LIMIT, find, finish, lines};
+use crate::log::System;
 use ringway_testkit::Proc;
 use ringway_vhost::guest::{Guest, Setup};
 use rustix::process::Signal;
@@ -233,6 +234,63 @@ fn a_port_outlives_its_daemon() {
     assert_arrive(&mut other, &mut one);
     assert!(ports.iter().all(|port| port.times("disconnected") == 0));
     assert!(ports[0].proc.output().contains("is opened again"));
+}
+
+/// The monitor's next message is answered, with the machine's frames where they are.
+fn assert_answered(guest: &Guest) {
+    guest.socket().set_read_timeout(Some(LIMIT)).unwrap();
+    guest.stop(1).unwrap();
+    assert_eq!(guest.stopped_at().unwrap(), 0);
+    guest.set_up(1, 0).unwrap();
+}
+
+/// A machine whose monitor waits for an answer stands still: it is answered while there is no daemon, and while the daemon
+/// is stopped, and what has gone is let go.
+#[test]
+fn a_monitor_is_answered_without_a_daemon() {
+    let system = System::new();
+    let daemon = Proc::spawn(system.daemon(&[]));
+    system.wait();
+    let socket = system.home.dir.join("one");
+    let streamed = system.home.dir.join("streamed");
+    let open = |name: &str, kind: &str, path: &Path| {
+        let path = path.display().to_string();
+        let proc =
+            Proc::spawn(system.command(&["vm", "attach", "vale0", name, kind, &path, "--json"]));
+        proc.wait_for(r#""type":"open""#, LIMIT);
+        proc
+    };
+    let proc = open("one", "--socket", &socket);
+    let stream = open("streamed", "--stream", &streamed);
+    let port = Port { name: "one", socket, proc };
+    let machine = Streamed::connect(&streamed);
+    stream.wait_for(r#""state":"up""#, LIMIT);
+    // It would change the header of the port's frames.
+    daemon.stop();
+    let setup = Setup { features: 0x1983, ..Setup::default() };
+    let guest = Guest::over(setup, UnixStream::connect(&port.socket).unwrap()).unwrap();
+    assert_answered(&guest);
+    assert_eq!(port.times("up"), 0, "its frames would have the wrong header");
+    daemon.signal(Signal::CONT);
+    port.until("up", 1);
+    daemon.kill();
+    for proc in [&port.proc, &stream] {
+        proc.wait_for("ringwayd has ended", LIMIT);
+    }
+    assert_answered(&guest);
+    drop((guest, machine));
+    port.until("disconnected", 1);
+    stream.wait_for(r#""state":"disconnected""#, LIMIT);
+    let guest = Guest::over(setup, UnixStream::connect(&port.socket).unwrap()).unwrap();
+    assert_answered(&guest);
+    let daemon = Proc::spawn(system.daemon(&[]));
+    port.until("up", 2);
+    daemon.kill();
+    // At the end there is no daemon either.
+    for proc in [port.proc, stream] {
+        proc.signal(Signal::TERM);
+        finish(proc);
+    }
 }
 
 /// Killed at any moment, it leaves a file that is in nobody's way.
