@@ -96,16 +96,16 @@ pub(crate) enum Way {
 pub(crate) struct Walk<'a, 'm> {
     memory: &'m GuestMemory,
     way: Way,
-    pieces: &'a mut Vec<Piece<'m>>,
+    taken: &'a mut Taken<'m>,
     /// Pieces of chains before.
     first: usize,
 }
 
 impl<'a, 'm> Walk<'a, 'm> {
-    /// Adds to `pieces`.
-    pub fn new(memory: &'m GuestMemory, way: Way, pieces: &'a mut Vec<Piece<'m>>) -> Self {
-        let first = pieces.len();
-        Walk { memory, way, pieces, first }
+    /// Adds to `taken`.
+    pub fn new(memory: &'m GuestMemory, way: Way, taken: &'a mut Taken<'m>) -> Self {
+        let first = taken.pieces.len();
+        Walk { memory, way, taken, first }
     }
 
     /// Adds what a descriptor points to.
@@ -117,7 +117,7 @@ impl<'a, 'm> Walk<'a, 'm> {
         }
         let (at, len) = (descriptor.address, descriptor.len);
         match self.memory.buf(at, len).filter(|_| len > 0) {
-            Some(buf) => self.pieces.push(Piece { buf, at }),
+            Some(buf) => self.taken.pieces.push(Piece { buf, at }),
             None => self.add_in_parts(at, len)?,
         }
         Ok(())
@@ -126,12 +126,13 @@ impl<'a, 'm> Walk<'a, 'm> {
     /// Adds memory that is in several regions, or of no length.
     #[cold]
     fn add_in_parts(&mut self, mut at: u64, mut left: u32) -> Result<(), Fault> {
+        self.taken.empty += usize::from(left == 0);
         while left > 0 {
-            if self.pieces.len() - self.first == MAX_PIECES {
+            if self.taken.pieces.len() - self.first == MAX_PIECES {
                 return Err(Fault::Pieces);
             }
             let buf = self.memory.piece(at, left).ok_or(Fault::Address)?;
-            self.pieces.push(Piece { buf, at });
+            self.taken.pieces.push(Piece { buf, at });
             left -= buf.size();
             at = at.checked_add(buf.size().into()).ok_or(Fault::Address)?;
         }
@@ -198,17 +199,27 @@ pub(crate) struct Used {
 pub(crate) struct Taken<'m> {
     /// Those of all chains.
     pub pieces: Vec<Piece<'m>>,
+    /// Descriptors of no length, which are no pieces, and have been walked like the others.
+    empty: usize,
     /// Each with the number of the piece behind its last.
     pub chains: Vec<(Used, usize)>,
 }
 
 impl<'m> Taken<'m> {
     pub fn with_capacity(chains: usize) -> Taken<'m> {
-        Taken { pieces: Vec::with_capacity(chains), chains: Vec::with_capacity(chains) }
+        let (pieces, chains) = (Vec::with_capacity(chains), Vec::with_capacity(chains));
+        Taken { pieces, empty: 0, chains }
+    }
+
+    /// Descriptors that were walked, and pieces that they were cut into: what the guest has made of work.
+    #[inline]
+    pub fn work(&self) -> usize {
+        self.pieces.len() + self.empty
     }
 
     pub fn clear(&mut self) {
         self.pieces.clear();
+        self.empty = 0;
         self.chains.clear();
     }
 
@@ -254,13 +265,13 @@ mod tests {
         let at = |guest| RegionAt { guest, user: guest, size: 1, offset: guest };
         let memory = (0..64)
             .fold(GuestMemory::default(), |memory, guest| memory.with(at(guest), &file).unwrap());
-        let mut pieces = Vec::new();
+        let mut taken = Taken::with_capacity(0);
         let descriptor = Descriptor { address: 0, len: 64, flags: 0, number: 0 };
         for chain in 1..3 {
-            let mut walk = Walk::new(&memory, Way::Out, &mut pieces);
+            let mut walk = Walk::new(&memory, Way::Out, &mut taken);
             (0..MAX_PIECES / 64).for_each(|_| walk.add(&descriptor).unwrap());
             assert_eq!(walk.add(&descriptor), Err(Fault::Pieces));
-            assert_eq!(pieces.len(), chain * MAX_PIECES);
+            assert_eq!(taken.pieces.len(), chain * MAX_PIECES);
         }
     }
 }

@@ -7,7 +7,7 @@ use ringway_region::{Buf, RingView};
 use ringway_vnet::{Error, Header, MAX_FRAME, Output, consume_as_sent, is_expressible};
 
 use crate::{
-    chain::{Piece, Taken, Used},
+    chain::{MAX_PIECES, Piece, Taken, Used},
     features::{Features, MRG_RXBUF},
     memory::GuestMemory,
     moved::Moved,
@@ -20,6 +20,9 @@ const BEGIN: usize = 256;
 /// For how long frames of the other queues wait for a queue without buffers. After that, its frames are dropped until it
 /// offers some.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(10);
+
+/// Descriptors that are walked for one frame, about: a guest may make so much work of no room at all.
+const MOST_WORK: usize = 2 * MAX_PIECES;
 
 /// Private memory for what the guest does not take as it is.
 #[derive(Debug)]
@@ -91,6 +94,9 @@ pub(crate) fn receive(
         }
         at = ring.advance(at, frame.slots);
         filled -= frame.slots;
+        if to.work >= MOST_WORK {
+            break;
+        }
     }
     if at != head {
         ring.set_cur(at);
@@ -164,18 +170,21 @@ struct Receiver<'m> {
     taken: Taken<'m>,
     /// How many of them are used.
     used: usize,
+    /// What the guest has made of [work](Taken::work) in this turn.
+    work: usize,
 }
 
 impl<'m> Receiver<'m> {
     fn new(memory: &'m GuestMemory, features: Features) -> Receiver<'m> {
-        Receiver { memory, features, taken: Taken::with_capacity(FETCHED), used: 0 }
+        Receiver { memory, features, taken: Taken::with_capacity(FETCHED), used: 0, work: 0 }
     }
 
     /// Takes more chains, several at once, so that their first bytes are on their way while others are written. False
     /// if there is none.
     fn fetch(&mut self, queue: &mut Queue) -> bool {
-        let before = self.taken.chains.len();
+        let (before, work) = (self.taken.chains.len(), self.taken.work());
         queue.take(self.memory, &mut self.taken, before + FETCHED);
+        self.work += self.taken.work() - work;
         for i in before..self.taken.chains.len() {
             if let Some(piece) = self.taken.pieces_of(i).first() {
                 piece.buf.prefetch_to_write();
@@ -297,19 +306,23 @@ impl<'m> Receiver<'m> {
             return Put::Done;
         }
         let is_mergeable = self.features.has(MRG_RXBUF);
-        let (mut room, mut end) = (0, self.used);
+        let (mut room, mut end, begun) = (0, self.used, self.work);
         while room < needed && (is_mergeable || end == self.used) {
-            if end == self.taken.chains.len() && !self.fetch(queue) {
+            if self.work - begun >= MOST_WORK
+                || end == self.taken.chains.len() && !self.fetch(queue)
+            {
                 break;
             }
-            room += bytes_of(self.taken.pieces_of(end));
+            let pieces = self.taken.pieces_of(end);
+            room += bytes_of(pieces);
+            self.work += pieces.len() + 1;
             end += 1;
         }
         let count = end - self.used;
         if room < needed {
             // More than all that can ever be offered at once, or than the one buffer that it has to fit.
             let most = if is_mergeable { queue.size() as usize } else { 1 };
-            if count < most {
+            if count < most && self.work - begun < MOST_WORK {
                 queue.await_more();
                 return Put::NoRoom;
             }

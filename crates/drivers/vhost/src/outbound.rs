@@ -6,7 +6,7 @@ use ringway_region::{Buf, RingView};
 use ringway_vnet::{Header, MAX_FRAME};
 
 use crate::{
-    chain::{Piece, Taken},
+    chain::{MAX_PIECES, Piece, Taken},
     features::Features,
     memory::GuestMemory,
     moved::Moved,
@@ -21,7 +21,7 @@ const BEGIN: usize = Header::LONG + HASHED_BYTES;
 const SHORTEST: usize = 14;
 
 /// Moves up to `budget` frames of `queue` into free slots of `ring`, whose frames have a header of `header_len`
-/// bytes. `discard`: they go nowhere, as the guest has this queue disabled. `learn`: flows that leave by this pair of
+/// bytes, and fewer where they are many pieces. `discard`: they go nowhere, as the guest has this queue disabled. `learn`: flows that leave by this pair of
 /// queues are to come back by it.
 pub(crate) fn send(
     queue: &mut Queue,
@@ -41,13 +41,14 @@ pub(crate) fn send(
         return moved;
     }
     let mut taken = Taken::with_capacity(FETCHED);
-    let mut left = budget as usize;
-    'turn: while left > 0 && !moved.no_room {
+    let (mut left, mut work) = (budget as usize, 0);
+    'turn: while left > 0 && work < MAX_PIECES && !moved.no_room {
         // Several at once, so that the first bytes of all are on their way while one is copied.
         taken.clear();
         queue.take(memory, &mut taken, FETCHED.min(left));
         taken.pieces.iter().for_each(|piece| piece.buf.prefetch());
-        let Taken { pieces, chains } = &taken;
+        work += taken.work();
+        let Taken { pieces, chains, .. } = &taken;
         if chains.is_empty() {
             break;
         }

@@ -172,7 +172,7 @@ impl Packed {
         self.awaited = Some(self.next_available);
     }
 
-    /// Takes chains until there are none, or [`Taken`] has `most`, or many pieces.
+    /// Takes chains until there are none, or [`Taken`] has `most`, or much [work](Taken::work).
     pub fn take<'m>(
         &mut self,
         memory: &'m GuestMemory,
@@ -181,9 +181,9 @@ impl Packed {
         most: usize,
     ) -> Result<(), Fault> {
         self.awaited = None;
-        let enough = taken.pieces.len() + MAX_PIECES;
-        while taken.chains.len() < most && taken.pieces.len() < enough && self.is_offered() {
-            let used = self.take_one(Walk::new(memory, way, &mut taken.pieces))?;
+        let enough = taken.work() + MAX_PIECES;
+        while taken.chains.len() < most && taken.work() < enough && self.is_offered() {
+            let used = self.take_one(Walk::new(memory, way, taken))?;
             taken.end_chain(used);
         }
         Ok(())

@@ -100,7 +100,7 @@ impl Split {
         self.awaited = Some(self.next_available);
     }
 
-    /// Takes chains until there are none, or [`Taken`] has `most`, or many pieces.
+    /// Takes chains until there are none, or [`Taken`] has `most`, or much [work](Taken::work).
     pub fn take<'m>(
         &mut self,
         memory: &'m GuestMemory,
@@ -109,17 +109,17 @@ impl Split {
         most: usize,
     ) -> Result<(), Fault> {
         self.awaited = None;
-        let enough = taken.pieces.len() + MAX_PIECES;
-        while taken.chains.len() < most && taken.pieces.len() < enough {
+        let enough = taken.work() + MAX_PIECES;
+        while taken.chains.len() < most && taken.work() < enough {
             let there = usize::from(self.available()?).min(most - taken.chains.len());
             if there == 0 {
                 break;
             }
             for _ in 0..there {
-                if taken.pieces.len() >= enough {
+                if taken.work() >= enough {
                     break;
                 }
-                let used = self.take_one(Walk::new(memory, way, &mut taken.pieces))?;
+                let used = self.take_one(Walk::new(memory, way, taken))?;
                 taken.end_chain(used);
             }
         }

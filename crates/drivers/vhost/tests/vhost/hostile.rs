@@ -125,6 +125,44 @@ fn queues_that_no_guest_may_have() {
     }
 }
 
+/// What a guest makes of work in one turn has an end, so that its monitor is heard: also where it is of no bytes at all.
+#[test]
+fn descriptors_of_no_length_have_an_end() {
+    const SIZE: u16 = 1024;
+    const TABLE: u64 = 12 << 20;
+    for queue in [0, 1] {
+        let (guest, mut connection) = machine(Setup { size: SIZE, ..Setup::default() });
+        let flags = if queue == 0 { WRITE } else { 0 };
+        // Each chain is this table, but for the last, which is a buffer.
+        let entries = 1u16 << 15;
+        let table = (1..=entries).flat_map(|next| {
+            let more = if next < entries { NEXT } else { 0 };
+            descriptor(GUEST_BASE, 0, flags | more, next)
+        });
+        guest.write(TABLE, &table.collect::<Vec<_>>());
+        let len = u32::from(entries) * 16;
+        let (rings, _) = guest.rings(queue);
+        guest.write(rings, &descriptor(GUEST_BASE + TABLE, len, INDIRECT | flags, 0));
+        guest.write(rings + 16, &descriptor(GUEST_BASE + TABLE, 2048, flags, 0));
+        let available = rings + 16 * u64::from(SIZE);
+        guest.write(available + 4 + 2 * u64::from(SIZE - 1), &1u16.to_le_bytes());
+        guest.write(available + 2, &SIZE.to_le_bytes());
+        let mut port = Port::new();
+        let moved = if queue == 1 {
+            connection.send((&port.tx, 0), 256)
+        } else {
+            assert!(port.give(&[1; 60], 2048));
+            connection.receive((&port.rx, 0), 256)
+        };
+        assert_eq!(connection.fault(), None);
+        if queue == 1 {
+            assert!((1..=2).contains(&moved.too_short), "{moved:?}");
+        } else {
+            assert_eq!((moved.too_long, moved.frames), (1, 0), "{moved:?}");
+        }
+    }
+}
+
 #[test]
 fn packed_queues_that_no_guest_may_have() {
     let data = GUEST_BASE + PLACE;

@@ -27,6 +27,9 @@ const BATCH: u32 = 256;
 /// Turns from one look for messages to the next, while frames keep coming.
 const TURNS: u32 = 64;
 
+/// The same in time: a machine can make much work of a turn.
+const LOOK: Duration = Duration::from_millis(10);
+
 /// How long the frames of a monitor that has gone wait for room at the port.
 const LINGER: Duration = Duration::from_secs(1);
 
@@ -369,15 +372,17 @@ impl Card {
         socket: &Socket,
         lost_pages: &LostPages,
     ) -> Result<std::result::Result<(), End>> {
-        let mut turns = 0;
+        let (mut turns, mut looked) = (0, Instant::now());
         loop {
-            if turns == 0 {
+            let now = Instant::now();
+            if turns == 0 || now - looked >= LOOK {
+                looked = now;
                 self.refuse_others(port, socket);
                 if let Err(end) = self.obey(lost_pages) {
                     return Ok(Err(end));
                 }
                 self.notice(port)?;
-                if self.run_loop.is_over(Instant::now()) {
+                if self.run_loop.is_over(now) {
                     return Ok(Ok(()));
                 }
                 turns = TURNS;
