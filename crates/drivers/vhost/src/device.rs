@@ -2,11 +2,14 @@
 
 use std::{
     fs::File,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, OwnedFd},
     sync::Arc,
 };
 
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::{
+    fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat, readlink},
+    io::Errno,
+};
 
 use crate::{
     chain::Way,
@@ -163,6 +166,7 @@ impl Device {
                         "queue {index} has no descriptor to tell by; give it one: it is not polled"
                     ));
                 }
+                kick.as_ref().map_or(Ok(()), check_kick)?;
                 let queue = self.queue(index)?;
                 queue.kick = kick.map(Arc::new);
                 queue.start();
@@ -285,6 +289,9 @@ impl Device {
         if !offset.is_multiple_of(4) {
             return Err(format!("its log of dirty pages begins at {offset}, amid a word"));
         }
+        if !size.is_multiple_of(4) {
+            return Err(format!("its log of dirty pages has {size} bytes, and ends amid a word"));
+        }
         let file = one(files)?.ok_or("its log of dirty pages came without its descriptor")?;
         let log = DirtyLog::new(&File::from(file), offset, size);
         let log = log.map_err(|error| format!("its log of dirty pages: {error}"))?;
@@ -300,15 +307,53 @@ fn one(mut files: Vec<OwnedFd>) -> Result<Option<OwnedFd>, Problem> {
     }
 }
 
-/// A queue's number, and the descriptor for it, which is written or read without waiting.
+/// A queue's number, and the descriptor for it, which is written or read without waiting: an eventfd or a pipe.
 fn event(payload: &Payload, files: Vec<OwnedFd>) -> Result<(u32, Option<OwnedFd>), Problem> {
     const WITHOUT: u64 = 1 << 8;
     let [word] = payload.words()?;
     let file = one(files)?.filter(|_| word & WITHOUT == 0);
     if let Some(file) = &file {
+        check_event(file)?;
         let set = fcntl_getfl(file.as_fd())
             .and_then(|flags| fcntl_setfl(file.as_fd(), flags | OFlags::NONBLOCK));
         set.map_err(|error| format!("its descriptor cannot be used: {error}"))?;
     }
     Ok(((word & 0xff) as u32, file))
+}
+
+/// Fails for what is no eventfd and no pipe. A socket could be the front end's own, which would never hang up then; and a
+/// device may be readable for ever.
+fn check_event(file: &OwnedFd) -> Result<(), Problem> {
+    let look = |error: Errno| format!("its descriptor cannot be looked at: {error}");
+    let is_pipe = FileType::from_raw_mode(fstat(file).map_err(look)?.st_mode) == FileType::Fifo;
+    if is_pipe {
+        return Ok(());
+    }
+    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let what = readlink(link, Vec::new()).map_err(look)?;
+    match what.as_bytes() {
+        b"anon_inode:[eventfd]" => Ok(()),
+        _ => Err(format!(
+            "its descriptor is neither an eventfd nor a pipe, but {}; give one of these",
+            what.to_string_lossy()
+        )),
+    }
+}
+
+/// Fails for a kick of which each read takes one: it can be readable for ever.
+fn check_kick(kick: &OwnedFd) -> Result<(), Problem> {
+    let is_pipe = fstat(kick).is_ok_and(|it| FileType::from_raw_mode(it.st_mode) == FileType::Fifo);
+    if is_pipe {
+        return Ok(());
+    }
+    // Full, it is read all the same.
+    let _ = rustix::io::write(kick, &2u64.to_ne_bytes());
+    let mut count = [0; 8];
+    match rustix::io::read(kick, &mut count) {
+        Ok(8) if count == 1u64.to_ne_bytes() => Err(
+            "its descriptor is an eventfd that counts as a semaphore (EFD_SEMAPHORE); give one without".into()
+        ),
+        // The queue is looked at as it starts, whether it was told or not.
+        _ => Ok(()),
+    }
 }

@@ -200,6 +200,16 @@ impl Guest {
         self.say(Request::SetVringKick, &word, &[&driver.kick])
     }
 
+    /// Has a queue told, or tells of it, by that descriptor; by which message: 12 to kick, 13 to call, 14 of errors.
+    pub fn tell_by(&self, message: u32, index: usize, by: &dyn AsFd) -> io::Result<()> {
+        let what = match message {
+            12 => Request::SetVringKick,
+            13 => Request::SetVringCall,
+            _ => Request::SetVringErr,
+        };
+        self.say(what, &(index as u64).to_ne_bytes(), &[by])
+    }
+
     /// Enables a queue, or disables it.
     pub fn enable(&self, index: usize, on: bool) -> io::Result<()> {
         let payload = [index as u32, on.into()].map(u32::to_ne_bytes).concat();

@@ -8,6 +8,7 @@ use ringway_vhost::{
     Connection, End, Fault,
     guest::{GUEST_BASE, Guest, MEMORY, Setup},
 };
+use rustix::event::{EventfdFlags, eventfd};
 
 const NEXT: u16 = 1;
 const WRITE: u16 = 2;
@@ -346,6 +347,7 @@ fn messages_that_are_refused() {
         (6, vec![1 << 40, 0], "log of dirty pages has"),
         (6, vec![4096, 0], "without its descriptor"),
         (6, vec![4096, 2], "amid a word"),
+        (6, vec![4097, 0], "ends amid a word"),
         (20, vec![7], "MTU"),
         (77, vec![], "message 77 is unknown"),
     ] {
@@ -358,6 +360,38 @@ fn messages_that_are_refused() {
     assert!(said.contains("the size of the region at 0x") && said.ends_with("is 0"), "{said}");
     let said = refused(|guest| guest.say_memory(u64::MAX - 8192).unwrap());
     assert!(said.contains("behind the last address"), "{said}");
+}
+
+/// A queue is told by an eventfd or a pipe, and by nothing that holds other descriptors, such as the front end's own socket, or
+/// is readable for ever.
+#[test]
+fn descriptors_that_tell_nothing() {
+    let file = std::fs::File::from(
+        rustix::fs::memfd_create("file", rustix::fs::MemfdFlags::CLOEXEC).unwrap(),
+    );
+    let zeros = std::fs::File::open("/dev/zero").unwrap();
+    for message in [12, 13, 14] {
+        let said = refused(|guest| guest.tell_by(message, 1, guest.socket()).unwrap());
+        assert!(said.contains("neither an eventfd nor a pipe, but socket:["), "{said}");
+        for other in [&file, &zeros] {
+            let said = refused(|guest| guest.tell_by(message, 1, other).unwrap());
+            assert!(said.contains("neither an eventfd nor a pipe, but /"), "{said}");
+        }
+    }
+    for count in [0, u32::MAX] {
+        let flags = EventfdFlags::SEMAPHORE | EventfdFlags::NONBLOCK;
+        let semaphore = eventfd(count, flags).unwrap();
+        rustix::io::write(&semaphore, &(u64::MAX - 1 - u64::from(count)).to_ne_bytes()).unwrap();
+        let said = refused(|guest| guest.tell_by(12, 1, &semaphore).unwrap());
+        assert!(said.contains("counts as a semaphore"), "{said}");
+    }
+    let (guest, mut connection) = machine(Setup::default());
+    let (reads, writes) = rustix::pipe::pipe().unwrap();
+    let event = eventfd(7, EventfdFlags::empty()).unwrap();
+    for (message, by) in [(12, &reads), (13, &writes), (12, &event), (13, &event)] {
+        guest.tell_by(message, 1, by).unwrap();
+        obey(&mut connection).unwrap();
+    }
 }
 
 /// Messages of any kind, with any payload, in any order.
