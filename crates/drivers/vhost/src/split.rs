@@ -50,7 +50,8 @@ pub(crate) struct Split {
 }
 
 impl Split {
-    /// A queue of `size`, whose parts are at these places; `next` is the first chain that is to be taken.
+    /// A queue of `size`, whose parts are at these places; `next` is the first chain that is to be taken. All that was taken
+    /// was given back: where the used ring is elsewhere, that is the place. DPDK's front end says 0 as it connects again.
     pub fn new(
         memory: &Arc<GuestMemory>,
         size: u16,
@@ -62,11 +63,14 @@ impl Split {
         let part = |at, len, align| Part::new(memory, at, len, align);
         // The event's number is behind the entries; without events there need not be any.
         let event = if with_events { 2 } else { 0 };
+        let used = part(places.used, ENTRIES + entries * 8 + event, 4)?;
+        let given_back = used.load(INDEX, Relaxed);
+        let next = if next == given_back { next } else { given_back };
         Some(Split {
             size,
             descriptors: part(places.descriptors, entries * DESCRIPTOR, 16)?,
             available: part(places.available, ENTRIES + entries * 2 + event, 2)?,
-            used: part(places.used, ENTRIES + entries * 8 + event, 4)?,
+            used,
             next_available: next,
             next_used: next,
             told: next,

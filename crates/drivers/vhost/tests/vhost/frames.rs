@@ -142,6 +142,27 @@ fn a_queue_goes_on_where_it_was_stopped() {
     }
 }
 
+/// A front end that connects again may know no place, and say that the queue is at its beginning: the used ring knows better.
+#[test]
+fn a_split_queue_goes_on_where_its_used_ring_is() {
+    for setup in setups().filter(|setup| !setup.packed) {
+        let (mut guest, mut connection) = machine(setup);
+        let mut port = Port::new();
+        for round in 0..100u8 {
+            for seed in [round, 255] {
+                assert!(guest.send(0, &with_header(&frame(100, seed)), 2048));
+            }
+            guest.stop(1).unwrap();
+            guest.set_up(1, 0).unwrap();
+            obey(&mut connection).unwrap();
+            connection.send((&port.tx, 0), 8);
+            assert_eq!(connection.fault(), None, "{setup:?}, round {round}");
+            assert_eq!(port.sent(), [frame(100, round), frame(100, 255)]);
+            assert_eq!(guest.reap(0), 2);
+        }
+    }
+}
+
 /// What is sent by a queue that the guest has disabled goes nowhere, and is counted; nothing is received by one.
 #[test]
 fn disabled_queues() {
