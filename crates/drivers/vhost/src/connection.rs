@@ -167,12 +167,13 @@ impl Connection {
     pub fn receive(&mut self, ring: PortRing<'_>, budget: u32) -> Moved {
         self.listen(1, false);
         let Device { features, memory, queues, steering, .. } = &mut self.device;
-        let mut ready: Vec<_> =
-            queues.iter_mut().step_by(2).filter(|queue| queue.is_ready()).collect();
-        let pairs = ready.len();
+        let pairs = queues.iter().step_by(2).zip(0..).filter(|(queue, _)| queue.is_ready());
+        let pairs = pairs.fold(0, |pairs, (_, pair)| pairs | 1 << pair);
         if pairs == 0 {
             return Moved::default();
         }
+        let mut ready: Vec<_> =
+            queues.iter_mut().step_by(2).filter(|queue| queue.is_ready()).collect();
         let choose = |begin: &[u8]| steering.find(begin, pairs);
         inbound::receive(&mut ready, memory, *features, ring, budget, &mut self.finisher, choose)
     }

@@ -22,12 +22,13 @@ impl Steering {
         self.0[place(begin)] = pair as u8;
     }
 
-    /// By which of `pairs` a frame that begins with `begin` goes to the machine.
-    pub fn find(&self, begin: &[u8], pairs: usize) -> usize {
+    /// By which pair a frame that begins with `begin` goes to the machine: by its place among those that are `ready`, of which
+    /// each has a bit.
+    pub fn find(&self, begin: &[u8], ready: u32) -> usize {
         let place = place(begin);
-        match usize::from(self.0[place]) {
-            pair if pair < pairs => pair,
-            _ => place % pairs.max(1),
+        match 1u32.checked_shl(self.0[place].into()).filter(|pair| ready & pair != 0) {
+            Some(pair) => (ready & (pair - 1)).count_ones() as usize,
+            None => place % (ready.count_ones() as usize).max(1),
         }
     }
 }
@@ -48,11 +49,13 @@ mod tests {
             [&[2; 12][..], &[8, 0], &ip].concat()
         };
         let mut steering = Steering::default();
-        let unknown = steering.find(&frame(1, 2), 4);
+        let unknown = steering.find(&frame(1, 2), 0b1111);
         assert!(unknown < 4);
         let other = (unknown + 1) % 4;
         steering.learn(&frame(2, 1), other);
-        assert_eq!(steering.find(&frame(1, 2), 4), other);
-        assert!(steering.find(&frame(1, 2), 1) < 1, "of fewer queues");
+        assert_eq!(steering.find(&frame(1, 2), 0b1111), other);
+        let without = 0b1111 & !(1 << other);
+        assert!(steering.find(&frame(1, 2), without) < 3, "of fewer queues");
+        assert_eq!(steering.find(&frame(1, 2), 1 << other), 0, "the only one");
     }
 }

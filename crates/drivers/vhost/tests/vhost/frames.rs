@@ -258,6 +258,21 @@ fn flows_keep_their_queues() {
         let arrived = (0..4).filter(|pair| guest.receive(*pair).is_some()).collect::<Vec<_>>();
         assert_eq!(arrived, [pair], "flow {number}");
     }
+    // Also while another pair is disabled.
+    guest.enable(2, false).unwrap();
+    obey(&mut connection).unwrap();
+    for number in (10..40).filter(|number| number % 4 != 1) {
+        let pair = usize::from(number) % 4;
+        assert!(guest.send(pair, &with_header(&flow(number, false)), 2048));
+        connection.send((&port.tx, 0), 8);
+        port.sent();
+        guest.reap(pair);
+        guest.offer_buffer(pair, 2048);
+        assert!(port.give(&flow(number, true), 2048));
+        connection.receive((&port.rx, 0), 8);
+        let arrived = (0..4).filter(|pair| guest.receive(*pair).is_some()).collect::<Vec<_>>();
+        assert_eq!(arrived, [pair], "flow {number}");
+    }
 }
 
 /// While a machine migrates, each page that was written is noted: buffers and rings.
