@@ -111,10 +111,25 @@ impl std::fmt::Display for Features {
             (GUEST_TSO4 | GUEST_TSO6, "receives TSO"),
             (GUEST_USO4 | GUEST_USO6, "receives USO"),
         ];
+        // What the guest can choose for one version of IP alone.
+        let versions = [(HOST_TSO4, HOST_TSO6), (GUEST_TSO4, GUEST_TSO6), (GUEST_USO4, GUEST_USO6)];
+        let version = |feature: u64| {
+            let (v4, v6) = versions.into_iter().find(|(v4, v6)| v4 | v6 == feature)?;
+            match (self.has(v4), self.has(v6)) {
+                (true, false) => Some(" for IPv4"),
+                (false, true) => Some(" for IPv6"),
+                _ => None,
+            }
+        };
         let mut first = true;
-        for (_, name) in named.iter().filter(|(feature, _)| self.has(*feature)) {
+        for (feature, name) in named {
+            let version = version(feature);
+            if !self.has(feature) && version.is_none() {
+                continue;
+            }
             f.write_str(if first { "" } else { ", " })?;
             f.write_str(name)?;
+            f.write_str(version.unwrap_or_default())?;
             first = false;
         }
         if first { f.write_str("no offloads") } else { Ok(()) }
@@ -124,6 +139,19 @@ impl std::fmt::Display for Features {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_chosen_for_one_version_of_ip_is_named() {
+        for (features, text) in [
+            (0, "no offloads"),
+            (HOST_TSO4 | HOST_TSO6, "TSO"),
+            (HOST_TSO6, "TSO for IPv6"),
+            (CSUM | GUEST_TSO4 | HOST_USO, "checksum, USO, receives TSO for IPv4"),
+            (GUEST_USO4 | GUEST_USO6 | GUEST_TSO6, "receives TSO for IPv6, receives USO"),
+        ] {
+            assert_eq!(Features(features).to_string(), text);
+        }
+    }
 
     #[test]
     fn a_guest_gets_what_it_has_asked_for() {
