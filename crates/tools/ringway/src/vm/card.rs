@@ -33,6 +33,9 @@ const LOOK: Duration = Duration::from_millis(10);
 /// How long the frames of a monitor that has gone wait for room at the port.
 const LINGER: Duration = Duration::from_secs(1);
 
+/// Monitors that come and go at once before only some of them are told.
+const AT_ONCE: u32 = 32;
+
 /// From one attempt to connect to the next.
 const RETRY: Duration = Duration::from_millis(200);
 
@@ -168,6 +171,9 @@ pub struct Card {
     state: State,
     fault: Option<String>,
     faults: Limited,
+    /// What is told of monitors that come and go. Of this one nothing is, unless its machine is up.
+    monitors: Limited,
+    is_untold: bool,
     /// The header in front of the port's frames.
     header: Header,
     out: Flow,
@@ -192,6 +198,8 @@ impl Card {
             state: State::Disconnected,
             fault: None,
             faults: Limited::default(),
+            monitors: Limited::at_once(AT_ONCE),
+            is_untold: false,
         })
     }
 
@@ -217,6 +225,7 @@ impl Card {
     /// Tells how it went, and what was dropped at the port and at the machine.
     fn summarize(&mut self, port: &mut Port, lasting: &mut Lasting) -> Result<()> {
         self.finish_link(port);
+        self.tell_untold(port);
         self.into.moved.not_taken += empty(port);
         let at_the_port = lasting.drops(port);
         let output = self.run_loop.output;
@@ -256,7 +265,7 @@ impl Card {
                 Err(end) => Some(end),
             };
             if let Some(end) = end {
-                self.part(port, &end, since)?;
+                self.part(port, socket, &end, since)?;
             }
             let silent = self.silent.as_ref().map(AsFd::as_fd);
             let link = self.link.as_deref();
@@ -293,19 +302,25 @@ impl Card {
             }
             let since = Instant::now();
             if let Err(end) = self.serve_link(port, socket, lost_pages)? {
-                self.part(port, &end, since)?;
+                self.part(port, socket, &end, since)?;
             }
         }
         Ok(())
     }
 
     /// The link has ended, which there was `since` then.
-    fn part(&mut self, port: &mut Port, end: &End, since: Instant) -> Result<()> {
+    fn part(&mut self, port: &mut Port, socket: &Socket, end: &End, since: Instant) -> Result<()> {
         self.finish_link(port);
-        // A monitor that cannot use this card may try again and again.
-        let pause = RETRY.saturating_sub(since.elapsed());
-        self.run_loop.sleep(Instant::now() + pause)?;
+        if socket.listener().is_none() {
+            // A monitor that listens, and cannot use this card, would be connected to again and again.
+            let pause = RETRY.saturating_sub(since.elapsed());
+            self.run_loop.sleep(Instant::now() + pause)?;
+        }
         let reason = (!matches!(end, End::Closed)).then(|| end.to_string());
+        if std::mem::take(&mut self.is_untold) {
+            self.state = State::Disconnected;
+            return Ok(());
+        }
         self.tell(port, State::Disconnected, None, reason)
     }
 
@@ -350,6 +365,12 @@ impl Card {
                 self.link = Some(socket.link(stream).map_err(system)?);
                 self.unreachable.clear();
                 self.has_told_of_others = false;
+                self.is_untold = !self.monitors.may_tell(Instant::now());
+                self.state = State::Connected;
+                if self.is_untold {
+                    return Ok(());
+                }
+                self.tell_untold(port);
                 return self.tell(port, State::Connected, None, None);
             }
             Ok(None) => {}
@@ -363,6 +384,17 @@ impl Card {
             }
         }
         Ok(())
+    }
+
+    /// Tells how many monitors have come and gone of which nothing was told.
+    fn tell_untold(&mut self, port: &Port) {
+        match self.monitors.take_untold() {
+            0 => {}
+            untold => note(format_args!(
+                "{}: monitors have connected and gone {untold} times more",
+                port.name()
+            )),
+        }
     }
 
     /// Until the connection ends, or the run is over.
@@ -445,6 +477,9 @@ impl Card {
         // A driver that has not come yet is not down.
         if self.state == state || (self.state, state) == (State::Connected, State::Down) {
             return Ok(());
+        }
+        if std::mem::take(&mut self.is_untold) {
+            self.tell(port, State::Connected, None, None)?;
         }
         self.tell(port, state, features.filter(|_| state == State::Up), None)
     }

@@ -1,10 +1,13 @@
 //! The Unix socket between a machine's monitor and its port.
 
-use super::link::{Link, Vhost, is_readable};
+use super::link::{Link, Vhost, is_readable, is_ready};
 use super::stream::Stream;
 use crate::error::{Error, Result};
+use rustix::event::PollFlags;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, recv};
+use rustix::net::{
+    AddressFamily, RecvFlags, SocketAddrUnix, SocketFlags, SocketType, recv, socket_with,
+};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -70,9 +73,13 @@ impl Socket {
     ) -> std::result::Result<Option<UnixStream>, String> {
         match &self.place {
             Place::Listening(listening) => Ok(listening.accept(self.kind, silent)),
-            Place::Connecting(path) => match UnixStream::connect(path) {
+            Place::Connecting(path) => match connect(path) {
                 Ok(stream) => Ok(Some(stream)),
-                Err(error) => Err(format!("{}: {error}", path.display())),
+                Err(Errno::AGAIN) => Err(format!(
+                    "{}: the monitor has too many connections that it has not taken; it may be stopped",
+                    path.display()
+                )),
+                Err(error) => Err(format!("{}: {}", path.display(), io::Error::from(error))),
             },
         }
     }
@@ -105,6 +112,14 @@ impl Socket {
     }
 }
 
+/// Connects, and does not wait for room in the queue of connections.
+fn connect(path: &Path) -> std::result::Result<UnixStream, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket.into())
+}
+
 impl Listening {
     fn accept(&self, kind: Kind, silent: &mut Option<UnixStream>) -> Option<UnixStream> {
         for _ in 0..CONNECTIONS {
@@ -118,11 +133,12 @@ impl Listening {
     }
 }
 
-/// What has connected, if it is a monitor. What has gone is forgotten.
+/// What has connected, if it is a monitor. What has gone is forgotten, but for a stream's frames, which count.
 fn take_monitor(kind: Kind, silent: &mut Option<UnixStream>) -> Option<UnixStream> {
     let stream = silent.take()?;
     match (opening(&stream), kind) {
         (Opening::Closed, _) => {}
+        (Opening::Bytes, Kind::Vhost) if is_ready(stream.as_fd(), PollFlags::empty()) => {}
         (Opening::Silence, Kind::Vhost) => *silent = Some(stream),
         (Opening::Silence, Kind::Stream) | (Opening::Bytes, _) => return Some(stream),
     }
@@ -225,6 +241,28 @@ mod tests {
             drop(socket);
         }
         fs::remove_dir(&folder).unwrap();
+    }
+
+    /// A monitor that takes no connections, stopped perhaps, does not hold up the run.
+    #[test]
+    fn a_monitor_that_takes_no_connections_is_tried_again() {
+        let folder = std::env::temp_dir().join(format!("ringway-full-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let path = folder.join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let socket = Socket::open(&path, true, Kind::Vhost).unwrap();
+        let mut waiting = Vec::new();
+        let full = loop {
+            match socket.accept(&mut None) {
+                Ok(stream) => waiting.push(stream.unwrap()),
+                Err(why) => break why,
+            }
+        };
+        assert!(full.contains("it may be stopped"), "{full}");
+        waiting.iter().for_each(|_| drop(listener.accept().unwrap()));
+        assert!(socket.accept(&mut None).unwrap().is_some());
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

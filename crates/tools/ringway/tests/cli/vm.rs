@@ -406,6 +406,36 @@ fn silent_connections_are_no_monitors() {
     assert_eq!(stream.output().matches(r#""state":"connected""#).count(), 1);
 }
 
+/// Connections that have said something and gone are no monitors; those that say what none may are let go without a pause, and
+/// not each is told.
+#[test]
+fn a_flood_of_connections_has_an_end() {
+    const TIMES: usize = 300;
+    let home = Home::new();
+    let port = Port::open(&home, "one");
+    let connect = |word: u8| {
+        let mut socket = UnixStream::connect(&port.socket).unwrap();
+        socket.set_read_timeout(Some(LIMIT)).unwrap();
+        socket.write_all(&[word; 12]).unwrap();
+        socket
+    };
+    port.proc.stop();
+    (0..TIMES).for_each(|_| drop(connect(1)));
+    port.proc.signal(Signal::CONT);
+    drop(port.boot(Setup::default()));
+    port.until("disconnected", 1);
+    assert_eq!(port.times("connected"), 1, "{}", port.proc.output());
+    for _ in 0..TIMES {
+        let ended = connect(7).read(&mut [0; 16]);
+        let is_reset = |error: &std::io::Error| error.kind() == ErrorKind::ConnectionReset;
+        assert!(matches!(&ended, Ok(0)) || ended.as_ref().is_err_and(is_reset), "{ended:?}");
+    }
+    assert!(port.times("connected") < TIMES, "{}", port.proc.output());
+    port.proc.signal(Signal::TERM);
+    let said = port.proc.wait_for(r#""type":"summary""#, LIMIT);
+    assert!(said.contains(" times more"), "{said}");
+}
+
 /// A machine that spoils its queues, a monitor that says what none may, memory that is taken away: the
 /// neighbours go on, and the user is told.
 #[test]
