@@ -178,6 +178,19 @@ impl Connection {
         inbound::receive(&mut ready, memory, *features, ring, budget, &mut self.finisher, choose)
     }
 
+    /// Frames that the guest offers to be sent, and that have not been.
+    pub fn unsent(&mut self) -> u64 {
+        let Device { memory, queues, .. } = &mut self.device;
+        let sending = queues.iter_mut().skip(1).step_by(2).filter(|queue| queue.is_running());
+        sending.map(|queue| queue.count_offered(memory)).sum()
+    }
+
+    /// So many frames the guest can offer at once, at most.
+    pub fn most_unsent(&self) -> u64 {
+        let sending = self.device.queues.iter().skip(1).step_by(2);
+        sending.filter(|queue| queue.is_running()).map(|queue| u64::from(queue.size())).sum()
+    }
+
     /// Whether the guest offers a frame to be sent, or, the other way, a buffer for receiving.
     pub fn offers(&mut self, to_send: bool) -> bool {
         let first = usize::from(to_send);

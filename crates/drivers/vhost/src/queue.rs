@@ -209,6 +209,22 @@ impl Queue {
         }
     }
 
+    /// How many chains are offered. They are not taken.
+    pub fn count_offered(&mut self, memory: &GuestMemory) -> u64 {
+        let (mut taken, mut all) = (Taken::with_capacity(FETCHED), Vec::new());
+        let most = self.size as usize;
+        while all.len() < most {
+            taken.clear();
+            self.take(memory, &mut taken, FETCHED.min(most - all.len()));
+            if taken.chains.is_empty() {
+                break;
+            }
+            all.extend(taken.chains.iter().map(|(chain, _)| *chain));
+        }
+        all.iter().rev().for_each(|chain| self.take_back(&[*chain]));
+        all.len() as u64
+    }
+
     /// All that is offered was taken, and was too little: from now on more is waited for. The caller takes back what it took.
     pub fn await_more(&mut self) {
         if let Some(ring) = &mut self.ring {

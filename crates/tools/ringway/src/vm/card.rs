@@ -3,7 +3,7 @@
 use super::header::Header;
 use super::idle::{Ashore, Away, Idle};
 use super::limited::Limited;
-use super::link::{Awaited, End, Link, Remainder, is_readable};
+use super::link::{ALL, Awaited, End, Link, Remainder, is_readable};
 use super::socket::Socket;
 use crate::drops::{Losses, occurred};
 use crate::error::{Error, Result};
@@ -20,6 +20,9 @@ use std::fmt;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
+
+/// Messages that are obeyed before frames have their turn.
+const MESSAGES: usize = 64;
 
 /// Frames that go one way before the other has its turn.
 const BATCH: u32 = 256;
@@ -260,7 +263,7 @@ impl Card {
             }
             self.refuse_others(port, socket);
             let has_gone = |link: &Box<dyn Link>| link.has_hung_up();
-            let end = match self.obey(lost_pages) {
+            let end = match self.obey(port, lost_pages) {
                 Ok(()) => self.link.as_ref().is_some_and(has_gone).then_some(End::Closed),
                 Err(end) => Some(end),
             };
@@ -337,7 +340,8 @@ impl Card {
                 && run_loop.await_port(port, Interest::Tx, time).unwrap_or(false)
                 && !time.is_zero()
         };
-        let Remainder { out, into: [frames, bytes] } = link.finish(port, &mut await_room);
+        let Remainder { out, into: [frames, bytes] } =
+            link.finish(port, self.header.len(), &mut await_room);
         self.out.moved += out;
         let into = &mut self.into.moved;
         into.frames = into.frames.saturating_sub(frames);
@@ -410,7 +414,7 @@ impl Card {
             if turns == 0 || now - looked >= LOOK {
                 looked = now;
                 self.refuse_others(port, socket);
-                if let Err(end) = self.obey(lost_pages) {
+                if let Err(end) = self.obey(port, lost_pages) {
                     return Ok(Err(end));
                 }
                 self.notice(port)?;
@@ -440,10 +444,22 @@ impl Card {
         }
     }
 
-    /// Obeys what the monitor has asked for meanwhile.
-    fn obey(&mut self, lost_pages: &LostPages) -> std::result::Result<(), End> {
+    /// Obeys what the monitor has asked for meanwhile. What the machine has sent before that goes to the port first: a
+    /// message may stop the queue that it is in.
+    fn obey(&mut self, port: &mut Port, lost_pages: &LostPages) -> std::result::Result<(), End> {
         let Some(link) = &mut self.link else { return Ok(()) };
-        link.obey()?;
+        for _ in 0..MESSAGES {
+            if !link.is_asked() {
+                break;
+            }
+            if let Some(header_len) = self.header.len().filter(|_| !port.is_shut()) {
+                let moved = link.send(port, header_len, ALL);
+                if moved.is_something() {
+                    self.out.count(moved);
+                }
+            }
+            link.obey()?;
+        }
         if is_readable(lost_pages.as_fd()) {
             lost_pages.drain();
             link.check_memory()?;
@@ -471,8 +487,11 @@ impl Card {
         }
         if let Some(frame) = link.take_announcement() {
             let mut tx = port.tx(0);
-            tx.push(&[&[0; HEADER_LEN][..header_len], &frame].concat());
+            let is_sent = tx.push(&[&[0; HEADER_LEN][..header_len], &frame].concat());
             tx.sync();
+            let bytes = if is_sent { frame.len() as u64 } else { 0 };
+            let (frames, not_taken) = (is_sent.into(), (!is_sent).into());
+            self.out.count(Moved { frames, bytes, not_taken, ..Moved::default() });
         }
         // A driver that has not come yet is not down.
         if self.state == state || (self.state, state) == (State::Connected, State::Down) {
@@ -509,8 +528,12 @@ impl Card {
         let Some(link) = &mut self.link else { return Ok(()) };
         port.check(Interest::Rx)?;
         let can_move = self.header.len().is_some();
-        let takes = link.can_receive() && !turn.into.no_room;
-        let interest = interest(takes && can_move, turn.out.no_room && can_move);
+        let takes = can_move && link.can_receive() && !turn.into.no_room;
+        let wants_room = can_move && turn.out.no_room;
+        let interest = match self.header.is_draining() {
+            true => Some(Interest::Tx),
+            false => interest(takes, wants_room),
+        };
         let patience = link.patience().filter(|_| turn.into.no_room);
         let patience = patience.unwrap_or(Duration::from_secs(3600));
         let awaited = Awaited { frames: can_move && !turn.out.no_room, room: turn.into.no_room };

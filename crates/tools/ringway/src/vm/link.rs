@@ -13,8 +13,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Messages that are obeyed before frames have their turn.
-const MESSAGES: usize = 64;
+/// Frames of a queue that are sent at once when the link ends, and before a message is obeyed: all that it can hold.
+pub const ALL: u32 = 32_768;
 
 /// Why a link has ended.
 pub enum End {
@@ -64,7 +64,10 @@ pub type AwaitRoom<'w> = &'w mut dyn FnMut(&mut Port) -> bool;
 
 /// A machine's link.
 pub trait Link {
-    /// Does what its monitor has asked for meanwhile.
+    /// Whether its monitor has asked for something, or it has ended.
+    fn is_asked(&self) -> bool;
+
+    /// Does the next of what its monitor has asked for.
     fn obey(&mut self) -> Result<(), End>;
 
     /// Fails where memory that was handed over is not there any more.
@@ -102,8 +105,13 @@ pub trait Link {
     fn receive(&mut self, port: &mut Port, header_len: usize, budget: u32) -> Moved;
 
     /// Ends the link: sends the frames that the machine has sent by now while the port has room, and counts those left
-    /// over.
-    fn finish(&mut self, port: &mut Port, await_room: AwaitRoom<'_>) -> Remainder;
+    /// over. The port's frames have that header; where it is not known, none is sent.
+    fn finish(
+        &mut self,
+        port: &mut Port,
+        header_len: Option<usize>,
+        await_room: AwaitRoom<'_>,
+    ) -> Remainder;
 
     /// Whether there is what is waited for.
     fn look(&mut self, awaited: Awaited) -> bool;
@@ -142,15 +150,14 @@ impl Vhost {
 }
 
 impl Link for Vhost {
+    fn is_asked(&self) -> bool {
+        is_readable(self.socket())
+    }
+
     fn obey(&mut self) -> Result<(), End> {
-        for _ in 0..MESSAGES {
-            if !is_readable(self.socket()) {
-                break;
-            }
-            if let Some(problem) = self.connection.handle()? {
-                let text = format!("the machine's monitor was refused: {problem}");
-                self.refusals.line(&text, Instant::now()).into_iter().for_each(note);
-            }
+        if let Some(problem) = self.connection.handle()? {
+            let text = format!("the machine's monitor was refused: {problem}");
+            self.refusals.line(&text, Instant::now()).into_iter().for_each(note);
         }
         Ok(())
     }
@@ -206,12 +213,33 @@ impl Link for Vhost {
         self.connection.receive((rx.kring().ring(), header_len), budget)
     }
 
-    fn finish(&mut self, _port: &mut Port, _await_room: AwaitRoom<'_>) -> Remainder {
+    fn finish(
+        &mut self,
+        port: &mut Port,
+        header_len: Option<usize>,
+        await_room: AwaitRoom<'_>,
+    ) -> Remainder {
+        let mut out = Moved::default();
+        if let Some(header_len) = header_len
+            && !port.is_shut()
+            && self.connection.check_memory().is_ok()
+        {
+            // Others may have the machine's memory, and go on.
+            let most = self.connection.most_unsent();
+            while out.frames + out.dropped() < most {
+                let moved = self.send(port, header_len, ALL);
+                out += moved;
+                if moved.no_room && !await_room(port) || !moved.no_room && !moved.is_something() {
+                    break;
+                }
+            }
+        }
+        out.not_taken += self.connection.unsent();
         match self.refusals.untold() {
             0 => {}
             untold => note(format!("the machine's monitor was refused {untold} times more")),
         }
-        Remainder::default()
+        Remainder { out, ..Remainder::default() }
     }
 
     fn look(&mut self, awaited: Awaited) -> bool {

@@ -114,6 +114,10 @@ impl Stream {
 }
 
 impl Link for Stream {
+    fn is_asked(&self) -> bool {
+        self.end.is_some()
+    }
+
     fn obey(&mut self) -> Result<(), End> {
         self.end.take().map_or(Ok(()), Err)
     }
@@ -217,7 +221,12 @@ impl Link for Stream {
         moved
     }
 
-    fn finish(&mut self, port: &mut Port, await_room: AwaitRoom<'_>) -> Remainder {
+    fn finish(
+        &mut self,
+        port: &mut Port,
+        _header_len: Option<usize>,
+        await_room: AwaitRoom<'_>,
+    ) -> Remainder {
         self.flush();
         // A monitor that is still there sends no more from now on: what there is to read has an end.
         self.is_read |= self.socket.shutdown(Shutdown::Read).is_err();
@@ -336,7 +345,7 @@ mod tests {
         }
         other.rx(0).sync();
         drop(far);
-        let Remainder { out, into } = stream.finish(&mut port, &mut |_| false);
+        let Remainder { out, into } = stream.finish(&mut port, Some(0), &mut |_| false);
         assert_eq!((sent.frames, out.frames, out.not_taken), (2, 5, 13), "7 slots have room");
         assert_eq!((received.frames, into), (received.frames, [1, 1500]));
         assert!(received.frames > 1);
@@ -383,7 +392,7 @@ mod tests {
         drop(far);
         assert!(stream.send(&mut port, 0, 16).no_room && stream.obey().is_err());
         let (mut arrived, mut times) = (0, 0);
-        let Remainder { out, .. } = stream.finish(&mut port, &mut |port| {
+        let Remainder { out, .. } = stream.finish(&mut port, Some(0), &mut |port| {
             times += 1;
             other.rx(0).sync();
             arrived += other.rx(0).batch(usize::MAX).count();
@@ -403,7 +412,7 @@ mod tests {
         let mut stream = Stream::new(near).unwrap();
         let frame = [&60_u32.to_be_bytes()[..], &[0; 60]].concat();
         let sender = std::thread::spawn(move || while far.write_all(&frame).is_ok() {});
-        let Remainder { .. } = stream.finish(&mut port, &mut |_| false);
+        let Remainder { .. } = stream.finish(&mut port, Some(0), &mut |_| false);
         sender.join().unwrap();
     }
 }

@@ -150,6 +150,8 @@ fn drops_are_told_by_reason() {
     let home = Home::new();
     let port = Port::open(&home, "alone");
     let mut guest = port.boot(Setup::default());
+    // Its monitor asks for a frame, too.
+    guest.announce([2, 0, 0, 0, 0, 9]).unwrap();
     // No frame; and a frame for which there is no other port.
     for bytes in [&[1; 5][..], &frame(1, 60)] {
         assert!(guest.send(0, &[&HEADER, bytes].concat(), 1000));
@@ -162,7 +164,8 @@ fn drops_are_told_by_reason() {
     port.proc.signal(Signal::INT);
     let said = finish(port.proc);
     let drops = |kind: &str, reason: &str| find(&said, kind)[reason].as_u64();
-    assert_eq!(drops("drops", "no_destination"), Some(1));
+    assert_eq!(drops("drops", "no_destination"), Some(2));
+    assert_eq!(drops("summary", "packets"), Some(2));
     assert_eq!(find(&said, "drops")["port"], "vale0:alone");
     assert_eq!(drops("machine_drops", "too_short"), Some(1));
     assert_eq!(drops("machine_drops", "no_buffers"), Some(0));
@@ -201,6 +204,31 @@ fn frames_for_a_machine_that_is_away_are_told() {
     assert_eq!(find(&said, "machine_drops")["not_taken"], 9);
     let summaries: Vec<_> = said.iter().filter(|line| line["type"] == "summary").collect();
     assert_eq!((&summaries[1]["packets"], &summaries[1]["drops"]), (&3.into(), &9.into()));
+}
+
+/// What a machine has sent before its monitor stops the queue, or goes, is sent on, whether or not it was looked at by then.
+#[test]
+fn what_was_sent_before_a_message_is_sent() {
+    const FRAMES: u64 = 50;
+    let home = Home::new();
+    let port = Port::open(&home, "alone");
+    for (round, stops) in [(1, true), (2, false)] {
+        let mut guest = port.boot(Setup::default());
+        port.proc.stop();
+        for _ in 0..FRAMES {
+            assert!(guest.send(0, &[&HEADER, frame(1, 60).as_slice()].concat(), 1000));
+        }
+        if stops {
+            guest.stop(1).unwrap();
+        }
+        drop(guest);
+        port.proc.signal(Signal::CONT);
+        port.until("disconnected", round);
+    }
+    port.proc.signal(Signal::INT);
+    let said = finish(port.proc);
+    assert_eq!(find(&said, "summary")["packets"], 2 * FRAMES);
+    assert_eq!(find(&said, "machine_drops")["not_taken"], 0);
 }
 
 /// The pid of a home's private daemon.
