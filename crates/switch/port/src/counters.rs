@@ -18,6 +18,14 @@ impl Delivered {
         self.packets += 1;
         self.bytes += u64::from(bytes);
     }
+
+    /// The same without a header of so many bytes in front of each packet, which is for the switch alone.
+    #[inline]
+    #[must_use]
+    pub fn without(self, header_len: u8) -> Delivered {
+        let headers = self.packets * u64::from(header_len);
+        Delivered { bytes: self.bytes.saturating_sub(headers), ..self }
+    }
 }
 
 impl AddAssign for Delivered {

@@ -165,6 +165,7 @@ impl RxSide {
             None => self.deliver_run::<false, false>(frames, burst, drops),
             Some(_) => self.deliver_run::<true, false>(frames, burst, drops),
         };
+        let delivered = delivered.without(burst.source.header_len);
         self.bytes += delivered.bytes;
         if !self.mirrors.is_empty() {
             self.mirrors.copy(self.kring.ring(), first, self.hwtail);
@@ -185,6 +186,7 @@ impl RxSide {
             return self.deliver(frames, burst, drops);
         }
         let delivered = self.deliver_run::<false, true>(frames, burst, drops);
+        let delivered = delivered.without(burst.source.header_len);
         self.bytes += delivered.bytes;
         delivered
     }

@@ -21,9 +21,10 @@ pub struct TxSide {
     published: u32,
     /// The client's `head` as of the last `collect`.
     head: u32,
-    /// Where that stopped, and the bytes of its packets.
+    /// Where that stopped, and the bytes of its packets, without the headers for the switch alone, which have this many each.
     collected: u32,
     collected_bytes: u32,
+    header_len: u32,
     /// Bytes that the ring's readers have not been told of.
     bytes: u64,
     /// Why the packet is lost that it was amid: its slots up to the last are.
@@ -49,6 +50,7 @@ impl TxSide {
             head: hwcur,
             collected: hwcur,
             collected_bytes: 0,
+            header_len: 0,
             bytes: 0,
             lost: None,
             freed: 0,
@@ -112,6 +114,7 @@ impl TxSide {
         let mut found = view.distance(side.hwcur, head).min(BURST);
         let (mut at, mut pieces, mut lost) = (side.hwcur, 0, side.lost);
         let (mut flags, mut bad_slots, mut bytes) = (0, 0, 0);
+        let (packets, header) = (burst.frames.len(), u32::from(burst.source.header_len));
         for done in 1..=found {
             let slot = view.slot(at);
             // S-FLAGS-NS_BUF_CHANGED.
@@ -167,7 +170,9 @@ impl TxSide {
             bytes = bytes.saturating_sub(left.sum());
         }
         side.lost = lost;
-        (side.collected, side.collected_bytes) = (at, bytes);
+        let headers = (burst.frames.len() - packets) as u32 * header;
+        (side.collected, side.collected_bytes) = (at, bytes.saturating_sub(headers));
+        side.header_len = header;
         found
     }
 
@@ -186,7 +191,10 @@ impl TxSide {
     pub(crate) fn release_some(&mut self, slots: u32) {
         let (ring, mut at) = (self.kring.ring(), self.hwcur);
         for _ in 0..slots {
-            self.bytes += u64::from(ring.slot(at).len);
+            let slot = ring.slot(at);
+            let is_last = slot.flags & NS_MOREFRAG == 0;
+            let header = if is_last { u64::from(self.header_len) } else { 0 };
+            self.bytes = (self.bytes + u64::from(slot.len)).saturating_sub(header);
             at = ring.next(at);
         }
         self.release_up_to(at);

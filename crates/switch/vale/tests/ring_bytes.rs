@@ -86,3 +86,33 @@ fn a_packet_between_two_bursts_is_counted_once() {
     let all = 127 * 60 + 930;
     assert_eq!((bytes(&sender.tx), bytes(&receiver.rx)), (vec![all], vec![all]));
 }
+
+/// The headers of ports that have them are for the switch alone: rings and ports count what would be on a wire, whatever the
+/// other side has.
+#[test]
+fn headers_for_the_switch_are_not_counted() {
+    for (sends, receives) in [(12, 12), (12, 0), (0, 12), (10, 12)] {
+        let bridge = Bridge::start("vale-bytes").unwrap();
+        let sender = Client::new([1, 1], [64, 64], 0);
+        let receiver = Client::new([1, 1], [64, 64], 0);
+        let [from, to] = [(&sender, sends), (&receiver, receives)].map(|(client, header_len)| {
+            client.attach_as(&bridge, PortConfig { header_len, ..PortConfig::default() })
+        });
+        let header = vec![0; sends.into()];
+        for length in [60, 100] {
+            let packet = [header.as_slice(), &frame(length)].concat();
+            sender.fill(0, &packet, packet.len() as u16, 0, None);
+        }
+        // One of two slots.
+        let packet = [header.as_slice(), &frame(100)].concat();
+        sender.fill(0, &packet, packet.len() as u16, NS_MOREFRAG, None);
+        sender.fill(0, &[0; 40], 40, 0, None);
+        sender.tx_sync(0);
+        sender.drained(0);
+        barrier(&bridge);
+        let what = format!("from {sends} to {receives}");
+        assert_eq!((bytes(&sender.tx), bytes(&receiver.rx)), (vec![300], vec![300]), "{what}");
+        let [from, to] = [from, to].map(|(_, counters)| counters.totals());
+        assert_eq!((from.sent_bytes, to.received_bytes), (300, 300), "{what}");
+    }
+}

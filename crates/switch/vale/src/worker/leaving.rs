@@ -12,7 +12,7 @@
 use ringway_switch_port::{Frame, FrameStatus, Port, PortIndex, Source};
 use rustix::{event::epoll, fd::AsFd};
 
-use super::Worker;
+use super::{Worker, turn::header_bytes};
 use crate::{
     bridge_port::BridgePort,
     budget::{Budget, Turn},
@@ -97,7 +97,8 @@ impl Worker {
     /// it is lost, and counted at that port. What it leaves in other rings when patience has ended is counted at its
     /// own. How much there is was [sealed](Self::leave).
     fn lose_what_waits(&mut self, member: &mut BridgePort) {
-        let BridgePort { port, held, totals, .. } = member;
+        let BridgePort { port, held, totals, config, .. } = member;
+        let source = Source { header_len: config.header_len, ..Source::default() };
         for (ring, held) in held.iter().enumerate() {
             let stall = held.and_then(|held| held.stall);
             // Where nothing can be held back, more comes all the time.
@@ -107,10 +108,11 @@ impl Worker {
             let has_reached = held.is_some_and(|held| !held.reached.is_empty());
             let mut lost = 0;
             loop {
-                let mut burst = std::mem::take(&mut self.spare).recycle(Source::default());
+                let mut burst = std::mem::take(&mut self.spare).recycle(source);
                 burst.limit = u32::MAX;
                 let found = port.collect(ring, &mut burst, &mut totals.drops);
                 account(&burst.frames, totals);
+                totals.sent_bytes -= header_bytes(&burst, burst.frames.len());
                 let fine = |frame: &&Frame| frame.status == FrameStatus::Fine;
                 lost += burst.frames.iter().filter(fine).count() as u64;
                 self.spare = burst.recycle(Source::default());

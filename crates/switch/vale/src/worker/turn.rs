@@ -129,9 +129,7 @@ impl Worker {
             // As what is dropped behind it: sent, too.
             burst.read_headers();
             account(&burst.frames, totals);
-            if burst.source.as_sent {
-                totals.sent_bytes -= kernels_headers(&burst, burst.frames.len());
-            }
+            totals.sent_bytes -= header_bytes(&burst, burst.frames.len());
             let fine = burst.frames.iter().filter(|frame| frame.status == FrameStatus::Fine);
             totals.drops.filtered += fine.count() as u64;
             self.spare = burst.recycle(from);
@@ -236,9 +234,7 @@ impl Worker {
         }
         let before = totals.sent_bytes;
         account(&burst.frames[..sent], totals);
-        if burst.source.as_sent {
-            totals.sent_bytes -= kernels_headers(&burst, sent);
-        }
+        totals.sent_bytes -= header_bytes(&burst, sent);
         if let Function::Learning(function) = &mut self.function {
             totals.unlearned += function.count_unlearned(&burst.frames[..sent], index);
             if *is_fast && function.take_moved() {
@@ -312,13 +308,13 @@ fn have_left(members: &mut Members) -> bool {
     members.iter_mut().flatten().filter(|member| member.is_fast).all(|member| member.has_left())
 }
 
-/// Bytes of the headers that an interface's first `sent` frames have for the switch alone: its bytes are those on the
-/// wire.
-#[cold]
-#[inline(never)]
-fn kernels_headers(burst: &Burst<'_>, sent: usize) -> u64 {
-    let frames = burst.frames[..sent].iter().filter(|frame| frame.len > 0).count();
-    frames as u64 * u64::from(burst.source.header_len)
+/// Bytes of the headers that a port's first `sent` frames have for the switch alone: its bytes are those on the wire.
+#[inline]
+pub(super) fn header_bytes(burst: &Burst<'_>, sent: usize) -> u64 {
+    match u32::from(burst.source.header_len) {
+        0 => 0,
+        header => burst.frames[..sent].iter().map(|frame| u64::from(frame.len.min(header))).sum(),
+    }
 }
 
 /// An address has moved to this port, or to any.
