@@ -222,8 +222,12 @@ impl<'m> Receiver<'m> {
         }
         let (begin, len) = frame.begin::<BEGIN>();
         let (begin, is_v6) = (&begin[..len], begin[12..14] == [0x86, 0xdd]);
+        let Ok(checked) = frame.header.checked(frame.len) else {
+            moved.bad_offload += 1;
+            return Put::Done;
+        };
         // Nor is it told that a checksum was verified.
-        let header = Header { flags: frame.header.flags & !2, ..frame.header };
+        let header = Header { flags: checked.flags & !2, ..checked };
         if self.features.takes(&header, is_v6) && is_expressible(&header, begin) {
             return self.put(queue, &header, &frame.parts, frame.len, moved);
         }

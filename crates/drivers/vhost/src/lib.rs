@@ -19,8 +19,9 @@
 //!   up anew ([`Fault`]).
 //! - Memory is where the front end says, or nowhere. A file that becomes shorter is found out
 //!   ([`End::MemoryLost`]), if the process has a [`LostPages`].
-//! - A header is checked against its frame before the guest gets it; what the guest sends is checked
-//!   by the switch, as every port's.
+//! - A header is checked before it goes on, either way: what it asks for stays, the rest is zero, and
+//!   what cannot be is refused, and counted with its sender. Before the guest gets it, it is compared
+//!   with its frame, too; what the guest sends is compared by its receivers.
 //!
 //! # What it does
 //!

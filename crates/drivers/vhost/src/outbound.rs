@@ -88,13 +88,19 @@ pub(crate) fn send(
                             let begin = first_bytes::<BEGIN>(pieces, own_header + HASHED_BYTES);
                             steering.learn(&begin[own_header..], *pair);
                         }
-                        at = match whole {
-                            Some(whole) => whole.copy(ring, at),
-                            None => fill(ring, at, header_len, pieces, own_header),
+                        let behind = match whole {
+                            Some(whole) => whole.copy(ring, at, header_len),
+                            None => fill(ring, at, header_len, pieces, own_header, frame),
                         };
-                        free -= needed;
-                        moved.frames += 1;
-                        moved.bytes += frame as u64;
+                        match behind {
+                            Some(behind) => {
+                                at = behind;
+                                free -= needed;
+                                moved.frames += 1;
+                                moved.bytes += frame as u64;
+                            }
+                            None => moved.bad_offload += 1,
+                        }
                     }
                 }
             }
@@ -150,22 +156,44 @@ impl<'a> Whole<'a> {
         (from.size() <= to.size()).then_some(Whole { from, to, buf_idx })
     }
 
-    /// Copies it into the slot `at`; returns the place behind that.
+    /// Copies it into the slot `at`; returns the place behind that. `None`: its header, which has `header_len` bytes, asks for
+    /// what cannot be.
     #[inline]
-    fn copy(&self, ring: &RingView, at: u32) -> u32 {
+    fn copy(&self, ring: &RingView, at: u32, header_len: usize) -> Option<u32> {
         self.to.copy_from(&self.from, self.from.size() as usize);
+        if header_len > 0 {
+            // The copy: the guest may change its own meanwhile.
+            let copied = self.to.read::<{ Header::LONG }>(0)?;
+            if copied != [0; Header::LONG] {
+                let len = self.from.size() as usize - header_len;
+                self.to.write(0, &checked(&copied, len)?[..header_len]);
+            }
+        }
         ring.set_slot(at, self.buf_idx, self.from.size() as u16, 0);
-        ring.next(at)
+        Some(ring.next(at))
     }
 }
 
-/// Copies a frame into the slots from `at` on, which have room for it; returns the place behind them.
-fn fill(ring: &RingView, mut at: u32, header_len: usize, pieces: &[Piece<'_>], own: usize) -> u32 {
+/// The header of a frame of `len` bytes as others may get it; `None`: it asks for what cannot be.
+fn checked(header: &[u8], len: usize) -> Option<[u8; Header::LONG]> {
+    Some(Header::parse(header)?.checked(len).ok()?.emit())
+}
+
+/// Copies a frame of `len` bytes into the slots from `at` on, which have room for it; returns the place behind them. `None`:
+/// its header asks for what cannot be.
+fn fill(
+    ring: &RingView,
+    mut at: u32,
+    header_len: usize,
+    pieces: &[Piece<'_>],
+    own: usize,
+    len: usize,
+) -> Option<u32> {
     let mut filled = 0;
     let mut slot = ring.slot(at).buf_idx;
     let mut to = ring.buf(slot);
     if header_len > 0 {
-        let header = first_bytes::<{ Header::LONG }>(pieces, own);
+        let header = checked(&first_bytes::<{ Header::LONG }>(pieces, own), len)?;
         if let Some(to) = to {
             to.write(0, &header[..header_len]);
         }
@@ -199,7 +227,7 @@ fn fill(ring: &RingView, mut at: u32, header_len: usize, pieces: &[Piece<'_>], o
         }
     }
     ring.set_slot(at, slot, filled as u16, 0);
-    ring.next(at)
+    Some(ring.next(at))
 }
 
 /// The first bytes of a chain, as many as `len` and it has; zeros behind them.

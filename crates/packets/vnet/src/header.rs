@@ -88,6 +88,29 @@ impl Header {
         Header { hdr_len: moved(self.hdr_len), csum_start: moved(self.csum_start), ..self }
     }
 
+    /// What this header, of a frame of `len` bytes, asks for, and nothing else: as others may get it. What has no meaning is
+    /// zero, and the hint at the headers is not longer than the frame.
+    ///
+    /// # Errors
+    /// [`Error::BadHeader`]: a flag or a type that is not known, segments of no bytes, or a checksum behind the frame.
+    pub fn checked(&self, len: usize) -> Result<Header, Error> {
+        let mut checked = Header { flags: self.flags, ..Header::default() };
+        if self.gso()?.is_some() {
+            if self.gso_size == 0 {
+                return Err(Error::BadHeader);
+            }
+            (checked.gso_type, checked.gso_size) = (self.gso_type, self.gso_size);
+            checked.hdr_len = self.hdr_len.min(len.try_into().unwrap_or(u16::MAX));
+        }
+        if let Some((_, at)) = self.checksum() {
+            if at + 2 > len {
+                return Err(Error::BadHeader);
+            }
+            (checked.csum_start, checked.csum_offset) = (self.csum_start, self.csum_offset);
+        }
+        Ok(checked)
+    }
+
     /// Whether it asks for nothing: the frame behind it is fit for anybody as it is.
     pub fn is_plain(&self) -> bool {
         self.flags & !DATA_VALID == 0 && self.gso_type & !GSO_ECN == GSO_NONE
@@ -146,6 +169,30 @@ mod tests {
         let plain: Vec<_> = good.iter().filter(|header| header.is_plain()).collect();
         assert!(plain.iter().all(|h| h.checksum().is_none() && h.gso() == Ok(None)));
         assert_eq!(plain.len(), 2 * 2);
+    }
+
+    /// What a header asks for stays; the rest is zero. What contradicts the frame's length is refused.
+    #[test]
+    fn what_is_checked_is_what_is_asked_for() {
+        let junk = Header { hdr_len: 65_535, gso_size: 9, csum_start: 7, ..Header::default() };
+        let sum = Header { flags: 1, csum_start: 34, csum_offset: 16, ..Header::default() };
+        let cut = Header { gso_type: 0x81, gso_size: 1000, hdr_len: 54, ..sum };
+        for (header, expected) in [
+            (junk, Ok(Header::default())),
+            (Header { num_buffers: 3, gso_type: 0x80, ..junk }, Ok(Header::default())),
+            (Header { hdr_len: 54, ..sum }, Ok(sum)),
+            (cut, Ok(cut)),
+            (Header { hdr_len: 65_535, ..cut }, Ok(Header { hdr_len: 60, ..cut })),
+            (Header { csum_offset: 24, ..sum }, Ok(Header { csum_offset: 24, ..sum })),
+            (Header { csum_offset: 25, ..sum }, Err(Error::BadHeader)),
+            (Header { csum_start: 65_535, csum_offset: 65_535, ..sum }, Err(Error::BadHeader)),
+            (Header { gso_size: 0, ..cut }, Err(Error::BadHeader)),
+            (Header { gso_type: 2, ..cut }, Err(Error::BadHeader)),
+            (Header { gso_type: 0xff, ..cut }, Err(Error::BadHeader)),
+            (Header { flags: 4, ..cut }, Err(Error::BadHeader)),
+        ] {
+            assert_eq!(header.checked(60), expected, "{header:?}");
+        }
     }
 
     #[test]

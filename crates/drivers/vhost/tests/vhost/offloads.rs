@@ -133,3 +133,39 @@ fn what_a_guest_asks_for_goes_to_the_port() {
     assert_eq!(connection.send((&port.tx, 12), 8).frames, 1);
     assert!(port.sent() == [sent]);
 }
+
+/// A header that asks for what cannot be is its sender's loss. Others go on with what they ask for, and nothing else.
+#[test]
+fn a_header_is_checked_where_it_comes_from() {
+    let frame = frame(600);
+    let sum = Header { flags: 1, csum_start: 34, csum_offset: 16, ..Header::default() };
+    let cut = Header { gso_type: 1, gso_size: 100, hdr_len: 54, ..sum };
+    let longest = frame.len() as u16;
+    for (header, expected) in [
+        (Header { hdr_len: 65_535, gso_size: 3, ..Header::default() }, Some(Header::default())),
+        (Header { hdr_len: 65_535, ..cut }, Some(Header { hdr_len: longest, ..cut })),
+        (cut, Some(cut)),
+        (Header { gso_size: 0, ..cut }, None),
+        (Header { gso_type: 2, ..cut }, None),
+        (Header { gso_type: 0xff, ..cut }, None),
+        (Header { flags: 4, ..sum }, None),
+        (Header { csum_start: 65_535, ..sum }, None),
+    ] {
+        // In one piece, and in many.
+        for piece in [2048, 50] {
+            let (mut guest, mut connection) = machine(Setup::default());
+            let mut port = Port::new();
+            assert!(guest.send(0, &[&header.emit()[..], &frame].concat(), piece));
+            let moved = connection.send((&port.tx, Header::LONG), 8);
+            assert_eq!(guest.reap(0), 1);
+            let sent = port.sent();
+            let found = sent.first().map(|sent| Header::parse(sent).unwrap());
+            assert_eq!((found, moved.bad_offload), (expected, expected.is_none().into()));
+            assert!(sent.iter().all(|sent| sent[Header::LONG..] == frame));
+        }
+    }
+    // What another port's program says of itself is no better.
+    let all = 0x1983 | 1 << 1 | 1 << 7;
+    let (got, _) = received(all, Header { hdr_len: 65_535, ..cut }, &frame);
+    assert_eq!(Header::parse(&got[0]).unwrap().hdr_len, longest);
+}
