@@ -87,8 +87,7 @@ fn a_packet_between_two_bursts_is_counted_once() {
     assert_eq!((bytes(&sender.tx), bytes(&receiver.rx)), (vec![all], vec![all]));
 }
 
-/// The headers of ports that have them are for the switch alone: rings and ports count what would be on a wire, whatever the
-/// other side has.
+/// The headers of ports that have them are for the switch alone: rings and ports count what would be on a wire.
 #[test]
 fn headers_for_the_switch_are_not_counted() {
     for (sends, receives) in [(12, 12), (12, 0), (0, 12), (10, 12)] {

@@ -262,9 +262,12 @@ impl Card {
                 self.admit(port, socket)?;
             }
             self.refuse_others(port, socket);
-            let has_gone = |link: &Box<dyn Link>| link.has_hung_up();
             let end = match self.obey(port, lost_pages) {
-                Ok(()) => self.link.as_ref().is_some_and(has_gone).then_some(End::Closed),
+                Ok(()) => self
+                    .link
+                    .as_deref()
+                    .is_some_and(|link| link.has_hung_up())
+                    .then_some(End::Closed),
                 Err(end) => Some(end),
             };
             if let Some(end) = end {
