@@ -69,7 +69,7 @@ pub enum Error {
         /// What the system says.
         source: Arc<io::Error>,
         /// What to do.
-        remedy: &'static str,
+        remedy: String,
     },
 }
 
@@ -81,7 +81,12 @@ impl Error {
         Error::Open { file: file.into(), source: Arc::new(source) }
     }
 
-    pub(crate) fn write(file: &std::path::Path, source: io::Error) -> Error {
+    /// `frames`: how many the file has, if that is known.
+    pub(crate) fn write(file: &Path, source: io::Error, frames: Option<u64>) -> Error {
+        let kept = match frames {
+            Some(frames) => format!("the file has {frames} packets"),
+            None => "the file is readable up to here".into(),
+        };
         let remedy = match source.kind() {
             io::ErrorKind::StorageFull
             | io::ErrorKind::QuotaExceeded
@@ -89,19 +94,19 @@ impl Error {
                 if is_stdout(file) =>
             {
                 "make room, or write to a file of its own (-w FILE), which can be rotated; what was written may end \
-                 in the middle of a block"
+                 in the middle of a block".into()
             }
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                "make room, or limit the capture by rotation and a number of files; it is readable up to here"
+                format!("make room, or limit the capture by rotation and a number of files; {kept}")
             }
-            io::ErrorKind::FileTooLarge => "rotate the capture by size",
+            io::ErrorKind::FileTooLarge => format!("rotate the capture by size; {kept}"),
             io::ErrorKind::BrokenPipe => {
-                "the program at the other end of the pipe has gone; start both again"
+                "the program at the other end of the pipe has gone; start both again".into()
             }
             io::ErrorKind::TimedOut => {
-                "nothing is read from the pipe; start the program at its other end first"
+                "nothing is read from the pipe; start the program at its other end first".into()
             }
-            _ => "write to another disk; the capture is readable up to here",
+            _ => format!("write to another disk; {kept}"),
         };
         Error::Write { file: file.into(), source: Arc::new(source), remedy }
     }

@@ -118,9 +118,11 @@ impl Output {
             let count = self.portion(&blocks.ends[first..], start);
             let end = blocks.ends[first + count - 1];
             let Some(current) = &mut self.current else { return Ok(()) };
-            current.write(&blocks.bytes[start..end])?;
-            current.frames += count as u64;
-            self.shared.frames.fetch_add(count as u64, Relaxed);
+            let ends = blocks.ends[first..first + count].iter().map(|end| end - start);
+            let (frames, written) = current.write(&blocks.bytes[start..end], ends);
+            current.frames += frames;
+            self.shared.frames.fetch_add(frames, Relaxed);
+            written.map_err(|error| current.failed(error))?;
             first += count;
             start = end;
         }
@@ -156,9 +158,9 @@ impl Output {
     fn end(&self, mut current: Current) -> Result<()> {
         let mut statistics = Vec::new();
         self.shared.append_statistics(self.kind.format, &mut statistics);
-        current.write(&statistics)?;
+        current.write(&statistics, []).1.map_err(|error| current.failed(error))?;
         let path = current.path;
-        current.stream.finish().map_err(|error| Error::write(&path, error))
+        current.stream.finish().map_err(|error| Error::write(&path, error, None))
     }
 
     /// How many frames go to the current file, of those that end there; at least one.
@@ -199,7 +201,7 @@ impl Output {
     }
 
     fn begin_file(&mut self, path: PathBuf, Opened { file, in_use }: Opened) -> Result<()> {
-        let fail = |error| Error::write(&path, error);
+        let fail = |error| Error::write(&path, error, None);
         let target = Target { file, size: 0, shared: self.shared.clone() };
         let stream = match self.kind.compression {
             Compression::None => Stream::Plain(target),
@@ -214,7 +216,8 @@ impl Output {
         let (_in_use, has_unflushed) = (in_use, false);
         let mut current = Current { path, _in_use, stream, begun, frames: 0, has_unflushed };
         let Recording { interfaces, .. } = &self.recording;
-        current.write(&header(self.kind.format, interfaces, self.recording.snaplen()))?;
+        let header = header(self.kind.format, interfaces, self.recording.snaplen());
+        current.write(&header, []).1.map_err(|error| current.failed(error))?;
         self.shared.files.fetch_add(1, Relaxed);
         self.current = Some(current);
         Ok(())
@@ -298,20 +301,38 @@ fn open(path: &Path, overwrite: bool) -> Result<Opened> {
 }
 
 impl Current {
-    /// Writes whole blocks. Of what cannot be written, nothing stays in a file that is not compressed, unless that is
-    /// standard output: others write there, too, and have before.
-    fn write(&mut self, blocks: &[u8]) -> Result<()> {
+    /// Writes whole blocks, with frames that end at `ends`; returns how many frames are written. Where not all are, the
+    /// file is cut behind the last that is whole, unless it is compressed, or standard output: others write there, too,
+    /// and have before.
+    fn write(
+        &mut self,
+        blocks: &[u8],
+        ends: impl IntoIterator<Item = usize>,
+    ) -> (u64, io::Result<()>) {
         let before = self.size();
         self.has_unflushed = !matches!(self.stream, Stream::Plain(_));
-        self.stream.write_all(blocks).map_err(|error| {
-            if let Stream::Plain(target) = &self.stream
-                && !is_stdout(&self.path)
-            {
-                // A pipe cannot be shortened.
-                let _ = target.file.set_len(before);
-            }
-            Error::write(&self.path, error)
-        })
+        let done = self.stream.write_all(blocks);
+        let written = match (&done, &self.stream) {
+            (Ok(()), _) => blocks.len() as u64,
+            (Err(_), Stream::Plain(target)) => target.size - before,
+            // How much of it a compressor has put into the file is not known.
+            (Err(_), _) => 0,
+        };
+        let (mut frames, mut whole) = (0, 0);
+        for end in ends.into_iter().map(|end| end as u64).take_while(|&end| end <= written) {
+            (frames, whole) = (frames + 1, end);
+        }
+        if let (Err(_), Stream::Plain(target)) = (&done, &mut self.stream)
+            && !is_stdout(&self.path)
+        {
+            target.cut(before + whole);
+        }
+        (frames, done)
+    }
+
+    fn failed(&self, error: io::Error) -> Error {
+        let is_plain = matches!(self.stream, Stream::Plain(_));
+        Error::write(&self.path, error, is_plain.then_some(self.frames))
     }
 
     fn size(&self) -> u64 {
@@ -355,6 +376,16 @@ impl Stream {
             Stream::Plain(_) => Ok(()),
             Stream::Gzip(stream) => stream.finish().map(drop),
             Stream::Zstd(stream) => stream.finish().map(drop),
+        }
+    }
+}
+
+impl Target {
+    /// Cuts the file. A pipe cannot be shortened.
+    fn cut(&mut self, size: u64) {
+        if self.file.set_len(size).is_ok() {
+            self.shared.bytes.fetch_sub(self.size - size, Relaxed);
+            self.size = size;
         }
     }
 }

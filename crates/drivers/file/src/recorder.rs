@@ -260,7 +260,7 @@ impl Recorder {
             let now = self.shared.bytes.load(Relaxed);
             if timeout.timed_out() && now == moved && !self.is_regular {
                 self.shared.drop_rest(&mut pending);
-                self.shared.fail(Error::write(&self.file, io::ErrorKind::TimedOut.into()));
+                self.shared.fail(Error::write(&self.file, io::ErrorKind::TimedOut.into(), None));
                 pending.given_up = true;
             }
             moved = now;

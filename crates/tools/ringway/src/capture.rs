@@ -14,6 +14,7 @@ use crate::output::note;
 use crate::plain_file;
 use crate::port_notes;
 use crate::print::{self, Printer};
+use crate::recording;
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{self, RunLoop};
 use crate::same_rings::check_distinct;
@@ -155,6 +156,7 @@ pub fn run(args: &Args) -> Result<()> {
         uses,
         wanted: args.count.unwrap_or(u64::MAX),
         counted: Counters::default(),
+        file: args.write.clone(),
         reporter,
         run_loop,
         failed: None,
@@ -184,6 +186,8 @@ struct Capture {
     uses: FrameUses,
     wanted: u64,
     counted: Counters,
+    /// What the recorder writes.
+    file: Option<PathBuf>,
     reporter: Reporter,
     run_loop: RunLoop,
     /// Why a port was over before the run, except at the end of a file.
@@ -333,6 +337,9 @@ impl Capture {
         }
         captured?;
         self.uses.flush()?;
+        if let Some(file) = &self.file {
+            self.run_loop.tell(&recording::losses(file, self.uses.dropped()))?;
+        }
         self.failed.map_or(Ok(()), Err)
     }
 }

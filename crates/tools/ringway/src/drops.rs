@@ -1,7 +1,7 @@
 //! Where packets were lost, and why.
 
 use crate::error::Result;
-use ringway::{BridgePortInfo, Control, Port, PortKind, RingInfo, Stats};
+use ringway::{BridgePortInfo, Control, FileSpec, Port, PortKind, RingInfo, Stats};
 use serde::Serialize;
 use std::fmt;
 
@@ -39,6 +39,10 @@ pub struct Drops {
     /// Sent, and still in the ring when its daemon ended, or received and not read by then. No switch counts these.
     #[serde(skip_serializing_if = "is_none")]
     pub daemon_ended: u64,
+    /// Sent to a capture file, and not written: the disk, or the reader of a pipe, was too slow or has failed. No ring
+    /// has such a counter: that of a file counts them as `ring_full`.
+    #[serde(skip_serializing_if = "is_none")]
+    pub not_written: u64,
     /// Not received: no free slot in the ring.
     pub ring_full: u64,
     /// Not received: longer than a buffer.
@@ -71,6 +75,7 @@ impl Drops {
             storm_multicast: drops.storm_multicast,
             storm_unknown: drops.storm_unknown,
             daemon_ended: 0,
+            not_written: 0,
             ring_full: drops.ring_full,
             too_long: drops.too_long,
         }
@@ -93,7 +98,7 @@ impl Drops {
         let wrong = self.bad_slot + self.too_short + self.bad_index + self.bad_offload;
         let wrong = wrong + self.spoofed + self.bad_source;
         let storms = self.storm + self.storm_broadcast + self.storm_multicast + self.storm_unknown;
-        let unsent = self.over_rate + storms + self.daemon_ended;
+        let unsent = self.over_rate + storms + self.daemon_ended + self.not_written;
         self.no_destination + self.filtered + unsent + wrong
     }
 
@@ -111,7 +116,7 @@ impl Drops {
         self.sending() + self.receiving() + self.either()
     }
 
-    fn reasons(&self) -> [(&'static str, u64); 18] {
+    fn reasons(&self) -> [(&'static str, u64); 19] {
         [
             ("no destination", self.no_destination),
             ("bad slot", self.bad_slot),
@@ -129,6 +134,7 @@ impl Drops {
             ("storm multicast", self.storm_multicast),
             ("storm unknown", self.storm_unknown),
             ("daemon ended", self.daemon_ended),
+            ("not written", self.not_written),
             ("ring full", self.ring_full),
             ("too long", self.too_long),
         ]
@@ -153,6 +159,7 @@ impl Drops {
             storm_multicast: with(self.storm_multicast, other.storm_multicast),
             storm_unknown: with(self.storm_unknown, other.storm_unknown),
             daemon_ended: with(self.daemon_ended, other.daemon_ended),
+            not_written: with(self.not_written, other.not_written),
             ring_full: with(self.ring_full, other.ring_full),
             too_long: with(self.too_long, other.too_long),
         }
@@ -282,7 +289,10 @@ impl DropBook {
         if port.is_shut() {
             return Ok(());
         }
-        let [tx, mut rx] = [port.tx_stats(), port.rx_stats()].map(Drops::of_rings);
+        let [mut tx, mut rx] = [port.tx_stats(), port.rx_stats()].map(Drops::of_rings);
+        if FileSpec::is_file(port.name()) {
+            (tx.not_written, tx.ring_full) = (tx.ring_full, 0);
+        }
         if self.switch.is_some() {
             // The switch counts these, too.
             (rx.ring_full, rx.too_long) = (0, 0);
@@ -373,15 +383,16 @@ mod tests {
             storm_multicast: 32768,
             storm_unknown: 65536,
             daemon_ended: 8192,
+            not_written: 262144,
             ring_full: 16,
             too_long: 32,
             bad_offload: 256,
         };
-        assert_eq!(drops.reasons().iter().map(|(_, n)| n).sum::<u64>(), 262143);
-        assert_eq!(drops.total(), 262143);
+        assert_eq!(drops.reasons().iter().map(|(_, n)| n).sum::<u64>(), 524287);
+        assert_eq!(drops.total(), 524287);
         let none = Drops::default();
         let PortDrops { sending, receiving, either, .. } = PortDrops::of([none, none, drops]);
-        assert_eq!(sending + receiving + either, 262143);
+        assert_eq!(sending + receiving + either, 524287);
         let twice = drops.merge(drops, |a, b| a + b);
         assert_eq!(twice.merge(drops, u64::saturating_sub), drops);
     }

@@ -11,6 +11,7 @@ use crate::opening;
 use crate::plain_file;
 use crate::port_notes;
 use crate::print;
+use crate::recording;
 use crate::run_loop::{self, RunLoop};
 use crate::units::{parse_count, parse_duration};
 use crate::verify::{Tally, Verifier};
@@ -106,6 +107,7 @@ pub fn run(args: &Args) -> Result<()> {
         last: run_loop.start,
         intake: Intake::of(0, &port),
         uses,
+        file: args.write.clone(),
         run: Metered::of(run_loop, port)?,
     };
     let received = capture_file::ended(receiver.receive());
@@ -120,6 +122,8 @@ struct Receiver {
     last: Instant,
     intake: Intake,
     uses: FrameUses,
+    /// What the recorder writes.
+    file: Option<PathBuf>,
 }
 
 impl Receiver {
@@ -190,6 +194,9 @@ impl Receiver {
             self.run.lost = recorder.finish().dropped;
         }
         self.run.summarize(self.last, 0)?;
+        if let Some(file) = &self.file {
+            self.run.run_loop.tell(&recording::losses(file, self.run.lost))?;
+        }
         let tally = self.uses.verifier.as_ref().map(Verifier::tally);
         if let Some(tally) = &tally {
             self.run.run_loop.tell(tally)?;

@@ -1,8 +1,10 @@
 //! Received frames on their way into a capture file.
 
+use crate::drops::{Drops, Losses};
 use crate::fragments::Whole;
 use ringway::{Port, PortKind, tai_ahead};
 use ringway_file::{Burst, Direction, Record};
+use std::path::Path;
 
 /// What is known of a port's frames besides their bytes.
 pub struct Origin {
@@ -14,6 +16,12 @@ pub struct Origin {
     /// What the times that frames come with are ahead of those since 1970; `None` where they come
     /// with none, or with those of a clock that the user has chosen.
     ahead: Option<u64>,
+}
+
+/// What was not written to a file.
+pub fn losses(file: &Path, not_written: u64) -> Losses {
+    let drops = Drops { not_written, ..Drops::default() };
+    Losses { port: file.display().to_string(), drops, left: 0 }
 }
 
 impl Origin {

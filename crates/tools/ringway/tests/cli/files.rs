@@ -216,7 +216,7 @@ fn a_full_disk_costs_the_file_alone_and_is_told() {
         said.contains("/dev/full: No space left on device") && said.contains("make room"),
         "{said}"
     );
-    assert_eq!(find(&lines, "drops")["ring_full"], 100);
+    assert_eq!(find(&lines, "drops")["not_written"], 100);
     home.is_left_clean();
 }
 
@@ -226,26 +226,34 @@ fn a_file_on_a_full_disk_is_readable_as_far_as_it_goes() {
         return;
     }
     let home = Home::new();
-    let (copy, port) = named(&home, "copy.pcapng");
     let small = home.dir.join("small");
     fs::create_dir(&small).unwrap();
-    let script = format!(
-        "mount -t tmpfs -o size=1M none {0} && ! '{1}' gen 'file:{0}/x.pcapng' -n 50000 --json \
-         --rate 500k && cp {0}/x.pcapng {2}",
-        small.display(),
-        env!("CARGO_BIN_EXE_ringway"),
-        copy
-    );
-    let mut command = Command::new("unshare");
-    command.args(["-m", "sh", "-c", &script]).env("RINGWAY_DIR", &home.dir);
-    let output = command.env_remove("RINGWAY_SOCKET").output().unwrap();
-    let (text, said) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() && said.contains("make room"), "{text}{said}");
-    let lost = find(&crate::home::lines(&text), "drops")["ring_full"].as_u64().unwrap();
-    let read = home.json(&["recv", &port, "--verify"]);
-    assert_eq!(verified(&read), [50_000 - lost, 0]);
-    assert!(frames(&independently(&copy)) as u64 == 50_000 - lost);
+    // Written in small pieces, and in a large piece that the disk has no room for as a whole.
+    for (name, rate) in [("slow.pcapng", "--rate 500k"), ("fast.pcapng", ""), ("fast.pcap", "")] {
+        let (copy, port) = named(&home, name);
+        let script = format!(
+            "mount -t tmpfs -o size=1M none {0} && ! '{1}' gen 'file:{0}/{name}' -n 50000 --json \
+             {rate} && cp {0}/{name} {2}",
+            small.display(),
+            env!("CARGO_BIN_EXE_ringway"),
+            copy
+        );
+        let mut command = Command::new("unshare");
+        command.args(["-m", "sh", "-c", &script]).env("RINGWAY_DIR", &home.dir);
+        let output = command.env_remove("RINGWAY_SOCKET").output().unwrap();
+        let (text, said) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success() && said.contains("make room"), "{text}{said}");
+        let drops = find(&crate::home::lines(&text), "drops").clone();
+        let kept = 50_000 - drops["not_written"].as_u64().unwrap();
+        assert_eq!(drops["ring_full"], 0);
+        assert!(said.contains(&format!("the file has {kept} packets")), "{said}");
+        let read = home.json(&["recv", &port, "--verify"]);
+        assert_eq!(verified(&read), [kept, 0], "{name} {rate}");
+        assert!(frames(&independently(&copy)) as u64 == kept);
+        // What it has no room for is less than a page and a packet.
+        assert!(fs::metadata(&copy).unwrap().len() > (1 << 20) - 4096 - 128, "{name} {rate}");
+    }
     home.is_left_clean();
 }
 
@@ -284,7 +292,7 @@ fn a_pipe_that_is_not_read_holds_up_nothing() {
     assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
     let (lines, said) = fails(&home, &port, "1000");
     assert!(said.contains("nothing is read from the pipe"), "{said}");
-    assert_eq!(find(&lines, "drops")["ring_full"], 1000);
+    assert_eq!(find(&lines, "drops")["not_written"], 1000);
     // The switch goes on for others while one of its frames' ways ends in the pipe.
     let stuck = home.start(&["bridge", "vale0:c", &format!("{port}@write")]);
     stuck.wait_for("zero_copy", LIMIT);
@@ -568,4 +576,31 @@ fn unknown_options_of_files_are_refused() {
         assert!(said.contains("rotate, files and snaplen"), "{args:?}: {said}");
     }
     assert_eq!(std::fs::read_dir(&home.dir).unwrap().count(), 0);
+}
+
+/// What a recording has not written has a line of its own, so that all that is dropped is said where it was lost.
+#[test]
+fn what_a_recording_has_not_written_is_told_as_the_files() {
+    let home = Home::new();
+    let (_, read) = named(&home, "in.pcapng");
+    home.json(&["gen", &format!("{read}@write"), "--count", "8"]);
+    // Nothing is read from these: the commands give them up.
+    let commands = ["recv", "capture"].map(|command| {
+        let (fifo, _) = named(&home, command);
+        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        let proc = home.start(&[command, &read, "-w", &fifo]);
+        (fifo, proc)
+    });
+    for (fifo, proc) in commands {
+        let (status, text) = proc.wait();
+        assert!(!status.success(), "{text}");
+        let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+        let lines: Vec<Value> = lines.collect();
+        let drops: Vec<_> = lines.iter().filter(|line| line["type"] == "drops").collect();
+        assert_eq!(find(&lines, "summary")["drops"], 8, "{text}");
+        let [at_port, at_file] = drops[..] else { panic!("{text}") };
+        assert_eq!((&at_port["ring_full"], &at_port["not_written"]), (&0.into(), &Value::Null));
+        assert_eq!((&at_file["port"], &at_file["not_written"]), (&fifo.into(), &8.into()));
+    }
+    home.is_left_clean();
 }
