@@ -18,10 +18,11 @@ use crate::recording;
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{self, RunLoop};
 use crate::same_rings::check_distinct;
+use crate::stdout;
 use crate::units::{number, parse_count, parse_duration};
 use ringway::{Interest, Port};
 use ringway_file::{Interface, Recorder, Recording, Rotation};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
@@ -108,13 +109,14 @@ pub fn run(args: &Args) -> Result<()> {
             "--files counts files that --rotate-size or --rotate-time begins: give one of them";
         return Err(Error::Value(wrong.into()));
     }
-    if rotation.is_on() && args.write.as_deref() == Some(Path::new("-")) {
-        let wrong =
-            "-: standard output is one file; name a file for --rotate-size and --rotate-time";
-        return Err(Error::Value(wrong.into()));
+    if let Some(file) = args.write.as_deref().filter(|file| rotation.is_on() && stdout::is(file)) {
+        return Err(Error::Value(format!(
+            "{}: standard output is one file; name a file for --rotate-size and --rotate-time",
+            file.display()
+        )));
     }
     check_distinct(&args.ports, "recorded")?;
-    let is_data_on_stdout = args.print.is_data_on_stdout(args.write.as_deref())?;
+    args.print.choose_stdout(args.write.as_deref())?;
     let mut options = Port::options().rx_only();
     if let Some(filter) = args.chosen.filter()? {
         options = options.filter(filter);
@@ -147,16 +149,16 @@ pub fn run(args: &Args) -> Result<()> {
         printer = printer.map(Printer::with_names);
     }
     let uses = FrameUses { recorder: recorder.transpose()?, printer, ..FrameUses::default() };
-    let run_loop = RunLoop::begin(&args.run_loop)?.beside_data(is_data_on_stdout);
+    let run_loop = RunLoop::begin(&args.run_loop)?;
     let file = args.write.as_ref().map(|file| file.display().to_string());
     let reporter = Reporter::new(file.unwrap_or_else(|| args.ports.join(", ")), run_loop.start);
     let mut capture = Capture {
         sources,
         listening,
         uses,
+        file: args.write.clone(),
         wanted: args.count.unwrap_or(u64::MAX),
         counted: Counters::default(),
-        file: args.write.clone(),
         reporter,
         run_loop,
         failed: None,
@@ -184,10 +186,10 @@ struct Capture {
     sources: Vec<Source>,
     listening: Vec<Listening>,
     uses: FrameUses,
-    wanted: u64,
-    counted: Counters,
     /// What the recorder writes.
     file: Option<PathBuf>,
+    wanted: u64,
+    counted: Counters,
     reporter: Reporter,
     run_loop: RunLoop,
     /// Why a port was over before the run, except at the end of a file.
@@ -335,11 +337,11 @@ impl Capture {
             let drops = Drops { ring_full: listening.lost(), ..Drops::default() };
             self.run_loop.tell(&Losses { port: listening.name.clone(), drops, left: 0 })?;
         }
-        captured?;
-        self.uses.flush()?;
         if let Some(file) = &self.file {
             self.run_loop.tell(&recording::losses(file, self.uses.dropped()))?;
         }
+        captured?;
+        self.uses.flush()?;
         self.failed.map_or(Ok(()), Err)
     }
 }

@@ -72,6 +72,7 @@ mod run;
 mod run_loop;
 mod same_rings;
 mod shape;
+mod stdout;
 mod steer;
 mod switch;
 mod sys;

@@ -9,6 +9,7 @@ use crate::output::note;
 use crate::port_notes;
 use crate::rights::beyond_ours;
 use crate::same_rings::are_same;
+use crate::stdout;
 use crate::sys;
 use ringway::{
     Cause, Control, FileSpec, OpenOptions, Port, PortSpec, Registration, RingSelection, SocketPath,
@@ -45,11 +46,21 @@ pub fn open(options: &OpenOptions, name: &str, args: Args) -> Result<Port> {
     let port = options.open(name)?;
     stops.tell();
     port_notes::switch_owner(&port);
+    keep_stdout(&port, name)?;
     Ok(port)
 }
 
 /// Opens a port that sends and receives, whole.
 pub fn open_both_ways(options: &OpenOptions, name: &str, args: Args) -> Result<Port> {
+/// Keeps standard output for the frames of a port that is a file, if they are written there.
+fn keep_stdout(port: &Port, name: &str) -> Result<()> {
+    let file = FileSpec::parse(name)?.filter(|_| port.tx_rings() > 0);
+    if file.is_some_and(|spec| stdout::is(&spec.file)) {
+        stdout::keep_for_frames();
+    }
+    Ok(())
+}
+
     check_both_ways(name)?;
     open(options, name, args)
 }
@@ -140,6 +151,9 @@ pub fn open_pair(names: [&str; 2], args: Args) -> Result<[Port; 2]> {
     };
     stops.into_iter().for_each(Stops::tell);
     ports.iter().for_each(port_notes::switch_owner);
+    for (port, name) in ports.iter().zip(names) {
+        keep_stdout(port, name)?;
+    }
     Ok(ports)
 }
 

@@ -5,6 +5,7 @@
 use crate::error::{Error, Result};
 use crate::failure::Failure;
 use crate::printable::{self, printable};
+use crate::stdout;
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt::{self, Display};
@@ -116,6 +117,10 @@ pub fn for_people(text: &str) -> String {
 }
 
 /// Writes one object a line.
+        if stdout::has_frames() {
+            self.tell_aside(result);
+            return Ok(());
+        }
 fn write_json(list: &[impl Serialize]) -> Result<()> {
     write(|out| {
         for item in list {

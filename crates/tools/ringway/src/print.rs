@@ -4,6 +4,7 @@ use crate::dissect::Packet;
 use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::printable::{json, printable};
+use crate::stdout;
 use serde::Serialize;
 use std::fmt::{self, Write};
 use std::path::Path;
@@ -28,15 +29,19 @@ impl Args {
         self.print.then(|| Printer { output, hex: self.hex, named: false, lines: String::new() })
     }
 
-    /// Whether frames are on standard output, printed or recorded, so that how the run goes has to be told
-    /// elsewhere. Fails if both are.
-    pub fn is_data_on_stdout(&self, recorded: Option<&Path>) -> Result<bool> {
-        let is_recorded = recorded.is_some_and(|file| file.as_os_str() == "-");
-        if self.print && is_recorded {
-            let wrong = "--print and --write - both want standard output; write to a file";
-            return Err(Error::Value(wrong.into()));
+    /// Keeps standard output for frames that are printed, or recorded there. Fails if both are.
+    pub fn choose_stdout(&self, recorded: Option<&Path>) -> Result<()> {
+        let recorded = recorded.filter(|file| stdout::is(file));
+        if let (true, Some(file)) = (self.print, recorded) {
+            return Err(Error::Value(format!(
+                "--print and --write {} both want standard output; write to a file",
+                file.display()
+            )));
         }
-        Ok(is_recorded || self.print && !Output::chosen().json)
+        if recorded.is_some() || self.print && !Output::chosen().json {
+            stdout::keep_for_frames();
+        }
+        Ok(())
     }
 }
 

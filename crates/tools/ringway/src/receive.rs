@@ -81,7 +81,7 @@ pub struct Args {
 
 /// Receives until the count, the time, the silence or the user says that it is enough.
 pub fn run(args: &Args) -> Result<()> {
-    let is_data_on_stdout = args.print.is_data_on_stdout(args.write.as_deref())?;
+    args.print.choose_stdout(args.write.as_deref())?;
     let mut options = Port::options().rx_only();
     if let Some(filter) = args.chosen.filter()? {
         options = options.filter(filter);
@@ -94,7 +94,7 @@ pub fn run(args: &Args) -> Result<()> {
         recording.overwrite = args.overwrite;
         Recorder::new(&recording)
     });
-    let run_loop = RunLoop::begin(&args.run_loop)?.beside_data(is_data_on_stdout);
+    let run_loop = RunLoop::begin(&args.run_loop)?;
     let uses = FrameUses {
         recorder: recorder.transpose()?,
         verifier: args.verify.then(Verifier::new),

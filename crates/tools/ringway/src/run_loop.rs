@@ -28,8 +28,6 @@ pub const OVERSLEPT: Duration = Duration::from_micros(60);
 /// A run, from the first packet to the summary.
 pub struct RunLoop {
     pub output: Output,
-    /// Standard output has something else, and how the run goes is told on standard error.
-    is_data_on_stdout: bool,
     pub start: Instant,
     end: Option<Instant>,
     stop: Stop,
@@ -71,7 +69,6 @@ impl RunLoop {
         let output = Output::chosen();
         Ok(RunLoop {
             output,
-            is_data_on_stdout: false,
             start,
             end,
             stop,
@@ -88,17 +85,8 @@ impl RunLoop {
         Ok(waker)
     }
 
-    /// Of a run that may need standard output for something else than how it goes.
-    pub fn beside_data(self, is_data_on_stdout: bool) -> RunLoop {
-        RunLoop { is_data_on_stdout, ..self }
-    }
-
     /// Tells how the run goes.
     pub fn tell(&self, result: &(impl Display + Serialize)) -> Result<()> {
-        if self.is_data_on_stdout {
-            self.output.tell_aside(result);
-            return Ok(());
-        }
         self.output.write(result)
     }
 

@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::error::Result;
 use crate::error::UNREAD;
 use crate::output::for_people;
+use crate::stdout;
 
 /// Writes one line, in one piece: threads do this at the same time.
 pub fn line(function: &str, line: u32, text: Arguments<'_>) {
@@ -30,8 +31,11 @@ pub fn aside(text: Arguments<'_>) {
     heard(io::stderr().write_all(whole.as_bytes()));
 }
 
-/// Writes a line of results on standard output.
+/// Writes a line of results on standard output, unless that has the frames of a file.
 pub fn result(text: Arguments<'_>) {
+    if stdout::has_frames() {
+        return aside(text);
+    }
     heard(writeln!(io::stdout(), "{}", for_people(&text.to_string())));
 }
 

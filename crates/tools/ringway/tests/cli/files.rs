@@ -578,6 +578,55 @@ fn unknown_options_of_files_are_refused() {
     assert_eq!(std::fs::read_dir(&home.dir).unwrap().count(), 0);
 }
 
+/// A file on standard output has nothing in it that is no part of it.
+#[test]
+fn no_command_mixes_text_in_a_file_on_standard_output() {
+    let home = Home::new();
+    let (path, read) = named(&home, "in.pcapng");
+    home.json(&["gen", &format!("{read}@write"), "--count", "20"]);
+    let expected = independently(&path);
+    let (piped, made) = (named(&home, "piped.pcapng").0, named(&home, "made.pcapng").0);
+    let commands: [&[&str]; 15] = [
+        &["gen", "file:-", "--pcap", &path],
+        &["gen", "file:-@write", "--pcap", &path, "--json"],
+        &["gen", "file:/dev/stdout", "--pcap", &path],
+        &["replay", "file:-", &path],
+        &["replay", "file:/dev/fd/1", &path],
+        &["bridge", &read, "file:-@write"],
+        &["bridge", "file:-@write", &read, "--json"],
+        &["bridge", &read, "file:/dev/stdout@write"],
+        &["shape", &read, "file:-@write"],
+        &["lb", &read, "--to", "file:-@write"],
+        &["recv", &read, "-w", "-"],
+        &["recv", &read, "-w", "/dev/stdout"],
+        &["recv", &read, "-w", "/proc/self/fd/1", "--json"],
+        &["capture", &read, "-w", "-"],
+        &["capture", &read, "-w", "/dev/stdout"],
+    ];
+    for args in commands {
+        // A pipe, and a file that `>` has made.
+        let output = home.command(args).output().unwrap();
+        fs::write(&piped, &output.stdout).unwrap();
+        let mut command = home.command(args);
+        let status = command.stdout(fs::File::create(&made).unwrap()).output().unwrap().status;
+        for (file, status) in [(&piped, output.status), (&made, status)] {
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(status.success(), "{args:?}: {said}");
+            assert_eq!(independently(file), expected, "{args:?}: {file}");
+        }
+    }
+    // Where results go, if not there.
+    let output = home.run(&["recv", &read, "-w", "/dev/stdout"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("20 packets"));
+    for file in ["-", "/dev/stdout"] {
+        for command in ["recv", "capture"] {
+            let said = home.failure(&[command, &read, "--print", "-w", file]);
+            assert!(said.contains("both want standard output; write to a file"), "{said}");
+        }
+        let rotating = ["capture", &read, "-w", file, "--rotate-size", "1M"];
+        assert!(home.failure(&rotating).contains("name a file"), "{file}");
+    }
+}
 /// What a recording has not written has a line of its own, so that all that is dropped is said where it was lost.
 #[test]
 fn what_a_recording_has_not_written_is_told_as_the_files() {
