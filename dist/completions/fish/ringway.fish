@@ -144,7 +144,7 @@ complete -c ringway -n "__fish_ringway_using_subcommand pong" -l poll -d 'Look a
 complete -c ringway -n "__fish_ringway_using_subcommand pong" -l force -d 'Take an interface although it carries the machine\'s default route, or your own connection'
 complete -c ringway -n "__fish_ringway_using_subcommand pong" -l json -d 'Print JSON, one object a line: results, and, on standard error, notes and errors'
 complete -c ringway -n "__fish_ringway_using_subcommand pong" -s h -l help -d 'Print help'
-complete -c ringway -n "__fish_ringway_using_subcommand shape" -s w -l bandwidth -d 'Bits a second, 10Mbps, or packets, 1kpps' -r
+complete -c ringway -n "__fish_ringway_using_subcommand shape" -s w -l bandwidth -d 'Bits a second, 10Mbps or tc\'s 10mbit, or packets, 1kpps' -r
 complete -c ringway -n "__fish_ringway_using_subcommand shape" -s q -l queue -d 'What may wait for the bandwidth: 100 frames, or 64kB [default: 1000]' -r
 complete -c ringway -n "__fish_ringway_using_subcommand shape" -l overhead -d 'Bytes of the bandwidth that each frame takes beside its own; of Ethernet, with CRC, preamble and gap, 24 [default: 0]' -r
 complete -c ringway -n "__fish_ringway_using_subcommand shape" -s D -l delay -d 'Time that frames take' -r

@@ -18,7 +18,8 @@ use crate::units::{number, parse_count};
 use ringway::Port;
 use serde::Serialize;
 use settings::{
-    BandwidthArg, DelayArg, LimitArg, LossArg, Maybe, ReorderArg, UNLIMITED, both, overhead, share,
+    BandwidthArg, DelayArg, LimitArg, LinkRate, LossArg, Maybe, ReorderArg, UNLIMITED, both,
+    overhead, share,
 };
 use std::fmt;
 use std::time::{Instant, SystemTime};
@@ -49,7 +50,7 @@ pub struct Args {
     /// The other port
     b: String,
 
-    /// Bits a second, 10Mbps, or packets, 1kpps
+    /// Bits a second, 10Mbps or tc's 10mbit, or packets, 1kpps
     #[arg(short = 'w', long, value_name = "RATE")]
     bandwidth: Vec<BandwidthArg>,
 
@@ -130,7 +131,7 @@ impl Args {
         Ok([0, 1].map(|way| Settings {
             loss: loss[way].0,
             duplicate: duplicate[way],
-            bandwidth: bandwidth[way].0.map(|rate| Bandwidth {
+            bandwidth: bandwidth[way].0.map(|LinkRate(rate)| Bandwidth {
                 rate,
                 overhead: overhead[way],
                 limit: queue[way].0,

@@ -101,24 +101,34 @@ pub enum Rate {
 /// Of packets or bits a second: what is more exact, or more, than any clock or wire is a slip of the hand.
 const RATES: RangeInclusive<f64> = 1e-3..=1e15;
 
+impl Rate {
+    /// `1M` and `1Mpps` are packets a second; `10Gbps`, `10Gbit/s` and `10gbit`, as tc(8) has it, bits a second.
+    /// `None`: it is no rate.
+    pub fn read(text: &str) -> Result<Option<Rate>> {
+        let upper = text.strip_suffix("bit").map(str::to_uppercase);
+        let bits = text.strip_suffix("bps").or_else(|| text.strip_suffix("bit/s"));
+        let bits = bits.or(upper.as_deref());
+        let number = bits.unwrap_or(text.strip_suffix("pps").unwrap_or(text));
+        match scaled(number) {
+            Some(n) if n > 0.0 && !RATES.contains(&n) => Err(Error::Value(format!(
+                "`{text}` is not possible; rates are from 0.001 to 1000T a second"
+            ))),
+            Some(n) if n > 0.0 && bits.is_some() => Ok(Some(Rate::Bits(n))),
+            Some(n) if n > 0.0 => Ok(Some(Rate::Packets(n))),
+            _ => Ok(None),
+        }
+    }
+}
+
 impl FromStr for Rate {
     type Err = Error;
 
-    /// `1M` and `1Mpps` are packets a second, `10Gbps` and `10Gbit/s` bits a second.
     fn from_str(text: &str) -> Result<Rate> {
-        let bits = text.strip_suffix("bps").or_else(|| text.strip_suffix("bit/s"));
-        let number = bits.unwrap_or(text.strip_suffix("pps").unwrap_or(text));
-        let is_possible = |n: &f64| RATES.contains(n);
-        match scaled(number) {
-            Some(n) if n > 0.0 && !is_possible(&n) => Err(Error::Value(format!(
-                "`{text}` is not possible; rates are from 0.001 to 1000T a second"
-            ))),
-            Some(n) if n > 0.0 && bits.is_some() => Ok(Rate::Bits(n)),
-            Some(n) if n > 0.0 => Ok(Rate::Packets(n)),
-            _ => Err(Error::Value(format!(
+        Rate::read(text)?.ok_or_else(|| {
+            Error::Value(format!(
                 "`{text}` is not a rate; write 1M or 1Mpps for packets, 10Gbps for bits a second"
-            ))),
-        }
+            ))
+        })
     }
 }
 
@@ -204,7 +214,10 @@ mod tests {
         assert_eq!("2.5kpps".parse::<Rate>().unwrap(), Rate::Packets(2500.0));
         assert_eq!("10Gbps".parse::<Rate>().unwrap(), Rate::Bits(1e10));
         assert_eq!("100Mbit/s".parse::<Rate>().unwrap(), Rate::Bits(1e8));
-        for bad in ["", "0", "bps", "fast", "-1M"] {
+        assert_eq!("10mbit".parse::<Rate>().unwrap(), Rate::Bits(1e7));
+        assert_eq!("1.5Gbit".parse::<Rate>().unwrap(), Rate::Bits(1.5e9));
+        // Of tc these are bytes.
+        for bad in ["", "0", "bps", "bit", "fast", "-1M", "10mbps"] {
             assert!(bad.parse::<Rate>().unwrap_err().to_string().contains("not a rate"), "{bad}");
         }
         for bad in ["100000000000000000000", "1001Tbps", "10000000T", "0.0001", "0.0000001bps"] {

@@ -157,8 +157,28 @@ impl FromStr for HoldArg {
 /// Which frames are held back.
 pub type ReorderArg = Maybe<HoldArg>;
 
-/// A bandwidth.
-pub type BandwidthArg = Maybe<Rate>;
+/// A bandwidth. A number alone would be bits a second to one user, and packets to another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkRate(pub Rate);
+
+impl FromStr for LinkRate {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<LinkRate> {
+        match Rate::read(text)? {
+            Some(Rate::Packets(_)) if !text.ends_with("pps") => Err(Error::Value(format!(
+                "`{text}` has no unit; write {text}bps for bits, {text}pps for packets a second"
+            ))),
+            Some(rate) => Ok(LinkRate(rate)),
+            None => {
+                Err(wrong(text, "a bandwidth; write 10Mbps for bits, 1kpps for packets a second"))
+            }
+        }
+    }
+}
+
+/// A bandwidth, or none.
+pub type BandwidthArg = Maybe<LinkRate>;
 
 /// The values of both directions: one is for both, of two the second is for the way back.
 pub fn both<T: Clone>(values: &[T], default: T) -> Result<[T; 2]> {
@@ -200,7 +220,11 @@ mod tests {
         assert_eq!("none".parse::<ReorderArg>().unwrap(), Maybe(None));
         assert_eq!("none".parse::<LimitArg>().unwrap(), UNLIMITED);
         assert_eq!((share("none").unwrap(), overhead("none").unwrap()), (0.0, 0));
-        assert_eq!("1Mbps".parse::<BandwidthArg>().unwrap(), Maybe(Some(Rate::Bits(1e6))));
+        assert_eq!(
+            "1Mbps".parse::<BandwidthArg>().unwrap(),
+            Maybe(Some(LinkRate(Rate::Bits(1e6))))
+        );
+        assert_eq!("1kpps".parse::<LinkRate>().unwrap(), LinkRate(Rate::Packets(1e3)));
     }
 
     #[test]
@@ -216,6 +240,16 @@ mod tests {
             assert!(bad.parse::<LimitArg>().is_err(), "{bad}");
         }
         assert!("1%".parse::<HoldArg>().is_err());
+        for (bad, why) in [
+            ("10", "`10` has no unit; write 10bps for bits, 10pps for packets a second"),
+            ("10M", "`10M` has no unit; write 10Mbps for bits"),
+            ("fast", "`fast` is not a bandwidth; write 10Mbps"),
+            ("10mbps", "`10mbps` is not a bandwidth; write 10Mbps"),
+            ("0.0001bps", "is not possible"),
+        ] {
+            let said = bad.parse::<BandwidthArg>().unwrap_err().to_string();
+            assert!(said.contains(why), "{bad}: {said}");
+        }
     }
 
     #[test]
