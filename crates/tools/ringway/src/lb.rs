@@ -115,6 +115,7 @@ pub fn run(args: &Args) -> Result<()> {
     for (id, name) in (0..).zip(names(args)?) {
         let output = open(&name, &input, args.opening)?;
         port_notes::sending(&output, &name);
+        port_notes::one_switch(&input, &output);
         outputs.push(Output::new(output, name, id, &input));
     }
     let presence = match args.redistribute {

@@ -154,6 +154,9 @@ pub fn open_pair(names: [&str; 2], args: Args) -> Result<[Port; 2]> {
     for (port, name) in ports.iter().zip(names) {
         keep_stdout(port, name)?;
     }
+    stops.into_iter().for_each(Stops::tell);
+    ports.iter().for_each(port_notes::switch_owner);
+    port_notes::one_switch(&ports[0], &ports[1]);
     Ok(ports)
 }
 

@@ -107,12 +107,65 @@ pub fn without_id(port: &Port) {
 
 /// Says what a file is called as a port, where a command has failed because one was named as it is.
 pub fn file(error: &Error) {
-    if let Error::Ringway(error) = error
-        && let Some(name) = error.port()
-        && !FileSpec::is_file(name)
-        && Path::new(name).is_file()
-    {
-        note(format_args!("{name} is a file: as a port, it is file:{name}"));
+    match error {
+        Error::Ringway(error) => {
+            let name = error.port().filter(|name| !FileSpec::is_file(name));
+            match name {
+                Some(name) if Path::new(name).is_file() => {
+                    note(format_args!("{name} is a file: as a port, it is file:{name}"));
+                }
+                Some(name) if is_file_name(name) => {
+                    note(format_args!(
+                        "a capture file is named file:{name} where a port is wanted"
+                    ));
+                }
+                _ => {}
+            }
+        }
+        Error::File(error) => {
+            if let ringway_file::Error::Open { file, source } = &**error
+                && source.kind() == io::ErrorKind::NotFound
+                && let Some(name) = file.to_str().filter(|name| is_port_name(name))
+            {
+                note(format_args!(
+                    "{name} is the name of a port, where a file is wanted; a command that takes both takes the port \
+                     first"
+                ));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether a name is that of a file more likely than that of a port.
+fn is_file_name(name: &str) -> bool {
+    let path = name.split('@').next().unwrap_or(name);
+    let path = [".gz", ".zst"].iter().find_map(|end| path.strip_suffix(end)).unwrap_or(path);
+    name.starts_with(['/', '.'])
+        || [".pcap", ".pcapng", ".cap"].iter().any(|end| path.ends_with(end))
+}
+
+/// Whether a name is that of a port of a switch, of a pipe, or of an interface.
+fn is_port_name(name: &str) -> bool {
+    let is_marked = name.starts_with("vale") && name.contains(':')
+        || name.starts_with("netmap:")
+        || name.contains(['{', '}']);
+    is_marked && PortSpec::parse(name).is_ok()
+}
+
+/// Says that frames circle between two ports, because both are on one switch.
+pub fn one_switch(a: &Port, b: &Port) {
+    let switch = |port: &Port| match port.kind() {
+        PortKind::Vale => port.name().split_once(':').map(|(switch, _)| switch.to_owned()),
+        _ => None,
+    };
+    if let Some(name) = switch(a).filter(|name| switch(b).as_ref() == Some(name)) {
+        note(format_args!(
+            "{} and {}: both are on {name}: what is sent by one comes back by the other; name a port of another \
+             switch",
+            a.name(),
+            b.name()
+        ));
     }
 }
 

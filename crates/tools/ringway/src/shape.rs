@@ -30,6 +30,8 @@ Every option of the link that has a value may be given twice: the first value is
 the second for frames from B to A. A single value is for both directions. `none` is no limit, delay, loss
 or overhead.
 
+Two ports of one switch are no ends of a link: what is sent by one comes back by the other.
+
 The link first loses frames; the others wait for the bandwidth, in a queue that drops frames that
 come when it is full. The delay begins after that. Frames stay in their order, also with delays that vary, unless
 --overtake or --reorder says otherwise.
@@ -40,8 +42,8 @@ Elliott: probabilities that a good link becomes bad, that a bad one becomes good
 
 Examples:
   ringway shape netmap:veth-a netmap:veth-b --bandwidth 10Mbps --delay 20ms
-  ringway shape vale0:a vale0:b --delay 300ms --delay 20ms --loss burst,1%,20%
-  ringway shape vale0:a vale0:b --delay normal,20ms,2ms --reorder 1%,5ms --duplicate 0.1%
+  ringway shape vale0:a vale1:a --delay 300ms --delay 20ms --loss burst,1%,20%
+  ringway shape vale0:a vale1:a --delay normal,20ms,2ms --reorder 1%,5ms --duplicate 0.1%
   ringway shape file:in.pcap@speed=1 file:out.pcap --loss 10% --seed 1")]
 pub struct Args {
     /// One port

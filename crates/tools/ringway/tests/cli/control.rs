@@ -646,3 +646,27 @@ fn a_switch_without_ports_is_not_all_switches() {
     home.json(&["switch", "delete", "vale0"]);
     home.is_left_clean();
 }
+
+/// Between two ports of one switch frames go round for ever.
+#[test]
+fn two_ports_of_one_switch_are_told() {
+    let home = Home::new();
+    for (args, is_told) in [
+        (&["bridge", "vale0:x", "vale0:y"][..], true),
+        (&["shape", "vale0:x", "vale0:y"], true),
+        (&["lb", "vale0:x", "--to", "vale0:y"], true),
+        (&["bridge", "vale0:x", "vale1:x"], false),
+        (&["shape", "vale0:x", "vale1:x"], false),
+        (&["bridge", "vale0:x", "p{1"], false),
+    ] {
+        let output = home.run(&[args, &["--duration", "1ms"]].concat());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{args:?}: {said}");
+        assert_eq!(
+            said.contains("both are on vale0: what is sent by one"),
+            is_told,
+            "{args:?}: {said}"
+        );
+    }
+    home.is_left_clean();
+}
