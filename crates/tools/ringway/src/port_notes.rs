@@ -4,9 +4,10 @@ use crate::error::Error;
 use crate::output::note;
 use crate::sys;
 use ringway::{
-    Cause, Control, FileSpec, FilterInfo, Port, PortInfo, PortKind, RingInfo, RingSelection,
+    Cause, Control, FileSpec, FilterInfo, Port, PortInfo, PortKind, PortSpec, RingInfo, RingSelection,
 };
 use ringway_abi::Dir;
+use std::io;
 use std::path::Path;
 
 /// Says why a port may receive nothing, or not everything: its interface is down, or another program
@@ -105,7 +106,8 @@ pub fn without_id(port: &Port) {
     }
 }
 
-/// Says what a file is called as a port, where a command has failed because one was named as it is.
+/// Says what a file is called as a port, where a command has failed because one was named as it is; and which of port
+/// and file is which, where they are the wrong way round.
 pub fn file(error: &Error) {
     match error {
         Error::Ringway(error) => {

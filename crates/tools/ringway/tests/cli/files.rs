@@ -627,6 +627,7 @@ fn no_command_mixes_text_in_a_file_on_standard_output() {
         assert!(home.failure(&rotating).contains("name a file"), "{file}");
     }
 }
+
 /// What a recording has not written has a line of its own, so that all that is dropped is said where it was lost.
 #[test]
 fn what_a_recording_has_not_written_is_told_as_the_files() {
@@ -651,5 +652,31 @@ fn what_a_recording_has_not_written_is_told_as_the_files() {
         assert_eq!((&at_port["ring_full"], &at_port["not_written"]), (&0.into(), &Value::Null));
         assert_eq!((&at_file["port"], &at_file["not_written"]), (&fifo.into(), &8.into()));
     }
+    home.is_left_clean();
+}
+
+/// A file that is named as it is, and a port where a file is wanted.
+#[test]
+fn a_file_and_a_port_in_each_others_place_are_told_apart() {
+    let home = Home::new();
+    let (path, port) = named(&home, "in.pcapng");
+    home.json(&["gen", &port, "--count", "1"]);
+    for (args, words) in [
+        (&["recv", &*path][..], "is a file: as a port, it is file:"),
+        (&["recv", "/no/such/x.pcap"], "is named file:/no/such/x.pcap"),
+        (&["gen", "x.pcapng.zst", "--count", "1"], "is named file:x.pcapng.zst"),
+        (&["recv", "nope.pcap@speed=1"], "is named file:nope.pcap"),
+        (&["replay", &path, "vale0:p"], "vale0:p is the name of a port, where a file is wanted"),
+        (&["replay", &path, "p{0"], "p{0 is the name of a port, where a file is wanted"),
+        (&["gen", "vale0:a", "--pcap", "vale0:p"], "vale0:p is the name of a port"),
+    ] {
+        let output = home.run(args);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {said}");
+        assert!(said.contains(words), "{args:?}: {said}");
+    }
+    // What is no file's name is not said to be one.
+    let output = home.run(&["recv", "nope"]);
+    assert!(!String::from_utf8(output.stderr).unwrap().contains("file"));
     home.is_left_clean();
 }
