@@ -44,6 +44,7 @@ Examples:
   ringway capture netmap:eth0 --filter 'udp port 53' -w - | wireshark -k -i -
   ringway capture vale0:a/rt vale0:b/rt --print      a line for each packet, and no file
   ringway capture netmap:eth0/rt --print             beside the stack, if no program has eth0 open")]
+#[command(group = clap::ArgGroup::new("use").args(["write", "print"]).required(true).multiple(true))]
 pub struct Args {
     /// Ports to record
     #[arg(required = true)]
@@ -52,7 +53,6 @@ pub struct Args {
     /// File to write; - for standard output. With rotation it may have the time in its name, as strftime(3)
     /// writes it: x-%Y%m%d-%H%M%S.pcap
     #[arg(short, long, value_name = "FILE", value_parser = plain_file::written())]
-    #[arg(required_unless_present = "print")]
     write: Option<PathBuf>,
 
     #[command(flatten)]

@@ -1,6 +1,7 @@
 //! Why a command failed, for machines: `ringway --json` prints it on standard error.
 
 use crate::error::Error;
+use crate::usage;
 use ringway::Cause;
 use serde::Serialize;
 use std::fmt;
@@ -77,7 +78,7 @@ impl Failure {
         let words: Vec<_> = first.split_whitespace().collect();
         let problem = words.join(" ");
         let problem = problem.strip_prefix("error: ").unwrap_or(&problem).to_string();
-        let remedy = "--help shows how to write it".to_string();
+        let remedy = usage::tips(said).unwrap_or_else(|| "--help shows how to write it".into());
         let text = format!("{problem}; {remedy}");
         Failure { cause: "usage", errno: None, port: String::new(), problem, remedy, text }
     }

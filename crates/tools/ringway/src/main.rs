@@ -83,10 +83,11 @@ mod top;
 mod traffic;
 mod turn;
 mod units;
+mod usage;
 mod verify;
 mod vm;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use failure::Failure;
 use output::{Output, for_people};
 use std::io::Write;
@@ -169,7 +170,7 @@ fn main() -> ExitCode {
     if let Some(status) = tools::called(std::env::args_os()) {
         return status;
     }
-    let cli = Cli::try_parse().unwrap_or_else(|error| misunderstood(&error));
+    let cli = Cli::try_parse().unwrap_or_else(|error| misunderstood(error));
     Output { json: cli.json }.choose();
     let result = match cli.command {
         Command::Gen(args) => generate::run(&args),
@@ -206,7 +207,9 @@ fn main() -> ExitCode {
 }
 
 /// Ends with what clap says, be it help that was asked for; in JSON if it is an error, and JSON was asked for.
-fn misunderstood(error: &clap::Error) -> ! {
+fn misunderstood(mut error: clap::Error) -> ! {
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    usage::improve(&mut error, &Cli::command(), words);
     let mut args = std::env::args_os().take_while(|arg| arg != "--");
     if error.use_stderr() && args.any(|arg| arg == "--json") {
         Output { json: true }.tell_aside(&Failure::of_usage(&error.render().to_string()));
@@ -225,7 +228,6 @@ fn misunderstood(error: &clap::Error) -> ! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     /// Without a list: what is added takes it as well.
     #[test]

@@ -380,3 +380,17 @@ fn a_file_to_write_is_named_plainly() {
     assert!(!Path::new(&options).exists() && !Path::new(&out).exists());
     home.is_left_clean();
 }
+
+/// A capture that has no use is refused with both that there are.
+#[test]
+fn a_capture_says_what_it_can_be_for() {
+    let home = Home::new();
+    let output = home.run(&["capture", "vale0:b"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("<--write <FILE>|--print>"), "{said}");
+    let output = home.run(&["capture", "vale0:b", "-c", "1", "--print", "--json"]);
+    let said = lines(&String::from_utf8(output.stderr).unwrap());
+    let remedy = find(&said, "error")["remedy"].as_str().unwrap();
+    assert_eq!(remedy, "'-n' or '--count' ends after so many");
+}
