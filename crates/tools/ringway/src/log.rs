@@ -4,10 +4,11 @@ use crate::error::{Error, Result};
 use crate::output::{Output, note};
 use crate::port_notes;
 use crate::run_loop::{self, RunLoop};
-use ringway::{Control, Event, EventPage, Level};
+use ringway::{Control, Event, EventPage, Level, SocketPath};
 use ringway_file::local_time;
 use serde::Serialize;
 use std::fmt::{self, Display};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
@@ -146,7 +147,7 @@ pub fn run(args: &Args) -> Result<()> {
 
 /// Prints what there is.
 fn print(args: &Args) -> Result<()> {
-    let control = Control::connect_running()?;
+    let control = Control::connect_running().inspect_err(|_| of_the_last())?;
     let mut from = 0;
     loop {
         let page = control.events(from, false)?;
@@ -155,6 +156,21 @@ fn print(args: &Args) -> Result<()> {
             return Ok(());
         }
         from = page.next;
+    }
+}
+
+/// Says where the log of the last private daemon is: it ends with its last client, and its log stays.
+fn of_the_last() {
+    let SocketPath::Private { dir } = SocketPath::find() else { return };
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
+    let states =
+        || absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
+    let log = match absolute("RINGWAY_DIR") {
+        Some(_) => Some(dir.join("ringwayd.events.log")),
+        None => states().map(|states| states.join("ringway/ringwayd.log")),
+    };
+    if let Some(log) = log.filter(|log| log.is_file()) {
+        note(format_args!("your daemon has ended; its log is {}", log.display()));
     }
 }
 

@@ -44,14 +44,12 @@ pub fn force_all() {
 pub fn open(options: &OpenOptions, name: &str, args: Args) -> Result<Port> {
     let stops = check(options, name, args)?;
     let port = options.open(name)?;
+    keep_stdout(&port, name)?;
     stops.tell();
     port_notes::switch_owner(&port);
-    keep_stdout(&port, name)?;
     Ok(port)
 }
 
-/// Opens a port that sends and receives, whole.
-pub fn open_both_ways(options: &OpenOptions, name: &str, args: Args) -> Result<Port> {
 /// Keeps standard output for the frames of a port that is a file, if they are written there.
 fn keep_stdout(port: &Port, name: &str) -> Result<()> {
     let file = FileSpec::parse(name)?.filter(|_| port.tx_rings() > 0);
@@ -61,6 +59,8 @@ fn keep_stdout(port: &Port, name: &str) -> Result<()> {
     Ok(())
 }
 
+/// Opens a port that sends and receives, whole.
+pub fn open_both_ways(options: &OpenOptions, name: &str, args: Args) -> Result<Port> {
     check_both_ways(name)?;
     open(options, name, args)
 }
@@ -149,8 +149,6 @@ pub fn open_pair(names: [&str; 2], args: Args) -> Result<[Port; 2]> {
             [open(0)?, second]
         }
     };
-    stops.into_iter().for_each(Stops::tell);
-    ports.iter().for_each(port_notes::switch_owner);
     for (port, name) in ports.iter().zip(names) {
         keep_stdout(port, name)?;
     }

@@ -37,8 +37,8 @@ Keys: p ports, s ports of switches, r rings, Tab the next of these; < and > choo
 turns the order round; / filters by name; t switches between rates and totals; z sets totals to zero; up and
 down select; h help; q quit.
 
-The command starts no daemon, and waits while there is none. A private daemon does not end while it
-is watched.
+The command starts no daemon. On a terminal it waits while there is none; with --once or --json it fails. A
+private daemon does not end while it is watched.
 
 Examples:
   ringway top
@@ -62,8 +62,10 @@ pub fn run(args: &Args) -> Result<()> {
     if args.once || Output::chosen().json {
         return once(args);
     }
-    if !(io::stdin().is_tty() && io::stdout().is_tty()) {
-        let wrong = "ringway top needs a terminal; --once prints the rates of one interval";
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    if !(io::stdin().is_tty() && io::stdout().is_tty()) || is_dumb {
+        let wrong = "ringway top needs a terminal, and not one that is dumb (TERM); --once prints the rates of one \
+                     interval";
         return Err(Error::Value(wrong.into()));
     }
     let fail = |source| Error::System { what: "the terminal", source };

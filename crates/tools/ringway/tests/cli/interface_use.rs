@@ -2,7 +2,9 @@
 //! not without `--force`.
 
 use crate::home::{Home, LIMIT, find, lines};
+use crate::log::System;
 use ringway_testkit::{Netns, Proc, VethPair, skip_without_root};
+use rustix::process::Signal;
 use std::process::{Command, Output};
 
 /// What becomes of a command.
@@ -128,6 +130,27 @@ fn what_is_used_is_not_taken_without_a_word() {
     }
 }
 
+
+/// Where the daemon grants no interface, --force would not help, and is not named.
+#[test]
+fn rights_come_before_what_would_stop() {
+    if skip_without_root("interface_use::rights_come_before_what_would_stop") {
+        return;
+    }
+    let (near, _pair, _far) = used(DEFAULT);
+    let system = System::new();
+    let daemon = Proc::spawn(system.daemon(&[]));
+    system.wait();
+    for args in [&["recv", "netmap:vu0"][..], &["switch", "attach", "vale0", "vu0"]] {
+        let output = system.as_nobody_by(near.command("setpriv"), args).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("does not grant you network interfaces"), "{args:?}: {said}");
+        assert!(!said.contains("--force"), "{args:?}: {said}");
+    }
+    daemon.signal(Signal::TERM);
+    daemon.wait();
+}
 /// What is not done stops nothing, and the error says what to write.
 #[test]
 fn what_fails_is_not_said_to_stop_anything() {

@@ -101,9 +101,13 @@ fn a_private_daemon_is_followed_over_its_end() {
 
     let file = home.dir.join("ringwayd.events.log");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-    let written = fs::read_to_string(file).unwrap();
+    let written = fs::read_to_string(&file).unwrap();
     assert_eq!(written.matches(" info daemon-start: ringwayd").count(), 2, "{written}");
     assert!(written.contains(" info switch audit: vale1: made to stay by user"), "{written}");
+    let output = home.run(&["log"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    let place = format!("your daemon has ended; its log is {}", file.display());
+    assert!(output.status.code() == Some(1) && said.contains(&place), "{said}");
     // What programs were told themselves is in no other place.
     assert!(!home.dir.join("ringwayd.log").exists());
 }
@@ -267,8 +271,12 @@ impl System {
     }
 
     /// The same as a user that owns nothing.
-    fn as_nobody(&self, args: &[&str]) -> Command {
-        let mut setpriv = Command::new("setpriv");
+    pub fn as_nobody(&self, args: &[&str]) -> Command {
+        self.as_nobody_by(Command::new("setpriv"), args)
+    }
+
+    /// The same, where `setpriv` is to be run: in a network namespace.
+    pub fn as_nobody_by(&self, mut setpriv: Command, args: &[&str]) -> Command {
         let ids = [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}")];
         setpriv.args(ids).args(["--clear-groups", "--inh-caps=-all", "--"]);
         setpriv.arg(env!("CARGO_BIN_EXE_ringway")).args(args);
