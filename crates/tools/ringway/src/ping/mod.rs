@@ -349,14 +349,15 @@ struct Line {
     pps: f64,
     /// Given up in this interval.
     lost: u64,
-    rtt_ns: Distribution,
+    /// `None`: none was answered.
+    rtt_ns: Option<Distribution>,
 }
 
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Line { label, pps, lost, rtt_ns, .. } = self;
-        let [min, median, p99, max] =
-            [rtt_ns.min, rtt_ns.median(), rtt_ns.p99(), rtt_ns.max].map(human_time);
+        let times = rtt_ns.map(|it| [it.min, it.median(), it.p99(), it.max].map(human_time));
+        let [min, median, p99, max] = times.unwrap_or(["-"; 4].map(String::from));
         write!(
             f,
             "{label}  {}pps  min {min}, median {median}, 99% {p99}, max {max}  {lost} lost",
@@ -376,7 +377,8 @@ struct Summary {
     /// Pings that were under way when it ended.
     waiting: u64,
     corrupt: u64,
-    rtt_ns: Distribution,
+    /// `None`: none was answered.
+    rtt_ns: Option<Distribution>,
 }
 
 impl fmt::Display for Summary {
@@ -388,9 +390,9 @@ impl fmt::Display for Summary {
              duplicated, {reordered} reordered, {late} late, {} corrupt, {} under way",
             self.label, self.seconds, self.corrupt, self.waiting
         )?;
-        match answered {
-            0 => Ok(()),
-            _ => write!(f, "\n{}", self.rtt_ns),
+        match self.rtt_ns {
+            None => Ok(()),
+            Some(times) => write!(f, "\n{times}"),
         }
     }
 }

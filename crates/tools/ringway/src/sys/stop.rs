@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM as an event: a data loop ends its batch and prints its summary.
+//! Ctrl-C, SIGTERM and SIGHUP as an event: a data loop ends its batch and prints its summary.
 
 use crate::error::{Error, Result};
 use rustix::event::{EventfdFlags, eventfd};
@@ -52,13 +52,16 @@ static SIGNALLED: OnceLock<Signalled> = OnceLock::new();
 pub struct Stop(&'static Signalled);
 
 impl Stop {
-    /// Takes over SIGINT and SIGTERM. A signal later than half a second after the first ends the program at once.
+    /// Takes over SIGINT, SIGTERM and, unless it is ignored as under nohup(1), SIGHUP. A signal later than half a
+    /// second after the first ends the program at once.
     pub fn install() -> Result<Stop> {
         let new = Signalled::new()?;
         let signalled = SIGNALLED.get_or_init(|| new);
-        for signal in [libc::SIGINT, libc::SIGTERM] {
-            let fail = |source| Error::System { what: "taking over signals", source };
-            handle(signal).map_err(fail)?;
+        let fail = |source| Error::System { what: "taking over signals", source };
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+            if signal != libc::SIGHUP || !is_ignored(signal).map_err(fail)? {
+                handle(signal).map_err(fail)?;
+            }
         }
         Ok(Stop(signalled))
     }
@@ -89,6 +92,16 @@ impl AsFd for Stop {
 
 fn handle(signal: i32) -> io::Result<()> {
     act(signal, on_signal as extern "C" fn(i32) as libc::sighandler_t)
+}
+
+fn is_ignored(signal: i32) -> io::Result<bool> {
+    // SAFETY: sigaction is plain old data, for which zero is a valid value.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: no action is set, and the present one is written to `action`, which is alive during the call.
+    match unsafe { libc::sigaction(signal, std::ptr::null(), &mut action) } {
+        0 => Ok(action.sa_sigaction == libc::SIG_IGN),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Chooses what a signal does: a handler, or `SIG_DFL`.

@@ -72,6 +72,15 @@ fn what_is_not_answered_is_lost_and_what_is_no_ping_is_dropped() {
         said.contains("p{0: none of 3 pings was answered in time; start `ringway pong`"),
         "{said}"
     );
+    // There are no times of them, which is not zero.
+    let ping = ["ping", "p{0", "--count", "1", "--timeout", "1500ms"];
+    let text = String::from_utf8(home.run(&ping).stdout).unwrap();
+    assert!(text.contains("min -, median -, 99% -, max -") && !text.contains("0.000 us"), "{text}");
+    let json = String::from_utf8(home.run(&[&ping[..], &["--json"]].concat()).stdout).unwrap();
+    let printed: Vec<Value> = crate::home::lines(&json);
+    for kind in ["round_trips", "summary"] {
+        assert_eq!(find(&printed, kind)["rtt_ns"], Value::Null, "{json}");
+    }
     let pong = home.open(&["pong", "vale0:b"]);
     home.json(&["gen", "vale0:a", "--count", "50"]);
     pong.signal(Signal::INT);

@@ -1,14 +1,15 @@
 //! `gen`, `recv` and `bridge`.
 
 use crate::control::daemon;
-use crate::home::{Home, LIMIT, find, finish};
+use crate::home::{Home, LIMIT, find, finish, lines};
 use ringway_testkit::{Netns, Proc, skip_without_root};
 use rustix::process::{Signal, kill_process};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
-use std::process::Output;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output};
 
 /// Fewer than a ring has slots: a receiver that is not scheduled in time loses none of them.
 const FIT: &str = "1000";
@@ -400,5 +401,41 @@ fn an_interface_that_is_down_is_named() {
         assert!(said.contains("dn0: the interface is down"), "{args:?}: {said}");
         assert!(!said.contains("start a receiver"), "{args:?}: {said}");
     }
+    home.is_left_clean();
+}
+
+/// A terminal that is closed ends a run as Ctrl-C does, with its summary; nohup(1) keeps it.
+#[test]
+fn a_hangup_ends_a_run_with_its_summary_unless_it_is_ignored() {
+    let home = Home::new();
+    let runs = [
+        &["recv", "vale0:b"][..],
+        &["capture", "vale0:c", "--print"],
+        &["bridge", "vale0:d", "vale1:d"],
+        &["lb", "vale0:e", "--to", "2"],
+        &["ping", "vale2:f", "--timeout", "1h"],
+        &["pong", "vale0:g"],
+        &["shape", "vale0:h", "vale1:h"],
+        &["gen", "p{0"],
+    ];
+    for args in runs {
+        let run = home.open(args);
+        run.signal(Signal::HUP);
+        let (status, text) = run.wait();
+        assert_eq!(status.signal(), None, "{args:?}: {text}");
+        find(&lines(&text), "summary");
+    }
+    // What is ignored stays so.
+    let command = home.command(&["recv", "vale0:b", "--json"]);
+    let program = command.get_program().to_owned();
+    let mut nohup = Command::new("nohup");
+    nohup.arg(program).args(command.get_args()).env("RINGWAY_DIR", &home.dir);
+    let run = Proc::spawn(nohup);
+    run.wait_for(r#""type":"open""#, LIMIT);
+    let status = fs::read_to_string(format!("/proc/{}/status", run.pid())).unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:\t")).unwrap();
+    assert_eq!(u64::from_str_radix(ignored, 16).unwrap() & 1, 1, "SIGHUP");
+    run.signal(Signal::INT);
+    finish(run);
     home.is_left_clean();
 }
