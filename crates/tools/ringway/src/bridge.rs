@@ -48,14 +48,14 @@ pub struct Args {
 
 /// The name of the other port.
 fn other_end(args: &Args) -> Result<String> {
-    if let Some(b) = args.b.as_ref().filter(|b| **b != args.a) {
-        return Ok(b.clone());
-    }
     let interface = match FileSpec::is_file(&args.a) {
         true => None,
-        false => Some(PortSpec::parse(&args.a)?),
+        false => Some(PortSpec::parse(&args.a)?).filter(opening::is_interface),
     };
-    match interface.filter(opening::is_interface) {
+    if let Some(b) = args.b.as_ref().filter(|b| **b != args.a || interface.is_none()) {
+        return Ok(b.clone());
+    }
+    match interface {
         Some(spec) => {
             if !opening::is_whole(&spec) {
                 let name = spec.name;

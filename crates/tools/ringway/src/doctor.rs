@@ -122,9 +122,12 @@ impl fmt::Display for Diagnosis {
         let count = |level| self.checks.iter().filter(|check| check.level == level).count();
         write!(
             f,
-            "Pipes and VALE switches {}; {} warnings, {} missing.",
+            "Pipes and VALE switches {}; {}, {} missing.",
             if self.usable { "will work" } else { "will NOT work" },
-            count(Level::Warning),
+            match count(Level::Warning) {
+                1 => "1 warning".into(),
+                warnings => format!("{warnings} warnings"),
+            },
             count(Level::Missing),
         )
     }

@@ -99,7 +99,7 @@ pub enum Error {
     Unread,
 
     /// A system call that should always work did not.
-    #[error("{what}: {source}")]
+    #[error("{what}: {source}{}", system_remedy(source))]
     System { what: &'static str, source: io::Error },
 
     /// The machine lacks something that even pipes and VALE switches need.
@@ -136,6 +136,16 @@ impl Error {
             Error::Exec { .. } | Error::Static { .. } | Error::MoreRights { .. } => 126,
             _ => 1,
         }
+    }
+}
+
+/// What to do about an error of the system that the user can do something about.
+fn system_remedy(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; make room on the disk, or write to another one"
+        }
+        _ => "",
     }
 }
 

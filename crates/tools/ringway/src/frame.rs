@@ -21,8 +21,12 @@ impl Sizes {
     /// Both ends are 16 to 65536.
     pub fn new(shortest: u32, longest: u32) -> Result<Sizes> {
         if shortest < Self::SHORTEST || longest > Self::LONGEST || shortest > longest {
+            let size = match shortest == longest {
+                true => shortest.to_string(),
+                false => format!("{shortest}-{longest}"),
+            };
             return Err(Error::Value(format!(
-                "frame size {shortest}-{longest} is not possible; give a size or a range from {} \
+                "frame size {size} is not possible; give a size or a range from {} \
                  to {} bytes, without the CRC",
                 Self::SHORTEST,
                 Self::LONGEST

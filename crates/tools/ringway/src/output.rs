@@ -23,7 +23,10 @@ static CHOSEN: OnceLock<Output> = OnceLock::new();
 
 /// Tells the user something that is no result.
 pub fn note(text: impl Display) {
-    Output::chosen().tell_aside(&Note { text: text.to_string() });
+    let output = Output::chosen();
+    let text = text.to_string();
+    let text = if output.json { text } else { printable(&text, &[]) };
+    output.tell_aside(&Note { text });
 }
 
 #[derive(Serialize)]
@@ -75,7 +78,14 @@ impl Output {
 
     /// Says why the command has failed.
     pub fn fail(self, error: &Error) {
-        self.tell_aside(&Failure::of(error));
+        let mut failure = Failure::of(error);
+        if !self.json {
+            failure.text = match is_sentence(error) {
+                true => printable(&failure.text, &[]),
+                false => failure.text.replacen(&failure.port, &printable(&failure.port, &[]), 1),
+            };
+        }
+        self.tell_aside(&failure);
     }
 
     /// Tells machines that `action` was done, where it is declared otherwise, and what has become `of` it.
@@ -105,10 +115,20 @@ impl Output {
         write(|out| out.write_all(for_people(lines).as_bytes()))
     }
 
-    /// Writes one result.
+    /// Writes one result. Where standard output has the frames of a file, that is on standard error.
     pub fn write(self, result: &(impl Display + Serialize)) -> Result<()> {
+        if stdout::has_frames() {
+            self.tell_aside(result);
+            return Ok(());
+        }
         self.write_all(&[result], || result.to_string())
     }
+}
+
+/// Whether an error has one line, so that another is of a name in it. What an action program is refused for may have
+/// many.
+fn is_sentence(error: &Error) -> bool {
+    !matches!(error, Error::Ringway(error) if error.refusal().is_some())
 }
 
 /// A text of several lines.
@@ -117,10 +137,6 @@ pub fn for_people(text: &str) -> String {
 }
 
 /// Writes one object a line.
-        if stdout::has_frames() {
-            self.tell_aside(result);
-            return Ok(());
-        }
 fn write_json(list: &[impl Serialize]) -> Result<()> {
     write(|out| {
         for item in list {

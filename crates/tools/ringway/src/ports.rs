@@ -1,7 +1,7 @@
 //! `ringway ports`: all ports that the daemon knows.
 
 use crate::error::Result;
-use crate::filter::ranges;
+use crate::filter::{chosen_ports, ranges};
 use crate::losses::Losses;
 use crate::opened::kind_of;
 use crate::output::Output;
@@ -61,9 +61,13 @@ program's last look at its counters.
 Examples:
   ringway ports
   ringway ports --rings
+  ringway ports vale0:a
   ringway ports --pf-ring
   ringway ports --json | jq -r .name")]
 pub struct Args {
+    /// Only this port
+    #[arg(conflicts_with = "pf_ring")]
+    port: Option<String>,
     /// Show the rings of ports that programs have open, with their counters
     #[arg(long)]
     rings: bool,
@@ -147,7 +151,7 @@ pub fn run(args: &Args) -> Result<()> {
         return output.write_all(&texts, || pf_ring::show(&texts));
     }
     let control = Control::connect()?;
-    let ports = control.ports()?;
+    let (ports, _) = chosen_ports(&control, args.port.as_deref())?;
     if args.rings {
         let mut lines = Vec::new();
         for port in &ports {

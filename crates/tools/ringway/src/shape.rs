@@ -126,7 +126,7 @@ impl Args {
         }
         if self.memory > MEMORY {
             return Err(Error::Value(format!(
-                "--memory {}: there are {MEMORY} at most",
+                "--memory {}: {MEMORY} bytes are the most; write 64G or less",
                 self.memory
             )));
         }

@@ -180,7 +180,7 @@ pub fn daemon_running(
     match (answer, place) {
         (Ok(()), _) => Check::ok(Need::Information, name, at),
         (Err(_), SocketPath::Private { .. }) => {
-            let detail = "none runs; the first port opened starts a private one";
+            let detail = "none runs; the first port opened, or a command that asks for ports, starts a private one";
             Check::ok(Need::Information, name, detail)
         }
         (Err(error), _) => Check::missing(

@@ -647,6 +647,44 @@ fn a_switch_without_ports_is_not_all_switches() {
     home.is_left_clean();
 }
 
+/// What is wrong with a name, and what to write.
+#[test]
+fn errors_say_what_to_write() {
+    let home = Home::new();
+    let receiver = home.open(&["recv", "vale0:b"]);
+    for (args, words) in [
+        (&["ports", "vale0:c"][..], "vale0:c: no such port is open; `ringway ports` shows"),
+        (
+            &["action", "set", "eth0", "/nope.o"],
+            "/nope.o: No such file or directory (os error 2); check",
+        ),
+        (&["shape", "vale0:a", "vale1:a", "--memory", "1000G"], "write 64G or less"),
+        (&["gen", "vale0:a", "--size", "15"], "frame size 15 is not possible"),
+        (&["recv", "vale0:a\nb"], r"vale0:a\nb"),
+        (&["recv", "file:/no/a\nb"], r"/no/a\nb"),
+    ] {
+        let output = home.run(args);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && said.contains(words), "{args:?}: {said}");
+    }
+    let one = home.json(&["ports", "vale0:b"]);
+    assert!(one.len() == 1 && one[0]["name"] == "vale0:b", "{one:?}");
+    let rings = home.json(&["ports", "vale0:b", "--rings"]);
+    assert!(!rings.is_empty() && rings.iter().all(|ring| ring["port"] == "vale0:b"), "{rings:?}");
+    let mut command = home.command(&["ports"]);
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let said = command.stdout(full).output().unwrap().stderr;
+    let said = String::from_utf8(said).unwrap();
+    assert!(said.contains("No space left on device") && said.contains("; make room"), "{said}");
+    let bytes = std::os::unix::ffi::OsStringExt::from_vec(b"vale0:\xff".to_vec());
+    let output = home.command(&["recv"]).arg::<std::ffi::OsString>(bytes).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("tip: names are UTF-8"), "{said}");
+    receiver.signal(Signal::INT);
+    finish(receiver);
+    home.is_left_clean();
+}
+
 /// Between two ports of one switch frames go round for ever.
 #[test]
 fn two_ports_of_one_switch_are_told() {

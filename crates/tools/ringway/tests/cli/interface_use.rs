@@ -130,7 +130,6 @@ fn what_is_used_is_not_taken_without_a_word() {
     }
 }
 
-
 /// Where the daemon grants no interface, --force would not help, and is not named.
 #[test]
 fn rights_come_before_what_would_stop() {
@@ -151,6 +150,7 @@ fn rights_come_before_what_would_stop() {
     daemon.signal(Signal::TERM);
     daemon.wait();
 }
+
 /// What is not done stops nothing, and the error says what to write.
 #[test]
 fn what_fails_is_not_said_to_stop_anything() {

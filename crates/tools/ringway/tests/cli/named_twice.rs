@@ -13,6 +13,7 @@ fn a_ring_has_one_writer_and_one_reader() {
         (&[&lb[..], &["vale0:b", "netmap:in}0"]].concat(), "would come back"),
         (&[&lb[..], &["vale0:b", "--name", "out"]].concat(), "--name out: it names the pipes"),
         (&["bridge", "vale0:a", "netmap:vale0:a"], "are one port"),
+        (&["bridge", "vale0:a", "vale0:a"], "are one port"),
         (&["shape", "vale0:a", "vale0:a"], "are one port"),
         (&["capture", "vale0:a", "netmap:vale0:a", "--print"], "recorded twice"),
     ] {
