@@ -119,7 +119,9 @@ impl Error {
         const CLOSED: Option<i32> = Some(libc::EPIPE);
         match self {
             Error::Unread => true,
-            Error::File(error) => error.io().is_some_and(|e| e.raw_os_error() == CLOSED),
+            Error::File(error) | Error::Ringway(ringway::Error::File(error)) => {
+                error.io().is_some_and(|e| e.raw_os_error() == CLOSED)
+            }
             Error::Ringway(error) => {
                 let is_file = error.port().is_some_and(FileSpec::is_file);
                 is_file && matches!(error.cause(), Cause::System(errno) if Some(errno) == CLOSED)

@@ -52,7 +52,14 @@ fn captures_end_quietly() {
     let file = home.dir.join("in.pcap");
     fs::write(&file, capture(&[60; 10])).unwrap();
     let port = format!("file:{}", file.display());
-    for args in [&["capture", &*port, "-w", "-"][..], &["bridge", &port, "file:-@write"]] {
+    for args in [
+        &["capture", &*port, "-w", "-"][..],
+        &["bridge", &port, "file:-@write"],
+        &["shape", &port, "file:-@write"],
+        &["lb", &port, "--to", "file:-@write"],
+        &["gen", "file:-", "--count", "10"],
+        &["replay", "file:-", file.to_str().unwrap()],
+    ] {
         let output = home.command(args).stdout(unread()).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(UNREAD), "{args:?}: {said}");
