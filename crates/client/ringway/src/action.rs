@@ -38,7 +38,8 @@ impl Action {
     pub fn read(file: impl AsRef<std::path::Path>, program: Option<&str>) -> Result<Action, Error> {
         let file = file.as_ref();
         let wrong = |problem: String| Error::Action { file: file.display().to_string(), problem };
-        let bytes = std::fs::read(file).map_err(|e| wrong(format!("{e}; check the path and its permissions")))?;
+        let bytes = std::fs::read(file)
+            .map_err(|e| wrong(format!("{e}; check the path and its permissions")))?;
         let read = ringway_action::Program::from_elf(&bytes, program);
         let read = read.map_err(|e| wrong(e.to_string()))?;
         let file = file.display();

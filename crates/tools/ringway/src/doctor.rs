@@ -150,6 +150,18 @@ mod tests {
     }
 
     #[test]
+    fn one_warning_is_one() {
+        let warning = || Check::warning(Need::Nics, "x", "y", "z");
+        let last = |checks| {
+            let text = Diagnosis { usable: true, checks }.to_string();
+            text.lines().last().unwrap_or_default().to_owned()
+        };
+        assert_eq!(last(vec![]), "Pipes and VALE switches will work; 0 warnings, 0 missing.");
+        assert!(last(vec![warning()]).contains("; 1 warning, 0 missing."));
+        assert!(last(vec![warning(), warning()]).contains("; 2 warnings, 0 missing."));
+    }
+
+    #[test]
     fn whatever_is_not_ok_has_a_remedy() {
         for check in diagnose(&Host::look(None)).checks {
             assert_eq!(check.level == Level::Ok, check.remedy.is_none(), "{}", check.name);

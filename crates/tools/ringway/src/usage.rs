@@ -123,7 +123,7 @@ mod tests {
         for (commands, options, _) in INSTEAD {
             for name in commands {
                 let find = |at: &Command, name: &str| at.find_subcommand(name).cloned();
-                let found = name.split(' ').fold(Some(cli.clone()), |at, name| find(&at?, name));
+                let found = name.split(' ').try_fold(cli.clone(), |at, name| find(&at, name));
                 let found = found.unwrap_or_else(|| panic!("no command {name}"));
                 let has = |option: &str| {
                     found.get_arguments().any(|arg| {

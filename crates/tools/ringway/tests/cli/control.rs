@@ -190,7 +190,7 @@ fn failures_name_the_port_the_cause_and_the_remedy() {
         (&["recv", "p}0", "-n", "5", "--idle", "50ms"], &["p}0", "0 of 5", "drops"]),
         (&["recv", "p}0", "--verify", "-d", "50ms"], &["p}0", "no frame of a generator"]),
         (&["bridge", "p{0"], &["p{0", "only a network interface"]),
-        (&["bridge", "p{0", "p{0"], &["p{0", "only a network interface"]),
+        (&["bridge", "p{0", "p{0"], &["p{0 and p{0 are one port", "name another port"]),
         (&["switch", "attach", "vale0", "nosuch0"], &["nosuch0"]),
         (&["switch", "new", "bridge0"], &["bridge0"]),
         (&["gen", "vale2:"], &["vale2:", "has no name; write vale0:a, with 1 to 15 bytes"]),

@@ -144,6 +144,20 @@ fn the_terminal_is_restored_whatever_ends_or_stops_it() {
     home.is_left_clean();
 }
 
+/// Where nothing can be shown, or there is nothing to print.
+#[test]
+fn what_cannot_be_shown_is_refused() {
+    let home = Home::new();
+    let tmux = terminal(&home);
+    tmux.type_line(&format!("TERM=dumb {} top", env!("CARGO_BIN_EXE_ringway")));
+    tmux.wait_for(|screen| screen.contains("not one that is dumb (TERM)"));
+    for option in ["--once", "--json"] {
+        let output = home.run(&["top", option]);
+        assert_eq!(output.status.code(), Some(1), "{option}: {output:?}");
+    }
+    assert!(!home.dir.join("ringwayd.sock").exists(), "none was started");
+}
+
 #[test]
 fn a_daemon_may_come_and_go() {
     let home = Home::new();
