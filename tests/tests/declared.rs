@@ -705,6 +705,72 @@ fn what_is_saved_declares_the_same() {
     });
 }
 
+/// What is saved says for which user a port is declared: also for the switch's owner, and where nothing else is chosen of
+/// the port; and of no port that is declared for all, though a user has it open.
+#[test]
+fn what_is_saved_says_whose_ports_are() {
+    const TEST: &str = "what_is_saved_says_whose_ports_are";
+    if skip_without_root(TEST) {
+        return;
+    }
+    const USERS: &str = r#"
+[[switch]]
+name = "vale0"
+owner = "nobody"
+
+[[switch.port]]
+name = "db"
+user = "nobody"
+access = 10
+
+[[switch.port]]
+name = "kept"
+user = "1234"
+
+[[switch.port]]
+name = "open"
+isolated = true
+
+[[switch]]
+name = "vale1"
+
+[[switch.port]]
+name = "admin"
+user = "root"
+"#;
+    isolated_with_system(TEST, HANGS, |home| {
+        let world = World::new(home);
+        let daemon = world.daemon(home, USERS);
+        let run = |args: &[&str]| {
+            let (good, said) = world.run(home, "ringway", args);
+            assert!(good, "{args:?}: {said}");
+            said
+        };
+        let said = run(&["switch", "list"]);
+        for (port, uid) in [("vale0:db", 65534), ("vale0:kept", 1234), ("vale1:admin", 0)] {
+            assert!(said.contains(&format!("{port} (")), "{said}");
+            assert!(said.contains(&format!("declared for user {uid}")), "{said}");
+        }
+        assert_eq!(said.matches("declared for").count(), 3, "{said}");
+        // Root may have what is declared for another user, and for all.
+        let ports = ["vale0:db", "vale0:open"].map(|name| Port::open(name).unwrap());
+        let saved = run(&["switch", "save"]);
+        for port in [
+            "name = \"db\"\nuser = \"65534\"\naccess = 10\n",
+            "name = \"kept\"\nuser = \"1234\"\n",
+            "name = \"open\"\nisolated = true\n",
+            "name = \"admin\"\nuser = \"0\"\n",
+        ] {
+            assert!(format!("{saved}\n").contains(port), "{port}: {saved}");
+        }
+        drop(ports);
+        let said = reload(home, &daemon, &saved);
+        assert!(!said.contains("as declared"), "{said}");
+        assert_eq!(run(&["switch", "save"]), saved);
+        end(daemon, Signal::TERM);
+    });
+}
+
 /// What is declared is in the daemon's network namespace: an interface of another one, of the same name, is not it, and is
 /// not saved as if it were.
 #[test]

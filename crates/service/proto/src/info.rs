@@ -160,6 +160,9 @@ pub struct BridgePortInfo {
     pub attachment: Option<AttachmentInfo>,
     /// What the daemon's configuration has to do with it.
     pub declared: Declared,
+    /// The user that alone may open it, and root, as the daemon's configuration declares.
+    #[serde(with = "Shown::<7>", default)]
+    pub declared_for: Option<u32>,
     /// For interfaces, and the stacks behind them: what the interface is called now. The port keeps the name by which
     /// the interface was attached.
     #[serde(with = "Shown::<7>", default)]

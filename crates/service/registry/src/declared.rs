@@ -167,6 +167,11 @@ impl DeclaredSwitch {
         self.port(full).map(|port| &port.settings)
     }
 
+    /// The user that alone may open a port.
+    pub(crate) fn user_of(&self, full: &str) -> Option<u32> {
+        self.port(full)?.user()
+    }
+
     /// EBUSY if a port of that name is for another user alone.
     pub(crate) fn check_user(&self, full: &str, uid: u32) -> Result<()> {
         let Some(port) = self.port(full) else { return Ok(()) };

@@ -263,6 +263,9 @@ struct SwitchPort<'a> {
     #[serde(skip_serializing_if = "String::is_empty")]
     part: String,
     declared: Declared,
+    /// The user that alone may open it, as declared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    declared_for: Option<u32>,
     /// What differs from a switch that is declared.
     #[serde(skip)]
     by_hand: Option<&'static str>,
@@ -307,6 +310,7 @@ impl SwitchPort<'_> {
             interface: port.interface.as_deref(),
             part: choose::part(port),
             declared: port.declared,
+            declared_for: port.declared_for,
             by_hand,
         }
     }

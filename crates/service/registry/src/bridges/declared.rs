@@ -125,6 +125,11 @@ impl BridgeEntry {
         }
     }
 
+    /// The user that alone may open a port of that name.
+    pub(super) fn declared_for(&self, full: &str) -> Option<u32> {
+        self.declared.as_ref()?.user_of(full)
+    }
+
     fn has_mirror(&self, mirror: &LastingMirror) -> bool {
         self.mirrors.iter().any(|it| it.mirror == *mirror)
     }

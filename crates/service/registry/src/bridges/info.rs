@@ -242,6 +242,7 @@ impl BridgeEntry {
             uid,
             attachment: about.attachment,
             declared: if declared.is_some() { Declared::Yes } else { Declared::No },
+            declared_for: self.declared_for(name),
             interface: None,
             netns: about.netns,
         }
@@ -280,6 +281,7 @@ impl PortEntry {
             uid: self.uid,
             attachment: about.attachment,
             declared: self.is_declared(bridge),
+            declared_for: bridge.declared_for(&self.name),
             interface: about.interface,
             netns: about.netns,
         }

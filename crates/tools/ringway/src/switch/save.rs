@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, ops::RangeInclusive, slice};
 
 use ringway::{
-    AddressInfo, AttachmentInfo, BridgeInfo, BridgePortInfo, Control, Filter, FloodLimit,
+    AddressInfo, AttachmentInfo, BridgeInfo, BridgePortInfo, Control, Declared, Filter, FloodLimit,
     Forwarding, Lossless, MirrorDirection, Multicast, MulticastRouter, NicMode, RateLimit,
     SourceAddresses, SwitchMirrorInfo, Vlan,
 };
@@ -368,6 +368,12 @@ fn saved_port(
         Some(AttachmentInfo { stack, mode }) => {
             let mode = mode.map(NicMode::name);
             Some(Port { interface: Some(name), host: stack, mode, ..said })
+        }
+        // Of a declared port, `user` is as declared: another user may have it open.
+        None if port.declared != Declared::No => {
+            let user = port.declared_for.map(|uid| uid.to_string());
+            let is_nothing = user.is_none() && said == Port::default();
+            (!is_nothing).then(|| Port { name: Some(name), user, ..said })
         }
         None if said == Port::default() => None,
         None => {
