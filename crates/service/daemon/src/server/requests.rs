@@ -92,7 +92,7 @@ impl Server {
                     Request::Unregister => self.registry.bound_port(handle),
                     _ => None,
                 };
-                let (by, timing) = (self.by(&user), Timing::new(Instant::now()));
+                let (by, timing) = (self.by(&user), Timing::of(&request, Instant::now()));
                 let pending = Pending {
                     version,
                     request,
@@ -349,9 +349,8 @@ impl Server {
             self.note_answer(&pending, &answer);
             sent = send_reply(&pending.reply_to, pending.version, answer);
         }
-        // A request that waits for events takes as long as there are none.
-        if !matches!(pending.request, Request::Events { wait: true, .. }) {
-            self.request_times.add(kind(&pending.request), pending.timing.took(Instant::now()));
+        if let Some(took) = pending.timing.took(Instant::now()) {
+            self.request_times.add(kind(&pending.request), took);
         }
         let reply_to = self.end_request(pending);
         let done_with = match sent {

@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use ringway_proto::Request;
 use ringway_registry::Subject;
 
 /// What takes longer is told.
@@ -12,7 +13,8 @@ const SLOW: Duration = Duration::from_secs(1);
 
 /// Of one request.
 pub(super) struct Timing {
-    begin: Instant,
+    /// `None`: it takes as long as nothing happens, and is not timed.
+    begin: Option<Instant>,
     waits: Option<(What, Instant)>,
     longest: Option<(What, Duration)>,
 }
@@ -27,13 +29,14 @@ pub(super) enum What {
 }
 
 impl Timing {
-    pub fn new(now: Instant) -> Timing {
-        Timing { begin: now, waits: None, longest: None }
+    pub fn of(request: &Request, now: Instant) -> Timing {
+        let follows = matches!(request, Request::Events { wait: true, .. });
+        Timing { begin: (!follows).then_some(now), waits: None, longest: None }
     }
 
-    /// How long it takes by now.
-    pub fn took(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.begin)
+    /// How long it takes by now; `None`: it waits for events.
+    pub fn took(&self, now: Instant) -> Option<Duration> {
+        Some(now.saturating_duration_since(self.begin?))
     }
 
     /// From now on it waits for this.
@@ -52,7 +55,7 @@ impl Timing {
 
     /// If it took long: how long, and what it waited for most.
     pub fn slow(&self, now: Instant) -> Option<(Duration, Option<&(What, Duration)>)> {
-        let took = self.took(now);
+        let took = self.took(now)?;
         (took > SLOW).then_some((took, self.longest.as_ref()))
     }
 }
@@ -86,7 +89,7 @@ mod tests {
     fn what_took_longest_is_told() {
         let begin = Instant::now();
         let at = |millis| begin + Duration::from_millis(millis);
-        let mut timing = Timing::new(begin);
+        let mut timing = Timing::of(&Request::Barrier, begin);
         let interface = What::Work(Subject::Interface(0, 7));
         timing.wait(What::Work(Subject::Names(1)), at(0));
         timing.go_on(at(100));
@@ -101,5 +104,16 @@ mod tests {
         assert_eq!(longest.0.to_string(), "interface 7");
         let device = What::Work(Subject::Device("p0\0key".into()));
         assert_eq!(device.to_string(), "device p0");
+    }
+
+    #[test]
+    fn a_client_that_waits_for_events_is_not_slow() {
+        let begin = Instant::now();
+        let later = begin + Duration::from_secs(3600);
+        for (wait, took) in [(true, None), (false, Some(later - begin))] {
+            let timing = Timing::of(&Request::Events { from: 0, wait }, begin);
+            assert_eq!(timing.took(later), took, "{wait}");
+            assert_eq!(timing.slow(later).is_some(), !wait, "{wait}");
+        }
     }
 }
