@@ -373,6 +373,8 @@ impl Server {
     }
 
     fn note_stop(&mut self, why: &str) {
+        let notices = self.drop_watch.look_now(&mut self.registry, Instant::now());
+        notices.into_iter().for_each(|notice| self.note(notice));
         log(Entry::info(EventKind::DaemonStop, format_args!("the daemon ends: {why}")));
         self.answer_followers();
     }

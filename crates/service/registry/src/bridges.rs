@@ -1,7 +1,7 @@
 //! The book of bridges.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     io,
     sync::{Arc, Weak},
 };
@@ -23,6 +23,7 @@ use crate::{
 
 mod addresses;
 mod declared;
+mod ended;
 mod forwarding;
 mod held;
 mod info;
@@ -31,6 +32,7 @@ mod mirrors;
 mod multicast;
 mod statics;
 
+pub(crate) use ended::{Drops, PortOfUser, sum};
 pub(crate) use forwarding::full_name;
 pub(crate) use held::HeldPlaces;
 pub(crate) use info::AboutPort;
@@ -103,6 +105,7 @@ struct BridgeEntry {
     table: Option<Arc<FastPath>>,
 }
 
+use ended::Ended;
 use mirrors::MirrorEntry;
 
 impl BridgeEntry {
@@ -157,6 +160,8 @@ pub(crate) struct Bridges {
     /// Bridges of the registry before, on which programs alone had ports: with the first port that is opened again,
     /// they go on as they were.
     returning: Vec<LastingSwitch>,
+    /// Ports that have gone since drops were looked at.
+    ended: Ended,
 }
 
 impl Bridges {
@@ -174,6 +179,7 @@ impl Bridges {
             fast: BTreeMap::new(),
             held: Vec::new(),
             returning: Vec::new(),
+            ended: Ended::default(),
         }
     }
 
@@ -637,12 +643,15 @@ impl Bridges {
         comes_back: bool,
     ) -> Option<Draining> {
         crate::fault::step();
-        let (mut draining, mut was_set) = (None, false);
+        let (mut draining, mut was_set, mut ended) = (None, false, None);
         if let Some(entry) = self.find(&bridge_port.bridge) {
             draining = entry.worker.leave(bridge_port.index, None, remainder, doorbell);
             let gone = entry.ports.extract_if(.., |m| m.index == bridge_port.index).next();
             if let Some(gone) = gone {
                 was_set = entry.is_set(&gone.config);
+                ended = entry
+                    .is_visible()
+                    .then(|| (gone.name.clone(), gone.uid, gone.counters.clone()));
                 entry.ports_changed(&gone.name);
                 entry.keep_settings(&gone, comes_back);
             }
@@ -650,9 +659,22 @@ impl Bridges {
                 entry.apply_polling();
             }
         }
+        if let Some((name, uid, counters)) = ended {
+            self.ended.add(name, uid, counters);
+        }
         self.lasting_changed |= was_set;
         self.reap();
         draining
+    }
+
+    /// Whether ports have gone since drops were looked at.
+    pub fn have_ended_ports(&self) -> bool {
+        !self.ended.is_empty()
+    }
+
+    /// Those ports, with what each had dropped.
+    pub fn take_ended(&mut self) -> HashMap<PortOfUser, Drops> {
+        self.ended.take()
     }
 
     /// Has the bridge of a port poll for it on `cpus`, or not for it.

@@ -184,7 +184,7 @@ impl Server {
 
     /// Tells of ports that have begun to lose frames, or do no more; when to look again.
     pub(super) fn watch_drops(&mut self) -> Option<Duration> {
-        let (notices, again) = self.drop_watch.look(&self.registry, Instant::now());
+        let (notices, again) = self.drop_watch.look(&mut self.registry, Instant::now());
         notices.into_iter().for_each(|notice| self.note(notice));
         again
     }

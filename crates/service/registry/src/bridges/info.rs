@@ -3,13 +3,16 @@
 use std::time::{Duration, Instant};
 
 use ringway_proto::{
-    AttachmentInfo, BridgeInfo, BridgePortInfo, Cause, Declared, Error, Filter, PortDrops,
-    PortTotals, Result, SwitchMirrorInfo, SwitchPosition,
+    AttachmentInfo, BridgeInfo, BridgePortInfo, Cause, Declared, Error, Filter, PortTotals, Result,
+    SwitchMirrorInfo, SwitchPosition,
 };
 use ringway_switch_port::PortIndex;
 use ringway_vale::{ByWorker, PortState};
 
-use super::{BridgeEntry, BridgePortRef, Bridges, PortEntry};
+use super::{
+    BridgeEntry, BridgePortRef, Bridges, PortEntry,
+    ended::{Drops, PortOfUser, drops_of},
+};
 use crate::{
     lasting::LastingSettings,
     page::{page, switch_bytes, switch_mirror_bytes, switch_port_bytes},
@@ -91,14 +94,13 @@ impl Bridges {
         (bridges, next)
     }
 
-    /// What each port has dropped, with its user, as of the last time that its worker has told: often while it is
-    /// busy, and before it sleeps.
-    pub fn drops(&self) -> impl Iterator<Item = (&str, u32, PortDrops)> {
+    /// What each port has dropped, as of the last time that its worker has told: often while it is busy, and before
+    /// it sleeps.
+    pub fn drops(&self) -> impl Iterator<Item = (PortOfUser, Drops)> {
         let visible = self.entries.iter().flatten().filter(|entry| entry.is_visible());
-        visible.flat_map(|entry| &entry.ports).map(|port| {
-            let totals = shown_totals(port.counters.totals());
-            (&*port.name, port.uid, totals.drops)
-        })
+        visible
+            .flat_map(|entry| &entry.ports)
+            .map(|port| ((port.name.clone(), port.uid), drops_of(&port.counters)))
     }
 
     /// The mode of an interface that is a port, and whether the worker forwards for it all the same.
