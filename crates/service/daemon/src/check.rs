@@ -19,6 +19,7 @@ mod restart_keys;
 
 use crate::{
     config::Config,
+    confine,
     log::log_lines,
     running::{running_at, running_with},
     service_manager::LISTEN_ELSEWHERE,
@@ -58,13 +59,15 @@ fn write_lines(lines: &[String]) -> io::Result<()> {
 /// # Errors
 /// What is wrong with them.
 fn run(path: &Path) -> Result<Vec<String>, Box<dyn Error>> {
-    let config = Config::read(path)?;
+    // What only root's privileges can read is good for a start, and for no reading by a daemon that runs.
+    let config = confine::as_reader(|| Config::read(path))?;
     let declared = config.declared()?;
     let mut socket = PathBuf::from(&config.socket);
     socket_file::look(&socket)?;
     let mut lines = Vec::new();
     let mut say = |line: &str| lines.push(line.to_owned());
     say(&format!("{}: the configuration is good", path.display()));
+    Config::doubts(path).iter().for_each(|doubt| say(&format!("note: {doubt}")));
     let mut daemon = running_at(&socket);
     if daemon.is_none()
         && let Some((pid, its)) = running_with(path)

@@ -3,7 +3,7 @@
 
 use std::{
     fs, io,
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{FileTypeExt, MetadataExt},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -13,11 +13,11 @@ use ringway_ipc::{GROUPS, USERS, home_of, id_of};
 use ringway_proto::Level;
 use ringway_region::{LayoutError, Sizes};
 use ringway_registry::{Accounts, DeclaredSwitch, NamePattern, Settings, UidRange};
-use rustix::process::{Resource, getrlimit, getuid};
+use rustix::process::{Resource, geteuid, getrlimit, getuid};
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::{reservations::Reservation, uid_ranges};
+use crate::{confine, reservations::Reservation, uid_ranges};
 
 mod drop_in;
 mod mirrors;
@@ -204,6 +204,11 @@ pub enum Error {
     Dangling { path: String, target: String },
     #[error("{path}: line {line}: {problem}; {remedy}")]
     Parse { path: String, line: usize, problem: String, remedy: &'static str },
+    #[error(
+        "{path}: {source}; a daemon that runs reads it again without the privilege to read all files: let the \
+         daemon's user read it (chown, chmod u+r)"
+    )]
+    Unreadable { path: String, source: io::Error },
     #[error("{key}: `{value}` {problem}")]
     Value { key: &'static str, value: String, problem: &'static str },
     #[error("{place}: {source}")]
@@ -243,6 +248,9 @@ impl Error {
         let shown = path.display().to_string();
         match leads_nowhere(path) {
             Some(target) => Error::Dangling { path: shown, target },
+            None if source.kind() == io::ErrorKind::PermissionDenied => {
+                Error::Unreadable { path: shown, source }
+            }
             None => Error::Read { path: shown, source },
         }
     }
@@ -348,6 +356,15 @@ impl Config {
         drop_in::read(path, &mut config)?;
         config.check().map_err(|error| error.in_file(&shown, &text))?;
         Ok(config)
+    }
+
+    /// What is doubtful about the files at `path`, and beside it, though they are good: users other than root can change
+    /// them, or a daemon that runs cannot read them again.
+    pub fn doubts(path: &Path) -> Vec<String> {
+        let folder = drop_in::folder(path);
+        let drop_ins = drop_in::paths(&folder).unwrap_or_default();
+        let files = [path.to_owned(), folder].into_iter().chain(drop_ins);
+        files.filter_map(|path| doubt(&path)).collect()
     }
 
     /// Parses and checks the text of the file at `path`.
@@ -555,6 +572,30 @@ impl Config {
     }
 }
 
+/// See [`Config::doubts`].
+fn doubt(path: &Path) -> Option<String> {
+    let about = fs::metadata(path).ok()?;
+    let shown = path.display();
+    let (uid, mode) = (about.uid(), about.mode());
+    if ![0, geteuid().as_raw()].contains(&uid) {
+        return Some(format!(
+            "{shown}: user {uid}, its owner, can change what the daemon does; \
+             `chown root` it"
+        ));
+    }
+    // /dev/null in place of a file takes that away.
+    if mode & 0o002 != 0 && !about.file_type().is_char_device() {
+        return Some(format!("{shown}: each user can change what the daemon does; `chmod o-w` it"));
+    }
+    let is_unreadable = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+    let opened = confine::as_reader(|| match about.is_dir() {
+        true => fs::read_dir(path).map(drop),
+        false => open(path, Waits::No).map(drop),
+    });
+    let error = opened.err().filter(is_unreadable)?;
+    Some(Error::read(path, error).to_string())
+}
+
 /// Where a private daemon's configuration is, by the environment of the program that started it:
 /// `$XDG_CONFIG_HOME/ringway/ringwayd.toml`, or in `~/.config`.
 fn private_path(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
@@ -592,7 +633,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
     use ringway_proto::Insn;
-    use ringway_testkit::Folder;
+    use ringway_testkit::{Folder, skip_without_root};
 
     use super::*;
 
@@ -612,6 +653,51 @@ mod tests {
         // An installation makes the group, and this machine may be without it.
         let example = parse(&text.replace("\ngroup = \"ringway\"\n", "\n")).unwrap();
         assert_eq!(example, Config::default());
+    }
+
+    #[test]
+    fn files_that_others_can_change_or_the_daemon_cannot_read_again_are_told() {
+        use std::os::unix::fs::{PermissionsExt, chown};
+        if skip_without_root("files_that_others_can_change") {
+            return;
+        }
+        let home = Folder::new();
+        let (path, folder) = (home.path().join("x.toml"), home.path().join("x.d"));
+        let drop_in = folder.join("a.toml");
+        fs::create_dir(&folder).unwrap();
+        let all = [&path, &folder, &drop_in];
+        let modes: [(u32, [u32; 3], [&str; 3]); 5] = [
+            (0, [0o644, 0o755, 0o600], ["", "", ""]),
+            (0, [0o666, 0o777, 0o602], ["chmod o-w", "chmod o-w", "chmod o-w"]),
+            (0, [0o644, 0o755, 0o000], ["", "", "chmod u+r"]),
+            (0, [0o200, 0o755, 0o400], ["chmod u+r", "", ""]),
+            (65534, [0o644, 0o755, 0o600], ["", "", "chown root"]),
+        ];
+        for (uid, modes, expected) in modes {
+            for (file, mode) in all.into_iter().zip(modes) {
+                if !file.exists() {
+                    fs::write(file, "").unwrap();
+                }
+                fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
+            }
+            chown(&drop_in, Some(uid), None).unwrap();
+            let told = Config::doubts(&path);
+            let doubts: Vec<_> = expected.iter().filter(|remedy| !remedy.is_empty()).collect();
+            assert_eq!(told.len(), doubts.len(), "{told:?}");
+            for (line, remedy) in told.iter().zip(doubts) {
+                assert!(line.contains(remedy), "{line}");
+            }
+            // What starts with root's privileges, and cannot be read again.
+            assert!(Config::read(&path).is_ok());
+            let again = confine::as_reader(|| Config::read_again(&path));
+            let is_readable = modes[0] & 0o400 != 0 && modes[2] & 0o400 != 0 && uid == 0;
+            match again {
+                Ok(_) => assert!(is_readable, "{modes:?}"),
+                Err(error) => {
+                    assert!(!is_readable && error.to_string().contains("chmod u+r"), "{error}");
+                }
+            }
+        }
     }
 
     #[test]

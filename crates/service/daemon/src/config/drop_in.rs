@@ -27,7 +27,7 @@ struct DropIn {
 }
 
 /// The folder beside the file at `path`.
-fn folder(path: &Path) -> PathBuf {
+pub(super) fn folder(path: &Path) -> PathBuf {
     path.with_extension("d")
 }
 
@@ -38,18 +38,22 @@ fn is_drop_in(path: &Path) -> bool {
     !is_hidden && path.extension().is_some_and(|it| it == "toml")
 }
 
-/// Adds what is in the folder of the file at `path`.
-pub(super) fn read(path: &Path, config: &mut Config) -> Result<(), Error> {
-    let folder = folder(path);
-    let entries = match fs::read_dir(&folder) {
+/// The files in a folder that are read, in the order of their names. None if there is no folder.
+pub(super) fn paths(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
-        Err(error) => return Error::unless_missing(&folder, error),
+        Err(error) => return Error::unless_missing(folder, error).map(|()| Vec::new()),
     };
     let paths: Result<Vec<_>, _> = entries.map(|entry| Ok(entry?.path())).collect();
-    let mut paths = paths.map_err(|source| Error::read(&folder, source))?;
+    let mut paths = paths.map_err(|source| Error::read(folder, source))?;
     paths.retain(|path| is_drop_in(path));
     paths.sort();
-    for path in paths {
+    Ok(paths)
+}
+
+/// Adds what is in the folder of the file at `path`.
+pub(super) fn read(path: &Path, config: &mut Config) -> Result<(), Error> {
+    for path in paths(&folder(path))? {
         let text = read_text(&path, Waits::No).map_err(|source| Error::read(&path, source))?;
         let shown = path.display().to_string();
         let mut more: DropIn = toml::from_str(&text)

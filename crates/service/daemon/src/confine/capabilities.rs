@@ -51,6 +51,18 @@ fn has_free_maps() -> bool {
     number().zip(number()).is_none_or(|release| release >= (5, 19))
 }
 
+/// Reads files as the process that reads the configuration again does: by their permissions alone, and not by root's
+/// privilege to read all.
+pub fn as_reader<T>(read: impl FnOnce() -> T) -> T {
+    let of_files = [Capability::CAP_DAC_OVERRIDE, Capability::CAP_DAC_READ_SEARCH];
+    let has = |cap: &Capability| caps::has_cap(None, CapSet::Effective, *cap).unwrap_or(false);
+    let had: Vec<_> = of_files.into_iter().filter(has).collect();
+    had.iter().for_each(|cap| _ = caps::drop(None, CapSet::Effective, *cap));
+    let value = read();
+    had.iter().for_each(|cap| _ = caps::raise(None, CapSet::Effective, *cap));
+    value
+}
+
 fn keep(needed: &[Capability]) -> Result<(), caps::errors::CapsError> {
     let has = caps::read(None, CapSet::Permitted)?;
     let keep: HashSet<_> = needed.iter().copied().filter(|cap| has.contains(cap)).collect();

@@ -6,7 +6,7 @@ mod files;
 mod filter;
 mod worker;
 
-pub use capabilities::{apply, broker, leave_netns, take_descriptors};
+pub use capabilities::{apply, as_reader, broker, leave_netns, take_descriptors};
 pub use dumps::forbid as forbid_dumps;
 pub use filter::{helper, launcher};
 pub use worker::worker;

@@ -10,6 +10,7 @@ use crate::{policy::Rules, server::Reading};
 /// Sends what is in the file at `path`, and in those beside it, to the broker; or what is wrong with them.
 pub fn run(broker: &OwnedFd, path: &Path) -> io::Result<()> {
     let reading: Reading = Rules::read(path).map_err(|error| error.to_string());
+    crate::log_doubts(path);
     let bytes = serde_json::to_vec(&reading)?;
     send_parcel(broker, &Parcel { bytes, fds: Vec::new() })
 }
