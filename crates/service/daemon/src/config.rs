@@ -71,6 +71,12 @@ const KEPT_BYTES: usize = 2 << 20;
 /// Ports that a user may have on a bridge: a quarter of them.
 const SWITCH_PORTS: usize = 63;
 
+/// Megabytes at least with which a user can open a port.
+const LEAST_MEMORY: u64 = 16;
+
+/// The same of descriptors.
+const LEAST_DESCRIPTORS: usize = 16;
+
 /// What the administrator may set, or the user of a private daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -109,9 +115,11 @@ pub struct Config {
     /// Whether receive rings are stamped with the time at every sync.
     pub timestamps: bool,
     /// Megabytes (2^20) of rings and buffers that the programs of one user ask for at most, together.
+    #[cfg_attr(test, schemars(range(min = LEAST_MEMORY)))]
     pub memory_per_user: u64,
     /// Descriptors of the daemon that one user takes up at most. Without it: a quarter of those
     /// that the daemon may have.
+    #[cfg_attr(test, schemars(range(min = LEAST_DESCRIPTORS)))]
     pub descriptors_per_user: Option<usize>,
     /// What is logged: error, warn, info or debug.
     #[cfg_attr(test, schemars(with = "schema::Level"))]
@@ -396,6 +404,7 @@ impl Config {
             return Err(Error::Large(bytes));
         }
         config.uid_ranges()?;
+        config.check_shares()?;
         let fit = config.settings(false).check()?.max_slots();
         match config.nic_slots {
             Some(slots) if !(3..=8176).contains(&slots) => {
@@ -405,6 +414,21 @@ impl Config {
             Some(slots) if slots > fit => {
                 let ring_size = config.global_region.ring_size;
                 Err(Error::Slots { slots, ring_size, fit, needed: 256 + 16 * slots })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses shares of which no user, not even root, could have anything.
+    fn check_shares(&self) -> Result<(), Error> {
+        let problem = "is less than one port takes; write 16 or more";
+        let wrong = |key, value: String| Err(Error::Value { key, value, problem });
+        match self.descriptors_per_user {
+            _ if self.memory_per_user < LEAST_MEMORY => {
+                wrong("memory_per_user", self.memory_per_user.to_string())
+            }
+            Some(most) if most < LEAST_DESCRIPTORS => {
+                wrong("descriptors_per_user", most.to_string())
             }
             _ => Ok(()),
         }
@@ -695,6 +719,19 @@ mod tests {
                 Ok(_) => assert!(is_readable, "{modes:?}"),
                 Err(error) => {
                     assert!(!is_readable && error.to_string().contains("chmod u+r"), "{error}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn shares_without_room_for_a_port_are_refused() {
+        for key in ["memory_per_user", "descriptors_per_user"] {
+            for (value, good) in [(0, false), (15, false), (16, true)] {
+                let read = parse(&format!("{key} = {value}\n"));
+                assert_eq!(read.is_ok(), good, "{key} = {value}: {read:?}");
+                if let Err(error) = read {
+                    assert!(error.contains("line 1") && error.contains("16 or more"), "{error}");
                 }
             }
         }

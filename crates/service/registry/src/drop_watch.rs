@@ -22,8 +22,8 @@ const FEW: u64 = 1000;
 /// Reasons that follow from settings, or are ordinary where nobody is there to receive.
 const ORDINARY: [&str; 5] = ["no_destination", "filtered", "vlan", "over_rate", "denied"];
 
-/// What was seen of each port. A port that is opened again under its name, by its user, is the same one: its counters begin
-/// again, and what it had dropped before is carried on.
+/// What was seen of each port. A port that is opened again under its name, by its user, is the same one: its counters
+/// begin again, and what it had dropped before is carried on.
 #[derive(Default)]
 pub struct DropWatch {
     last: Option<Instant>,
