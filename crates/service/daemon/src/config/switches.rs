@@ -336,6 +336,10 @@ impl Switch {
         let mut behind = BTreeMap::new();
         for LastingAddress { mac, vlan, port } in &addresses {
             if let Some(other) = behind.insert((mac, vlan), port) {
+                if other == port {
+                    let text = format!("{port} has an address twice: leave one of them out");
+                    return wrong(port, text);
+                }
                 return wrong(port, format!("one address is behind {other} and behind {port}"));
             }
         }
@@ -731,7 +735,11 @@ mod tests {
             (port("name = 'a'\nrate = 5"), 5, "8 kbit/s"),
             (port("name = 'a'\naddresses = ['1:2']"), 6, "02:00:00:00:00:01"),
             (port("name = 'a'\naddresses = ['01:00:5e:00:00:01']"), 5, "a group's"),
-            (port("name = 'a'\naddresses = ['02:0:0:0:0:1', '02:0:0:0:0:1']"), 5, "behind"),
+            (
+                port("name = 'a'\naddresses = ['02:0:0:0:0:1', '02:0:0:0:0:1']"),
+                5,
+                "vale0:a has an address twice",
+            ),
             (port("name = 'a'\n[[switch.port]]\nname = 'a'"), 7, "twice"),
             (port("name = 'a'\nsources = []"), 5, "could send nothing"),
             (port("name = 'a'\nsources = ['01:00:5e:00:00:01']"), 5, "a group's"),
