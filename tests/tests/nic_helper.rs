@@ -336,13 +336,7 @@ fn without_helper_and_launcher_the_daemon_says_so_and_the_rest_goes_on() {
         let before = Snapshot::take();
         let world = World::new();
         let untouched = NicState::take(&world.here, "h0");
-        let manager = UnixDatagram::bind(home.path().join("manager")).unwrap();
-        manager.set_read_timeout(Some(LIMIT)).unwrap();
-        let daemon = home.system_daemon_with(GROUP, 0o660, "", |daemon| {
-            let mut daemon = inside(&world.here, daemon);
-            daemon.env("NOTIFY_SOCKET", home.path().join("manager"));
-            daemon
-        });
+        let daemon = world.daemon(home);
         let control = Control::connect().unwrap();
         let here = world.here.enter(|| Port::open("netmap:h0-0")).unwrap();
         let there = world.there.enter(|| Port::open("netmap:h1-0")).unwrap();
@@ -354,15 +348,12 @@ fn without_helper_and_launcher_the_daemon_says_so_and_the_rest_goes_on() {
             kill_process(Pid::from_raw(victim as i32).unwrap(), Signal::KILL).unwrap();
             assert!(ends(victim, LIMIT));
         }
-        daemon.wait_for("to set up more, restart the daemon", LIMIT);
-        let mut told = [0; 4096];
-        let status = loop {
-            let length = manager.recv(&mut told).expect("the manager is told");
-            if let Some(status) = told[..length].strip_prefix(b"STATUS=") {
-                break String::from_utf8_lossy(status).into_owned();
-            }
-        };
-        assert!(status.contains("restart the daemon"), "{status}");
+        let told = daemon.wait_for("to set up more, restart the daemon", LIMIT);
+        assert!(told.contains("(ringwayd-launch) has ended: what is set up goes on"), "{told}");
+        assert!(
+            told.contains("its helper ringwayd-nic has ended, and there is no other"),
+            "{told}"
+        );
 
         nics.exchange_some(64).unwrap();
         switched.exchange_some(64).unwrap();
@@ -387,6 +378,45 @@ fn without_helper_and_launcher_the_daemon_says_so_and_the_rest_goes_on() {
         daemon.signal(Signal::TERM);
         drop(world);
         before.assert_clean();
+    });
+}
+
+/// A daemon that is started again when it fails has all back by that.
+#[test]
+fn a_managed_daemon_ends_with_its_launcher() {
+    const NAME: &str = "a_managed_daemon_ends_with_its_launcher";
+    if skip_without_root(NAME) {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated_with_system(NAME, HANGS, |home| {
+        let world = World::new();
+        let manager = UnixDatagram::bind(home.path().join("manager")).unwrap();
+        manager.set_read_timeout(Some(LIMIT)).unwrap();
+        let daemon = home.system_daemon_with(GROUP, 0o660, "", |daemon| {
+            let mut daemon = inside(&world.here, daemon);
+            daemon.env("NOTIFY_SOCKET", home.path().join("manager"));
+            daemon
+        });
+        Control::connect().unwrap().switch_new("vale7", false).unwrap();
+        let launcher = launcher(&daemon);
+        kill_process(Pid::from_raw(launcher as i32).unwrap(), Signal::KILL).unwrap();
+        let (status, said) = daemon.wait();
+        assert_eq!(status.code(), Some(1), "{said}");
+        assert!(said.contains("what starts its helpers (ringwayd-launch) has ended"), "{said}");
+        let mut told = [0; 4096];
+        loop {
+            let length = manager.recv(&mut told).expect("the manager is told");
+            if told[..length].starts_with(b"STOPPING=1") {
+                break;
+            }
+        }
+
+        let daemon = world.daemon(home);
+        let switches = Control::connect().unwrap().switches().unwrap();
+        assert!(switches.iter().any(|switch| switch.name == "vale7"), "{switches:?}");
+        until("the next daemon sets up", || ask(&world, 0).map_err(|e| e.to_string()));
+        daemon.signal(Signal::TERM);
     });
 }
 

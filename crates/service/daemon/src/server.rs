@@ -62,7 +62,8 @@ const WORKERS: u64 = 5;
 const HANGUPS: u64 = 6;
 const RELOADED: u64 = 7;
 const NEWS: u64 = 8;
-const FIRST_CLIENT: u64 = 9;
+const LAUNCHER: u64 = 9;
+const FIRST_CLIENT: u64 = 10;
 
 /// How long a private daemon stays when nobody needs it: who closes a port and opens the next finds it again.
 const LINGER: Duration = Duration::from_millis(200);
@@ -158,6 +159,9 @@ impl Server {
         watch(&signals.end, SIGNALS)?;
         if let Some(hangup) = &signals.hangup {
             watch(hangup, HANGUPS)?;
+        }
+        if let Some(launcher) = &launcher {
+            launcher.watch(&epoll, LAUNCHER)?;
         }
         let Policy { rules, settings } = policy;
         let accounts = settings.accounts.clone();
@@ -266,15 +270,22 @@ impl Server {
                 match event.data.u64() {
                     LISTENER => are_more_there = true,
                     SIGNALS => {
-                        manager.stopping();
-                        self.note_stop("a signal");
-                        self.write_last_state();
-                        self.listener.close();
-                        if kept::are_any() {
-                            // As after a kill: what this would end goes on, in case that another daemon follows.
-                            mem::forget(self);
-                        }
+                        self.end(manager, "a signal");
                         return Ok(());
+                    }
+                    LAUNCHER if manager.is_there() => {
+                        let problem = "what starts its helpers (ringwayd-launch) has ended";
+                        let text =
+                            format!("{problem}; the service manager starts the daemon again");
+                        log(Entry::error(EventKind::Process, text));
+                        self.end(manager, problem);
+                        return Err(io::Error::other(problem));
+                    }
+                    LAUNCHER => {
+                        let text = "what starts its helpers (ringwayd-launch) has ended: what is set up goes on, \
+                                    without another helper should one end, and the configuration cannot be \
+                                    read again; restart the daemon";
+                        log(Entry::error(EventKind::Process, text));
                     }
                     HANGUPS => self.begin_reload(manager),
                     RELOADED => self.finish_reload(manager),
@@ -324,6 +335,18 @@ impl Server {
                     Err(peer) => _ = self.admit(peer),
                 }
             }
+        }
+    }
+
+    /// Ends a daemon that another one may follow.
+    fn end(mut self, manager: &ServiceManager, why: &str) {
+        manager.stopping();
+        self.note_stop(why);
+        self.write_last_state();
+        self.listener.close();
+        if kept::are_any() {
+            // As after a kill: what this would end goes on, in case that another daemon follows.
+            mem::forget(self);
         }
     }
 

@@ -38,6 +38,7 @@ use crate::sys;
 
 /// The manager, if there is one.
 pub struct ServiceManager {
+    is_there: bool,
     /// How long the loop may be silent.
     watchdog: Option<Duration>,
 }
@@ -45,7 +46,13 @@ pub struct ServiceManager {
 impl ServiceManager {
     /// As the environment tells.
     pub fn find() -> ServiceManager {
-        ServiceManager { watchdog: sd_notify::watchdog_enabled() }
+        let is_there = env::var_os("NOTIFY_SOCKET").is_some();
+        ServiceManager { is_there, watchdog: sd_notify::watchdog_enabled() }
+    }
+
+    /// Whether the daemon is started again when it fails.
+    pub fn is_there(&self) -> bool {
+        self.is_there
     }
 
     /// How long the loop may sleep: half of the time after which the manager ends a silent daemon.
@@ -74,7 +81,7 @@ impl ServiceManager {
         }
     }
 
-    /// The daemon ends because it was asked to.
+    /// The daemon ends in order.
     pub fn stopping(&self) {
         tell(&[NotifyState::Stopping]);
     }

@@ -76,8 +76,10 @@ impl Line {
         let mut current = self.current();
         if Arc::ptr_eq(&current, ended) {
             *current = Arc::new(self.0.launcher.launch(self.0.part)?);
-            let text = "its helper for network interfaces has ended; what it has set up stays, and \
-                        there is another one";
+            let name = self.0.part.name();
+            let text = format!(
+                "its helper {name} has ended; what it has set up stays, and there is another one"
+            );
             log(Entry::warn(EventKind::Process, text));
         }
         Ok(current.clone())
@@ -92,8 +94,9 @@ impl Line {
                 if let Err(error) = this.replace(&connection) {
                     // Requests ask for another again, and say what has come of that.
                     let told = format!(
-                        "its helper for network interfaces has ended, and there is no other: {error}; what \
-                         it has set up stays; to set up more, restart the daemon"
+                        "its helper {} has ended, and there is no other: {error}; what it has set up stays; to \
+                         set up more, restart the daemon",
+                        this.0.part.name()
                     );
                     log(Entry::error(EventKind::Process, &told));
                     service_manager::tell_status(&told);

@@ -13,7 +13,10 @@ use std::{
 
 use ringway_ipc::{receive, send};
 use ringway_proto::EventKind;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::{
+    event::epoll,
+    net::{RecvFlags, SendFlags},
+};
 
 use super::{broker_end::BrokerEnd, messages::pair, process, reader};
 use crate::{
@@ -33,6 +36,18 @@ pub enum Part {
     Configuration = b'c' as isize,
 }
 
+impl Part {
+    /// The process's.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Helper => "ringwayd-nic",
+            Part::Quick => "ringwayd-quick",
+            Part::Janitor => "ringwayd-janitor",
+            Part::Configuration => "ringwayd-config",
+        }
+    }
+}
+
 /// The broker's side.
 #[derive(Debug)]
 pub struct Launcher(Mutex<OwnedFd>);
@@ -40,6 +55,13 @@ pub struct Launcher(Mutex<OwnedFd>);
 impl Launcher {
     fn socket(&self) -> MutexGuard<'_, OwnedFd> {
         self.0.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Has an event of that number come, once, when the launcher has ended.
+    pub fn watch(&self, epoll: &OwnedFd, key: u64) -> io::Result<()> {
+        // It is told that the other side has gone without asking.
+        let data = epoll::EventData::new_u64(key);
+        Ok(epoll::add(epoll, &*self.socket(), data, epoll::EventFlags::ONESHOT)?)
     }
 
     /// Starts a process; the connection to it.
@@ -120,13 +142,7 @@ fn launch(part: Part, broker: u32, config: &Path) -> io::Result<OwnedFd> {
     let (ours, theirs) = pair()?;
     if sys::fork()? {
         let _ = ours;
-        let name = match part {
-            Part::Helper => "ringwayd-nic",
-            Part::Quick => "ringwayd-quick",
-            Part::Janitor => "ringwayd-janitor",
-            Part::Configuration => "ringwayd-config",
-        };
-        let done = become_part(name, theirs, broker).and_then(|(socket, end)| match part {
+        let done = become_part(part.name(), theirs, broker).and_then(|(socket, end)| match part {
             Part::Helper => process::run(socket, end),
             Part::Quick => process::run_quick(socket, end),
             Part::Janitor => janitor::run(socket, Some(end)),
