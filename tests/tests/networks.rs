@@ -464,8 +464,16 @@ fn an_add_that_fails_leaves_nothing() {
         assert_eq!(error["code"], 4, "{error}");
         let error = world.cni("ADD", Some(("a b", &path)), &base).unwrap_err();
         assert_eq!(error["code"], 4, "{error}");
-        world.del(&b, &added);
+        // That of the host, where the interface would be beside the machine's own.
+        let error = world.cni("ADD", Some((id, "/proc/self/ns/net")), &base).unwrap_err();
+        assert_eq!(error["code"], 4, "{error}");
+        assert!(error["msg"].as_str().unwrap().contains("is the host's"), "{error}");
+        // What has become wrong since keeps nothing from being removed.
+        let wrong = with(&added, json!({"vlan": 5000, "isDefaultGateway": true}));
+        let (_, notes) = world.cni("DEL", Some((place(&b).0, &place(&b).1)), &wrong).unwrap();
+        assert!(notes.contains("vlan: 5000") && notes.contains("removed all the same"), "{notes}");
         world.assert_nothing_left(&control);
+        world.del(&b, &added);
         world.cni("STATUS", None, &with(&base, json!({"cniVersion": "1.1.0"}))).unwrap();
 
         daemon.signal(Signal::TERM);

@@ -53,6 +53,14 @@ fn enter(netns: BorrowedFd<'_>) -> Result<Netlink, Error> {
     })
 }
 
+/// Whether a network namespace is that of this process.
+fn is_own(netns: BorrowedFd<'_>) -> Result<bool, Error> {
+    let wrong = |error: rustix::io::Errno| Error::link("the network namespace")(error.into());
+    let of_fd = rustix::fs::fstat(netns).map_err(wrong)?;
+    let of_own = rustix::fs::stat("/proc/self/ns/net").map_err(wrong)?;
+    Ok((of_fd.st_dev, of_fd.st_ino) == (of_own.st_dev, of_own.st_ino))
+}
+
 impl Attachment<'_> {
     /// Checks the names.
     pub fn check(&self) -> Result<(), Error> {
@@ -94,6 +102,11 @@ impl Attachment<'_> {
         interface: &Interface<'_>,
         netns: BorrowedFd<'_>,
     ) -> Result<Ends, Error> {
+        if is_own(netns)? {
+            let problem = "the container's network namespace is the host's";
+            let remedy = "a container without a namespace of its own has the host's interfaces: give it no network";
+            return Err(Error::new(Kind::Environment, problem, remedy));
+        }
         let port = self.port();
         let inside = enter(netns)?;
         let inner = self.interface;

@@ -232,12 +232,30 @@ fn setup(netns: &str, input: &[u8]) -> Result<Value, Error> {
     }))
 }
 
+/// What a teardown needs: the rest of the network may have become wrong since.
+#[derive(Debug, Deserialize)]
+struct Removed {
+    container_id: String,
+    network: Named,
+    network_options: OfInterface,
+}
+
+#[derive(Debug, Deserialize)]
+struct Named {
+    name: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct OfInterface {
+    interface_name: String,
+}
+
 fn teardown(input: &[u8], note: &mut dyn FnMut(&str)) -> Result<(), Error> {
-    let exec: Exec = parse(input)?;
+    let removed: Removed = parse(input)?;
     let attachment = Attachment {
-        network: &exec.network.name,
-        container: &exec.container_id,
-        interface: &exec.network_options.interface_name,
+        network: &removed.network.name,
+        container: &removed.container_id,
+        interface: &removed.network_options.interface_name,
     };
     attachment.check()?;
     let daemon = match Daemon::connect() {
@@ -443,6 +461,20 @@ mod tests {
             assert!(error.to_string().contains(said), "{more}: {error}");
         }
         assert_eq!(super::create(b"{}").unwrap_err().kind, Kind::Decode);
+    }
+
+    #[test]
+    fn a_teardown_reads_names_alone() {
+        let exec = json!({
+            "container_id": "c", "port_mappings": 7, "network_options": {"interface_name": "eth0", "static_ips": 7},
+            "network": {"name": "blue", "subnets": "none", "options": {"mtu": 9}, "routes": 7}
+        })
+        .to_string();
+        assert!(parse::<Exec>(exec.as_bytes()).is_err());
+        let removed: Removed = parse(exec.as_bytes()).unwrap();
+        let names = (&*removed.network.name, &*removed.container_id);
+        assert_eq!(names, ("blue", "c"));
+        assert_eq!(removed.network_options.interface_name, "eth0");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{result::Dns, version::Version};
 use crate::{
@@ -82,14 +82,8 @@ impl Config {
     /// # Errors
     /// [`Kind::Version`], [`Kind::Decode`], [`Kind::Unsupported`] and [`Kind::Config`].
     pub fn read(text: &[u8]) -> Result<Config, Error> {
-        let decode = |e: serde_json::Error| {
-            let remedy = "see the configuration of this network, and the guide to containers";
-            Error::new(Kind::Decode, format!("the network's configuration: {e}"), remedy)
-        };
-        let value: Value = serde_json::from_slice(text).map_err(decode)?;
-        // First: what another version has in its keys is not to be complained about.
-        let version = Version::of(value.get("cniVersion").and_then(Value::as_str))?;
-        let read: Read = serde_json::from_value(value).map_err(decode)?;
+        let (version, object) = object(text)?;
+        let read: Read = serde_json::from_value(object.into()).map_err(decode)?;
         debug_assert_eq!(read.cni_version.as_deref(), Some(version.name()));
         let unsupported = |key: &str, value: &dyn std::fmt::Display, remedy: &str| {
             Err(Error::new(Kind::Unsupported, format!("{key}: {value} is not supported"), remedy))
@@ -104,15 +98,7 @@ impl Config {
                 "leave it out, and let a rule of the host's firewall masquerade the subnet";
             return unsupported("ipMasq", &true, remedy);
         }
-        let name = read.name.unwrap_or_default();
-        if !names::is_identifier(&name) {
-            let remedy = "it is a letter or digit, and then also _, . and -";
-            return Err(Error::new(
-                Kind::Config,
-                format!("name: {name:?} is no network's"),
-                remedy,
-            ));
-        }
+        let name = network_name(read.name)?;
         let place = Place::new(&name, read.switch.as_deref(), read.vlan)?;
         let is_gateway = read.is_gateway || read.is_default_gateway;
         let ipam = ipam(read.ipam)?;
@@ -166,6 +152,72 @@ impl Config {
             name,
         })
     }
+
+    /// For what removes: a network's configuration may have become wrong since it was used, and what was made by it
+    /// goes all the same. `note` gets what is wrong with it.
+    ///
+    /// # Errors
+    /// The version, the name, or the list of what is to stay cannot be read: without them it is not known what is to be
+    /// removed.
+    pub fn read_to_remove(text: &[u8], note: &mut dyn FnMut(&str)) -> Result<Config, Error> {
+        let wrong = match Config::read(text) {
+            Ok(config) => return Ok(config),
+            Err(error) => error,
+        };
+        let (version, object) = object(text)?;
+        let least = Least::deserialize(Value::from(object)).map_err(decode)?;
+        let name = network_name(least.name)?;
+        note(&format!("{wrong}: what there is of the network is removed all the same"));
+        let ipam = ipam(least.ipam).unwrap_or_else(|error| {
+            note(&format!("{error}: no plugin is asked to give addresses back"));
+            None
+        });
+        Ok(Config {
+            version,
+            place: Place::new(&name, None, None)?,
+            mtu: None,
+            gateway: None,
+            is_default: false,
+            spoofcheck: false,
+            ipam,
+            dns: None,
+            mac: None,
+            previous: None,
+            valid: least.valid.or(least.valid_before),
+            name,
+        })
+    }
+}
+
+/// What a removal needs.
+#[derive(Deserialize)]
+struct Least {
+    name: Option<String>,
+    ipam: Option<Value>,
+    #[serde(rename = "cni.dev/valid-attachments")]
+    valid: Option<Vec<Valid>>,
+    #[serde(rename = "cni.dev/attachments")]
+    valid_before: Option<Vec<Valid>>,
+}
+
+fn decode(error: serde_json::Error) -> Error {
+    let remedy = "see the configuration of this network, and the guide to containers";
+    Error::new(Kind::Decode, format!("the network's configuration: {error}"), remedy)
+}
+
+/// An object, and its version. The version comes first: what another one has in its keys is not to be complained about.
+fn object(text: &[u8]) -> Result<(Version, Map<String, Value>), Error> {
+    let object: Map<String, Value> = serde_json::from_slice(text).map_err(decode)?;
+    Ok((Version::of(object.get("cniVersion").and_then(Value::as_str))?, object))
+}
+
+fn network_name(name: Option<String>) -> Result<String, Error> {
+    let name = name.unwrap_or_default();
+    if names::is_identifier(&name) {
+        return Ok(name);
+    }
+    let remedy = "it is a letter or digit, and then also _, . and -";
+    Err(Error::new(Kind::Config, format!("name: {name:?} is no network's"), remedy))
 }
 
 /// The name of the program; `{}` is as none.
@@ -248,7 +300,48 @@ mod tests {
             assert_eq!(error.code(), code, "{more}: {error}");
             assert!(error.problem.contains(said), "{more}: {error}");
         }
-        assert_eq!(Config::read(b"{").unwrap_err().code(), 6);
+        for text in ["{", "[]", "null", "7"] {
+            let error = Config::read(text.as_bytes()).unwrap_err();
+            assert_eq!(error.code(), 6, "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_removal_needs_no_more_than_the_name() {
+        let valid = json!([{"containerID": "a", "ifname": "eth0"}]);
+        let ipam = json!({"type": "host-local"});
+        for (wrong, program) in [
+            (json!({"vlan": 5000, "ipam": ipam}), Some("host-local")),
+            (json!({"bridge": "x", "ipam": ipam}), Some("host-local")),
+            (json!({"mtu": "big"}), None),
+            (json!({"switch": "br0"}), None),
+            (json!({"isDefaultGateway": true}), None),
+            (json!({"ipam": []}), None),
+            (json!({"ipam": {"type": "../sh"}}), None),
+            (json!({"dns": 7, "prevResult": 7, "runtimeConfig": 7}), None),
+        ] {
+            let mut all = json!({
+                "cniVersion": "1.1.0", "name": "red", "cni.dev/valid-attachments": valid
+            });
+            all.as_object_mut().unwrap().extend(wrong.as_object().unwrap().clone());
+            let text = all.to_string();
+            assert!(Config::read(text.as_bytes()).is_err(), "{text}");
+            let mut notes = Vec::new();
+            let note = &mut |note: &str| notes.push(note.to_owned());
+            let config = Config::read_to_remove(text.as_bytes(), note).unwrap();
+            assert_eq!((&*config.name, config.ipam.as_deref()), ("red", program), "{text}");
+            assert_eq!(config.valid.map(|valid| valid.len()), Some(1), "{text}");
+            assert!(!notes.is_empty(), "{text}");
+        }
+        for text in [
+            r#"{"cniVersion": "9.0.0", "name": "red"}"#,
+            r#"{"cniVersion": "1.1.0", "name": "a b"}"#,
+            r#"{"cniVersion": "1.1.0", "name": "red", "cni.dev/valid-attachments": 7}"#,
+            "[]",
+        ] {
+            let note = &mut |note: &str| panic!("{text}: {note}");
+            assert!(Config::read_to_remove(text.as_bytes(), note).is_err(), "{text}");
+        }
     }
 
     #[test]

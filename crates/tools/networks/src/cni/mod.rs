@@ -45,7 +45,10 @@ pub fn run(
     if command == Command::Version {
         return version(input).map(Some);
     }
-    let config = Config::read(input)?;
+    let config = match command {
+        Command::Del | Command::Gc => Config::read_to_remove(input, note)?,
+        _ => Config::read(input)?,
+    };
     let since = match command {
         Command::Check => Version::V0_4_0,
         Command::Gc | Command::Status => Version::V1_1_0,
