@@ -162,7 +162,7 @@ fn run(args: Args) -> Result<(), Box<dyn Error>> {
     let level = args.log_level.unwrap_or(config.log_level);
     begin_log(level, &listener, args.config.clone());
     if args.private.is_none() {
-        log_doubts(&args.config);
+        helper::log_doubts(&args.config);
     }
     let policy = Policy::read(&config, listener.is_private())?;
     match &launcher {
@@ -202,13 +202,6 @@ fn begin_log(level: Level, listener: &Listener, config: PathBuf) {
     if let (Some(error), Some(file)) = (missing, file) {
         let text = format!("{}: {error}; the events of this daemon are in no file", file.display());
         log(Entry::info(EventKind::Config, text));
-    }
-}
-
-/// Warns of files of the system daemon's configuration that are good, and should not be as they are.
-fn log_doubts(config: &Path) {
-    for doubt in Config::doubts(config) {
-        log(Entry::warn(EventKind::Config, doubt));
     }
 }
 

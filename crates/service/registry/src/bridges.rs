@@ -179,7 +179,7 @@ impl Bridges {
             fast: BTreeMap::new(),
             held: Vec::new(),
             returning: Vec::new(),
-            ended: Ended::default(),
+            ended: Ended::new(info::drops_of),
         }
     }
 

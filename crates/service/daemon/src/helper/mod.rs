@@ -31,3 +31,4 @@ pub use broker::Client;
 pub use broker_end::BrokerEnd;
 pub use launcher::{Launcher, Part, start};
 pub use messages::receive_parcel;
+pub use reader::log_doubts;

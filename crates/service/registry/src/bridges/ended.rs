@@ -8,8 +8,6 @@ use std::{
 
 use ringway_vale::PortCounters;
 
-use crate::switch_config::shown_totals;
-
 /// Names of ports that are kept from one look to the next: what others had dropped is in no log.
 const MOST: usize = 1024;
 
@@ -19,11 +17,6 @@ pub(crate) type PortOfUser = (String, u32);
 /// Frames, in the order of `PortDrops::reasons`.
 pub(crate) type Drops = [u64; 17];
 
-/// What a port has dropped.
-pub(crate) fn drops_of(counters: &PortCounters) -> Drops {
-    shown_totals(counters.totals()).drops.reasons().map(|(_, frames)| frames)
-}
-
 /// The sums of both.
 pub(crate) fn sum(a: &Drops, b: &Drops) -> Drops {
     let mut sum = *a;
@@ -32,8 +25,11 @@ pub(crate) fn sum(a: &Drops, b: &Drops) -> Drops {
 }
 
 /// All ports that have left since the last look.
-#[derive(Default)]
-pub(super) struct Ended(HashMap<PortOfUser, Lives>);
+pub(super) struct Ended {
+    lives: HashMap<PortOfUser, Lives>,
+    /// What a port has dropped.
+    drops_of: fn(&PortCounters) -> Drops,
+}
 
 /// Those of one name.
 struct Lives {
@@ -43,17 +39,21 @@ struct Lives {
 }
 
 impl Lives {
-    fn drops(&self) -> Drops {
+    fn drops(&self, drops_of: fn(&PortCounters) -> Drops) -> Drops {
         sum(&self.before, &drops_of(&self.last))
     }
 }
 
 impl Ended {
+    pub fn new(drops_of: fn(&PortCounters) -> Drops) -> Ended {
+        Ended { lives: HashMap::new(), drops_of }
+    }
+
     pub fn add(&mut self, name: String, uid: u32, counters: Arc<PortCounters>) {
-        let is_full = self.0.len() >= MOST;
-        match self.0.entry((name, uid)) {
+        let is_full = self.lives.len() >= MOST;
+        match self.lives.entry((name, uid)) {
             Entry::Occupied(mut lives) => {
-                let before = lives.get().drops();
+                let before = lives.get().drops(self.drops_of);
                 lives.insert(Lives { before, last: counters });
             }
             Entry::Vacant(_) if is_full => {}
@@ -64,11 +64,12 @@ impl Ended {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.lives.is_empty()
     }
 
     /// What each had dropped in all its time.
     pub fn take(&mut self) -> HashMap<PortOfUser, Drops> {
-        mem::take(&mut self.0).into_iter().map(|(port, lives)| (port, lives.drops())).collect()
+        let lives = mem::take(&mut self.lives).into_iter();
+        lives.map(|(port, lives)| (port, lives.drops(self.drops_of))).collect()
     }
 }

@@ -7,11 +7,11 @@ use ringway_proto::{
     SwitchMirrorInfo, SwitchPosition,
 };
 use ringway_switch_port::PortIndex;
-use ringway_vale::{ByWorker, PortState};
+use ringway_vale::{ByWorker, PortCounters, PortState};
 
 use super::{
     BridgeEntry, BridgePortRef, Bridges, PortEntry,
-    ended::{Drops, PortOfUser, drops_of},
+    ended::{Drops, PortOfUser},
 };
 use crate::{
     lasting::LastingSettings,
@@ -30,6 +30,11 @@ const FIRST_MIRROR: u32 = 1 << 16;
 
 /// How long all workers together may take to bring their counters up to date.
 const COUNTING: Duration = Duration::from_millis(40);
+
+/// What a port has dropped.
+pub(super) fn drops_of(counters: &PortCounters) -> Drops {
+    shown_totals(counters.totals()).drops.reasons().map(|(_, frames)| frames)
+}
 
 impl Bridges {
     /// What users see of the bridges from a position on, as far as it fits a page, and where the next
