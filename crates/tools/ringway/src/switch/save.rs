@@ -373,7 +373,7 @@ fn saved_port(
         None if port.declared != Declared::No => {
             let user = port.declared_for.map(|uid| uid.to_string());
             let is_nothing = user.is_none() && said == Port::default();
-            (!is_nothing).then(|| Port { name: Some(name), user, ..said })
+            (!is_nothing).then_some(Port { name: Some(name), user, ..said })
         }
         None if said == Port::default() => None,
         None => {
