@@ -102,6 +102,50 @@ fn what_finds_no_room() {
     });
 }
 
+/// A program that never looks, as if it were stopped: the daemon has its losses all the same, and each of them once,
+/// whoever asks the kernel first.
+#[test]
+fn what_a_stopped_program_loses() {
+    if skip_without_root("what_a_stopped_program_loses") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("what_a_stopped_program_loses", |_| {
+        for mode in ["copy", "generic", "packet"] {
+            let (a, b, _pair) = wire();
+            let wire = PacketSocket::new(&a, "n0");
+            let mut to = b.enter(|| Port::open(&format!("netmap:n1@mode={mode}"))).unwrap();
+            let mut sent = 0;
+            let mut overrun = |before: u64| {
+                until("the daemon tells that something is lost", || {
+                    (0..1000).for_each(|_| wire.send(&frame(1, 1000)));
+                    sent += 1000;
+                    match told().ring_full {
+                        lost if lost > before => Ok(lost),
+                        _ => Err(format!("{mode}: nothing of {sent}")),
+                    }
+                })
+            };
+            let lost = overrun(0);
+            assert_eq!((told().ring_full, told().packets), (lost, 0), "{mode}");
+            let lost = overrun(lost);
+            // Now the program looks.
+            let mut arrived = 0;
+            until("all have arrived or are counted", || {
+                to.rx(0).sync();
+                arrived += to.rx(0).batch(1024).count() as u64;
+                match arrived + to.rx(0).stats().ring_full {
+                    seen if seen == sent => Ok(()),
+                    seen => Err(format!("{mode}: {seen} of {sent}")),
+                }
+            });
+            let stats = to.rx(0).stats();
+            assert!(stats.ring_full >= lost, "{mode}: {lost} of {stats:?}");
+            assert_eq!((told().ring_full, told().packets), (stats.ring_full, arrived), "{mode}");
+        }
+    });
+}
+
 /// What the interface and its driver drop while a port is open is told under their names, in each way to ask; and
 /// what they had dropped before is not.
 #[test]

@@ -54,7 +54,7 @@ pub use link_watch::LinkWatch;
 pub use listener::{Heard, Listen, Listener, take_drops};
 /// What a [`PacketPort`] is told.
 pub use ringway_switch_port::KernelWay;
-pub use rx::PacketRx;
+pub use rx::{PacketRx, count_drops};
 pub use sys::{BATCH, Pieces, socket};
 pub use tx::PacketTx;
 

@@ -59,18 +59,19 @@ impl PacketRx {
         self.socket.as_fd()
     }
 
-    /// Counts what the kernel has dropped up to now, unless another thread is doing so.
+    /// Counts what the kernel has dropped up to now.
     pub fn count_drops(&self, kring: &Kring) {
-        if let Some(_guard) = kring.try_lock() {
-            self.note_drops(kring);
-        }
+        count_drops(self.socket.as_fd(), kring);
     }
+}
 
-    fn note_drops(&self, kring: &Kring) {
-        // It fails for a broken descriptor alone, by which nothing is received either.
-        let drops = sys::socket::take_drops(self.socket.as_fd()).unwrap_or(0);
-        kring.note(|c| &c.ring_full, drops.into());
-    }
+/// Counts in a ring (`ring_full`) what the kernel has dropped up to now at the socket of that ring. Any process that
+/// has both may do so at any time: the kernel gives each number out once, so a frame is counted once, by the process
+/// that asks first. What a process has taken that is killed before it has counted it is lost.
+pub fn count_drops(socket: BorrowedFd<'_>, kring: &Kring) {
+    // It fails for a broken descriptor alone, by which nothing is received either.
+    let drops = sys::socket::take_drops(socket).unwrap_or(0);
+    kring.note_shared(|c| &c.ring_full, drops.into());
 }
 
 impl Driver for PacketRx {
@@ -124,7 +125,7 @@ impl PacketRx {
             kring.note(|c| &c.bad_slot, slots.bad_slots);
         }
         if losing {
-            self.note_drops(kring);
+            self.count_drops(kring);
         }
         slots.at
     }
@@ -172,7 +173,7 @@ impl PacketRx {
             *slots = before;
             return None;
         } else {
-            kring.note(|c| &c.ring_full, left);
+            kring.note_shared(|c| &c.ring_full, left);
         }
         Some(put)
     }

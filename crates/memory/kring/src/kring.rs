@@ -292,6 +292,11 @@ impl Kring {
         add(which(self.counters()), n);
     }
 
+    /// Counts something that several parties count at once: the program and the daemon, say.
+    pub fn note_shared(&self, which: impl Fn(&Counters) -> &std::sync::atomic::AtomicU64, n: u64) {
+        which(self.counters()).fetch_add(n, Relaxed);
+    }
+
     /// The right to drive this ring, or `None` while somebody else does.
     #[inline]
     pub fn try_lock(&self) -> Option<Guard<'_>> {

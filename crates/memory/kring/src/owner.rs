@@ -88,7 +88,8 @@ impl TryLock for Lock {
     }
 }
 
-/// The counters of one ring, written by the thread that drives it. One cache line.
+/// The counters of one ring, written by the thread that drives it, but for those of [`Kring::note_shared`](crate::Kring).
+/// One cache line.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Counters {

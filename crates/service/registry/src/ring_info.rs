@@ -4,8 +4,10 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use ringway_abi::Dir;
 use ringway_nic_setup::Xsk;
+use ringway_packet::count_drops;
 use ringway_proto::{KernelCounters, RingInfo};
 use ringway_xdp::{Lost, statistics};
+use rustix::fd::AsFd;
 
 use crate::{
     page::page,
@@ -62,6 +64,11 @@ fn one(ring: &Ring, dir: Dir, socket: Option<&Socket>, base: RingInfo) -> RingIn
                 }
             };
             (lost, Some(kernel))
+        }
+        Some(Socket::Packet { rx, .. }) if dir == Dir::Rx => {
+            // Its program may be stopped, or look at its ring no more.
+            count_drops(rx.fd.as_fd(), &ring.kring);
+            (Lost::default(), None)
         }
         _ => (Lost::default(), None),
     };
