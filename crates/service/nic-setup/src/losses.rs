@@ -127,29 +127,48 @@ pub fn growth<'a>(
 }
 
 /// Whether a driver's counter stands for frames that are lost, or for what loses them, by its name. There is no
-/// other mark; drivers name them alike.
+/// other mark; drivers name them alike, some with blanks.
 fn is_loss(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
+    let name = name.trim().to_ascii_lowercase().replace(' ', "_");
+    // Interrupts that say that frames are being lost (stmmac).
+    const INTERRUPTS: [&str; 2] = ["buf_unav_irq", "overflow_irq"];
     // What is counted, but was received or sent all the same: checksums that were not found right, bits
-    // that were corrected, interrupts and look-ups of pages.
-    const HARMLESS: [&str; 6] = ["csum", "checksum", "correct", "lane", "irq", "cache"];
-    const PARTS: [&str; 9] = [
+    // that were corrected, interrupts, look-ups of pages and of flows.
+    const HARMLESS: [&str; 8] =
+        ["csum", "checksum", "correct", "lane", "irq", "cache", "fdir", "arfs"];
+    const PARTS: [&str; 17] = [
         "drop",
         "discard",
         "no_buf",
         "nobuf",
         "no_dma",
+        "no_mem",
+        "no_space",
+        "oob",
         "out_of_buf",
-        "alloc_fail",
+        "empty_rx",
         "overrun",
         "overflow",
+        "exceeded",
+        "oversize",
+        "undersize",
+        "too_big",
+        "jabber",
     ];
     let words = || name.split(|c: char| !c.is_ascii_alphanumeric());
     let is_error = |word: &str| {
         ["err", "errs", "error", "errors", "miss", "missed"].iter().any(|end| word.ends_with(end))
     };
-    !HARMLESS.iter().any(|part| name.contains(part))
-        && (PARTS.iter().any(|part| name.contains(part)) || words().any(is_error))
+    let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+    // Of frames beyond the usual sizes, these were good (stmmac).
+    let is_good = name.ends_with("size_g");
+    let lacks_memory = name.contains("alloc") && name.contains("fail");
+    // Shorter than a frame may be, on the way in.
+    let is_fragment = name.contains("rx") && words().any(|word| word == "fragments");
+    has(&INTERRUPTS)
+        || !has(&HARMLESS)
+            && !is_good
+            && (has(&PARTS) || lacks_memory || is_fragment || words().any(is_error))
 }
 
 #[cfg(test)]
@@ -158,41 +177,95 @@ mod tests {
 
     #[test]
     fn losses_are_known_by_their_names() {
-        // Of veth, igb, virtio-net, i40e, mlx5, ena.
-        for loss in [
-            "rx_queue_0_drops",
-            "rx_queue_0_xdp_drops",
-            "tx_queue_0_xdp_xmit_errors",
-            "rx_no_buffer_count",
-            "rx_missed_errors",
-            "rx_long_length_errors",
-            "rx_queue_1_alloc_failed",
-            "rx0_drops",
-            "port.rx_crc_errors",
-            "rx_out_of_buffer",
-            "rx_discards_phy",
-            "rx0_xsk_buff_alloc_err",
-            "queue_0_rx_dma_mapping_err",
-            "InErrors",
-            "alloc_rx_buff_failed_no_dma",
-        ] {
-            assert!(is_loss(loss), "{loss}");
-        }
-        for other in [
-            "peer_ifindex",
-            "rx_queue_0_xdp_packets",
-            "rx_queue_0_csum_err",
-            "rx_csum_offload_errors",
-            "rx_pp_recycle_ring_full",
-            "interrupts",
-            "rx_err_lane_0_phy",
-            "rx_corrected_bits_phy",
-            "tx_broadcast",
-            "rx_long_byte_count",
-            "rx_cache_miss",
-            "permission",
-        ] {
-            assert!(!is_loss(other), "{other}");
+        let losses: [(&str, &[&str]); 12] = [
+            ("veth", &["rx_queue_0_drops", "rx_queue_0_xdp_drops", "tx_queue_0_xdp_xmit_errors"]),
+            (
+                "igb",
+                &[
+                    "rx_no_buffer_count",
+                    "rx_long_length_errors",
+                    "rx_missed_errors",
+                    "dropped_smbus",
+                ],
+            ),
+            ("igc", &["rx_queue_1_alloc_failed", "rx_queue_0_drops"]),
+            (
+                "ixgbe",
+                &[
+                    "alloc_rx_page_failed",
+                    "alloc_rx_buff_failed",
+                    "rx_no_dma_resources",
+                    "rx_missed_errors",
+                ],
+            ),
+            (
+                "i40e",
+                &[
+                    "port.rx_crc_errors",
+                    "port.rx_oversize",
+                    "port.rx_undersize",
+                    "port.rx_fragments",
+                    "port.rx_jabber",
+                    "rx_alloc_fail",
+                ],
+            ),
+            (
+                "mlx5",
+                &[
+                    "rx_out_of_buffer",
+                    "rx_discards_phy",
+                    "rx_oversize_pkts_phy",
+                    "rx0_xsk_buff_alloc_err",
+                ],
+            ),
+            ("virtio-net", &["rx0_drops", "tx0_xdp_tx_drops"]),
+            (
+                "ena",
+                &[
+                    "bw_in_allowance_exceeded",
+                    "bw_out_allowance_exceeded",
+                    "pps_allowance_exceeded",
+                    "conntrack_allowance_exceeded",
+                    "linklocal_allowance_exceeded",
+                    "queue_0_rx_empty_rx_ring",
+                    "queue_0_rx_dma_mapping_err",
+                    "queue_0_rx_page_alloc_fail",
+                ],
+            ),
+            (
+                "vmxnet3",
+                &[
+                    "  pkts rx OOB",
+                    "  rx buf alloc fail",
+                    "  pkts rx discard",
+                    "     drv dropped rx total",
+                ],
+            ),
+            ("hv_netvsc", &["rx_no_memory", "tx_no_memory", "tx_no_space", "tx_too_big"]),
+            ("stmmac", &["rx_buf_unav_irq", "rx_overflow_irq", "mmc_rx_jabber_error"]),
+            ("others", &["InErrors", "alloc_rx_buff_failed_no_dma", "rx_jabbers"]),
+        ];
+        let harmless: [(&str, &[&str]); 10] = [
+            ("veth", &["peer_ifindex", "rx_queue_0_xdp_packets", "rx_pp_recycle_ring_full"]),
+            ("igb", &["rx_queue_0_csum_err", "tx_broadcast", "rx_long_byte_count"]),
+            ("ixgbe", &["fdir_match", "fdir_miss", "fdir_overflow", "rx_csum_offload_errors"]),
+            ("i40e", &["port.fdir_flush_cnt", "port.rx_size_big"]),
+            ("mlx5", &["rx_err_lane_0_phy", "rx_corrected_bits_phy", "rx0_arfs_err"]),
+            ("ena", &["conntrack_allowance_available", "queue_0_tx_unmask_interrupt"]),
+            ("vmxnet3", &["  ucast pkts rx", "  LRO pkts rx", "  ring full"]),
+            ("hv_netvsc", &["tx_busy", "wake_queue", "vf_rx_packets"]),
+            ("stmmac", &["rx_early_irq", "fatal_bus_error_irq", "mmc_rx_oversize_g"]),
+            (
+                "others",
+                &["interrupts", "rx_cache_miss", "permission", "tx_fragments", "alloc_pages"],
+            ),
+        ];
+        for (names, expected) in [(&losses[..], true), (&harmless[..], false)] {
+            for (driver, names) in names {
+                for name in *names {
+                    assert_eq!(is_loss(name), expected, "{driver}: {name}");
+                }
+            }
         }
     }
 
