@@ -11,11 +11,12 @@ use ringway_kring::Kring;
 use ringway_nic_setup::{
     AttachMode, EgressRedirect, INJECTED, IngressDrop, IngressRedirect, InjectMark, InstalledRules,
     Installer, Interface, Loader, Mode, PrivatePair, QueueRule, RxSocket, Source, TxSocket,
-    UnboundXsks, XdpProgram, Xsk, XskConfig, beside, takes_chunks_of,
+    UnboundXsks, XdpProgram, Xsk, XskConfig, ZERO_COPY_CHUNK, beside, takes_chunks_of,
+    zero_copy_room,
 };
 use ringway_proto::{Cause, Error, NicMode, Refusals, Result, RingBackend};
-use ringway_region::{Region, Timestamps};
-use ringway_xdp::{FrameMemory, RingSizes, XdpRx, can_be_mapped};
+use ringway_region::{Layout, Region, Timestamps};
+use ringway_xdp::{FrameMemory, MAX_FRAGS, RingSizes, XdpRx, can_be_mapped};
 
 use crate::{
     bind_reply::Fds, mode_select::AttachFailure, nic_mode, nic_mode::ModeRequest,
@@ -300,6 +301,8 @@ pub(crate) struct Opening {
     pub frags: bool,
     /// Whether what the stack sends is to be redirected from now on.
     pub redirects_egress: bool,
+    /// Whether programs receive, what the interface's MTU allows.
+    pub receives: bool,
 }
 
 /// How queues are opened.
@@ -365,7 +368,7 @@ impl Opening {
     /// may be had.
     fn open_best(&self, request: ModeRequest) -> Result<(RxAttachment, Vec<Socket>, Refusals)> {
         let open = |attach, modes: &[NicMode]| match attach {
-            Some(attach) => self.by_xdp(attach, modes, request.timestamps),
+            Some(attach) => self.by_xdp(attach, modes, &request),
             None => self.by_packet(request),
         };
         let name = &self.interface.name;
@@ -381,19 +384,37 @@ impl Opening {
         &self,
         attach: AttachMode,
         modes: &[NicMode],
-        timestamps: Option<Timestamps>,
+        request: &ModeRequest,
     ) -> Result<(RxAttachment, Vec<Socket>), AttachFailure> {
         check_buffers(&self.interface, &self.region).map_err(AttachFailure::Refused)?;
+        // What no mode of XDP has room for costs no card its link.
+        self.check_length([MAX_FRAGS, self.region.layout().data_size()], request)?;
         if MAPS_TOO_EARLY.load(Relaxed) {
             // A program that is attached for nothing costs some cards their link for seconds.
             return Err(AttachFailure::xdp(not_for_programs(&self.interface)));
         }
-        let attach = || XdpProgram::attach_as(&self.interface, &[attach], timestamps);
+        let attach = || XdpProgram::attach_as(&self.interface, &[attach], request.timestamps);
         let (program, made) = beside(attach, || self.make_xdp());
         let program = program.map_err(AttachFailure::xdp)?;
         let attachment = RxAttachment::Xdp(program);
         let sockets = made.and_then(|made| self.bind_xdp(modes, made));
-        Ok((attachment, sockets.map_err(AttachFailure::xdp)?))
+        let sockets = sockets.map_err(AttachFailure::xdp)?;
+        let (frags, layout) = (attachment.takes_frags(), self.region.layout());
+        let room = frame_room(sockets.iter(), frags, layout, self.slots);
+        self.check_length(room, request)
+            .inspect_err(|_| self.rx.iter().flatten().for_each(XdpRx::take_back))?;
+        Ok((attachment, sockets))
+    }
+
+    /// S-REG-9: a frame that is received has a buffer, or several where the kernel can do that, but no more than it
+    /// sends in one.
+    fn check_length(&self, room: [u32; 2], request: &ModeRequest) -> Result<(), AttachFailure> {
+        let (layout, is_asked) = (self.region.layout(), request.mode.is_some());
+        let is_too_long = || too_long(&self.interface, room, layout, is_asked);
+        match self.receives.then(is_too_long).flatten() {
+            Some(error) => Err(AttachFailure::Refused(error)),
+            None => Ok(()),
+        }
     }
 
     fn by_packet(
@@ -529,6 +550,55 @@ fn not_for_programs(interface: &Interface) -> ringway_nic_setup::Error {
         cause: std::io::Error::from_raw_os_error(libc::EBUSY),
         remedy: "it takes Linux 6.4 (Debian 12 has newer ones in bookworm-backports)".into(),
     }
+}
+
+/// Buffers that a frame on its way to the programs of these sockets may have, at most, and the bytes of one.
+pub(crate) fn frame_room<'a>(
+    sockets: impl Iterator<Item = &'a Socket> + Clone,
+    takes_frags: bool,
+    layout: &Layout,
+    slots: u32,
+) -> [u32; 2] {
+    let frags = sockets.clone().map(Socket::max_frags).min().unwrap_or(1);
+    let buffers = if takes_frags { frags.min(slots.saturating_sub(1)).max(1) } else { 1 };
+    let is_zero_copy = sockets.map(Socket::mode).any(|mode| mode == NicMode::ZeroCopy);
+    // Alone in a buffer, a frame has what every driver receives there.
+    let size = match is_zero_copy && buffers == 1 {
+        true => zero_copy_room(layout.bufs.size),
+        false => layout.data_size(),
+    };
+    [buffers, size]
+}
+
+/// Why frames of an interface do not fit that many buffers of a region, of so many bytes each, if they do not.
+/// `or_packet_mode`: that mode is a remedy.
+pub(crate) fn too_long(
+    interface: &Interface,
+    [buffers, size]: [u32; 2],
+    layout: &Layout,
+    or_packet_mode: bool,
+) -> Option<Error> {
+    let (name, needed, room) = (&interface.name, interface.longest_frame(), buffers * size);
+    if needed <= room {
+        return None;
+    }
+    let problem = format!(
+        "frames of {needed} bytes do not fit {buffers} {} of {size}",
+        if buffers == 1 { "buffer" } else { "buffers" },
+    );
+    let kept = layout.bufs.size - size;
+    let larger = layout.bufs.size < ZERO_COPY_CHUNK
+        && needed <= buffers * ZERO_COPY_CHUNK.saturating_sub(kept);
+    let ways = [
+        larger.then(|| format!("in larger buffers (netmap:{name}@buffers={ZERO_COPY_CHUNK})")),
+        or_packet_mode.then(|| format!("in packet mode (netmap:{name}@mode=packet)")),
+        Some("for sending alone".into()),
+    ];
+    let ways: Vec<_> = ways.into_iter().flatten().collect();
+    let mtu = room - 14;
+    let remedy =
+        format!("open it {}, or `ip link set {name} mtu {mtu}` or less", ways.join(", or "));
+    Some(Error::invalid(problem).remedy(remedy))
 }
 
 /// Fails if AF_XDP cannot have the buffers of a region.

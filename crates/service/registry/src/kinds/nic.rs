@@ -20,6 +20,7 @@ use crate::{
         KindInfo, OpenRequest, PortBackend, RingAt,
         nic_sockets::Sockets,
         nic_stack::{ConnectStack, NicStack},
+        open_queues::Uses,
     },
     link_events::watch,
     name::PortName,
@@ -223,7 +224,7 @@ impl PortBackend for Nic {
         let (tx, rx) = (of_nic(tx, tx_rings), of_nic(rx, rx_rings));
         let (sends, receives) = (!tx.is_empty(), !rx.is_empty());
         let queues = &tx | &rx;
-        Nic::open_queues(registry, id, &queues, request, sends)?;
+        Nic::open_queues(registry, id, &queues, request, Uses { sends, receives })?;
         if receives {
             Nic::check_mtu(registry, id)?;
         }

@@ -1,12 +1,12 @@
 //! What a NIC's MTU costs the programs of its port: frames that do not fit their buffers are lost.
 
 use ringway_abi::Dir;
-use ringway_nic_setup::zero_copy_room;
-use ringway_proto::{Error, Result};
+use ringway_proto::Result;
 
 use crate::{
     kinds::nic::Nic,
     port::{Port, PortId},
+    queues::{frame_room, too_long},
     registry::Registry,
 };
 
@@ -16,17 +16,10 @@ impl Nic {
     pub(super) fn frame_room(registry: &Registry, port: &Port) -> Option<[u32; 2]> {
         let nic = port.get::<Nic>()?;
         let sockets = nic.sockets.as_ref()?;
+        let sockets = sockets.all().map(|(_, socket)| socket);
+        let takes_frags = registry.shared.get(&nic.key)?.takes_frags();
         let layout = registry.regions.region(port.region).layout();
-        let buffers = match registry.shared.get(&nic.key)?.takes_frags() {
-            true => sockets.max_frags().min(registry.settings.nic_slots.saturating_sub(1)).max(1),
-            false => 1,
-        };
-        // Alone in a buffer, a frame has what every driver receives there.
-        let size = match sockets.are_zero_copy() && buffers == 1 {
-            true => zero_copy_room(layout.bufs.size),
-            false => layout.data_size(),
-        };
-        Some([buffers, size])
+        Some(frame_room(sockets, takes_frags, layout, registry.settings.nic_slots))
     }
 
     /// The same of a frame that is received: what the kernel copies has as many buffers as it takes.
@@ -44,12 +37,14 @@ impl Nic {
         let receives = port.nic_rings(Dir::Rx).iter().any(|ring| ring.users > 0);
         let longest = port.get::<Nic>()?.interface.longest_frame();
         let size = registry.regions.region(port.region).layout().data_size();
-        let lost = |what, room: u32| {
-            (longest > room).then(|| format!("frames of more than {room} bytes are lost{what}"))
+        let beyond = |room: u32, what| {
+            (longest > room).then(|| format!("frames of more than {room} bytes {what}"))
         };
-        let of_nic = room.filter(|_| receives).and_then(|[buffers, size]| lost("", buffers * size));
-        let of_host =
-            port.host.open.then_some(size).and_then(|size| lost(" on its host rings", size));
+        // A driver may receive more than each has room for.
+        let of_nic = room.filter(|_| receives);
+        let of_nic = of_nic.and_then(|[buffers, size]| beyond(buffers * size, "may be lost"));
+        let of_host = port.host.open.then_some(size);
+        let of_host = of_host.and_then(|size| beyond(size, "are lost on its host rings"));
         let all: Vec<_> = of_nic.into_iter().chain(of_host).collect();
         (!all.is_empty()).then(|| all.join("; "))
     }
@@ -58,20 +53,12 @@ impl Nic {
     /// sends in one.
     pub(super) fn check_mtu(registry: &Registry, id: PortId) -> Result<()> {
         let port = registry.port(id);
-        let Some([buffers, size]) = Nic::frame_room(registry, port) else { return Ok(()) };
+        let Some(room) = Nic::frame_room(registry, port) else { return Ok(()) };
         let Some(nic) = port.get::<Nic>() else { return Ok(()) };
-        let (interface, room) = (&nic.interface, buffers * size);
-        let needed = interface.longest_frame();
-        if needed <= room {
-            return Ok(());
+        let layout = registry.regions.region(port.region).layout();
+        match too_long(&nic.interface, room, layout, true) {
+            Some(error) => Err(error.at(&nic.interface.name)),
+            None => Ok(()),
         }
-        Err(Error::invalid(format!(
-            "{0}: frames of {needed} bytes do not fit {buffers} {1} of {size}; \
-             `ip link set {0} mtu {2}` or less, or open it for sending alone, or in packet mode: \
-             netmap:{0}@mode=packet",
-            interface.name,
-            if buffers == 1 { "buffer" } else { "buffers" },
-            room - 14
-        )))
     }
 }

@@ -32,7 +32,7 @@ impl Sockets {
     }
 
     /// The sockets, each with its queue.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (u32, &Socket)> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (u32, &Socket)> + Clone {
         (0..).zip(&self.by_queue).filter_map(|(queue, socket)| Some((queue, socket.as_ref()?)))
     }
 
@@ -53,11 +53,6 @@ impl Sockets {
         self.by_queue.iter().flatten().map(Socket::descriptors).sum()
     }
 
-    /// Slots of a packet at most, by what the sockets of all queues take.
-    pub(super) fn max_frags(&self) -> u32 {
-        self.by_queue.iter().flatten().map(Socket::max_frags).min().unwrap_or(1)
-    }
-
     /// Whether the kernel copies what all of them receive into buffers of the port.
     pub(super) fn copy_frags(&self) -> bool {
         let copies = |socket: &Socket| matches!(socket.mode(), NicMode::Copy | NicMode::Generic);
@@ -67,11 +62,6 @@ impl Sockets {
     /// Whether each receives what comes by its queue, and no more.
     pub(super) fn are_of_queues(&self) -> bool {
         self.by_queue.iter().flatten().any(|socket| socket.mode() != NicMode::Packet)
-    }
-
-    /// Whether the driver itself receives into the buffers of the port.
-    pub(super) fn are_zero_copy(&self) -> bool {
-        self.by_queue.iter().flatten().any(|socket| socket.mode() == NicMode::ZeroCopy)
     }
 
     /// The mode, and why it is no better one: what was `refused` to the program that opened the
@@ -102,6 +92,7 @@ pub(crate) fn open_all(
         slots,
         frags: false,
         redirects_egress: false,
+        receives: false,
     };
     let opened = opening.open(Entry::First(ModeRequest::ANY))?;
     let OpenedQueues { first, sockets: opened, .. } = opened;

@@ -27,6 +27,13 @@ use crate::{
     transaction::{Answer, Failed, Needs, Plan, plain},
 };
 
+/// What a port's programs do with queues.
+#[derive(Clone, Copy)]
+pub(super) struct Uses {
+    pub sends: bool,
+    pub receives: bool,
+}
+
 /// Queues that are going to be opened for a port.
 struct OpenQueues {
     id: PortId,
@@ -54,17 +61,17 @@ impl HowToOpen {
 }
 
 impl Nic {
-    /// Opens the queues that the port has not got yet. `sends`: and begins what
+    /// Opens the queues that the port has not got yet. If they send, begins what
     /// [`redirect_egress`](Self::redirect_egress) does, if it has to be.
     pub(super) fn open_queues(
         registry: &mut Registry,
         id: PortId,
         queues: &BTreeSet<u32>,
         request: ModeRequest,
-        sends: bool,
+        uses: Uses,
     ) -> Result<()> {
         Nic::free_queues(registry, id, queues)?;
-        match OpenQueues::plan(registry, id, queues, request, sends)? {
+        match OpenQueues::plan(registry, id, queues, request, uses)? {
             Some((plan, how)) => Err(registry.carry_out_part(plan, move || how.open())),
             None => Ok(()),
         }
@@ -91,7 +98,7 @@ impl OpenQueues {
         id: PortId,
         queues: &BTreeSet<u32>,
         request: ModeRequest,
-        sends: bool,
+        uses: Uses,
     ) -> Result<Option<(OpenQueues, HowToOpen)>> {
         let Registry { settings, ports, regions, shared, kept_sockets, .. } = registry;
         let slots = settings.nic_slots;
@@ -134,7 +141,8 @@ impl OpenQueues {
             region: regions.region(region).clone(),
             slots,
             frags: true,
-            redirects_egress: sends && shared.egress_redirect.is_none(),
+            redirects_egress: uses.sends && shared.egress_redirect.is_none(),
+            receives: uses.receives,
         };
         let entry = shared.entry(&opening, request)?;
         let kept = kept_sockets.of_queues(key, &opening.queues);
