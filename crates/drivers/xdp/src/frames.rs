@@ -1,6 +1,7 @@
 //! A socket, its rings and its buffers in one hand: receive, send, and lose nothing.
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Instant;
 
 use ringway_region::Buf;
 
@@ -134,7 +135,7 @@ impl FrameQueue {
             staged_packets: 0,
             staged_bytes: 0,
             counters: FrameCounters::default(),
-            lengths: Lengths::default(),
+            lengths: Lengths::none(),
         }
     }
 
@@ -311,7 +312,7 @@ impl FrameQueue {
             let outcome = kick_tx(&self.socket.fd)?;
             if outcome == KickOutcome::Lost {
                 self.counters.tx_lost += 1;
-                let lost = self.lengths.lost(&self.rings.tx);
+                let lost = self.lengths.lost(&self.rings.tx, Instant::now());
                 self.counters.tx_lost_bytes += u64::from(lost.bytes);
                 self.counters.tx_lost_too_long += u64::from(lost.too_long);
             }

@@ -2,11 +2,14 @@
 //! a peer that takes no frames of that length: the other end of a veth pair may have a smaller MTU.
 //!
 //! Where a ring is full, frames of each length find room now and then. So a frame is held to be too long if none of
-//! its length or longer has been taken: the TX ring still has what the kernel has consumed, as it was, and
+//! its length or longer has been taken lately: the TX ring still has what the kernel has consumed, as it was, and
 //! what it has lost is marked there.
 
 use std::borrow::Borrow;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Instant;
+
+use ringway_kring::LongestTaken;
 
 use crate::rings::{Desc, Producer};
 use crate::sys::Ring;
@@ -15,10 +18,10 @@ use crate::sys::Ring;
 pub(crate) const PASSED_OVER: u32 = u32::MAX;
 
 /// What is known of the lengths that the kernel takes from a TX ring.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Lengths {
     /// The longest that it has taken, of those that were looked at.
-    taken: AtomicU32,
+    taken: LongestTaken,
     /// How many it had consumed by then: those are not looked at again.
     looked_at: AtomicU32,
 }
@@ -27,31 +30,34 @@ pub(crate) struct Lengths {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LostFrame {
     pub bytes: u32,
-    /// None so long has been taken.
+    /// None so long has been taken lately.
     pub too_long: bool,
 }
 
 impl Lengths {
+    /// None has been taken.
+    pub fn none() -> Lengths {
+        Lengths { taken: LongestTaken::none(), looked_at: AtomicU32::new(0) }
+    }
+
     /// The frame that the kernel has consumed last was lost.
     #[cold]
-    pub fn lost<R: Borrow<Ring<Desc>>>(&self, tx: &Producer<Desc, R>) -> LostFrame {
+    pub fn lost<R: Borrow<Ring<Desc>>>(&self, tx: &Producer<Desc, R>, now: Instant) -> LostFrame {
         let (consumed, there) = (tx.consumed(), tx.size() - tx.pending());
         let new = consumed.wrapping_sub(self.looked_at.load(Relaxed)).min(there);
         let (bytes, mut at) = frame(tx, 0, there);
         for i in 0..at {
             tx.replace_consumed(i, Desc { length: 0, ..tx.peek_consumed(i) });
         }
-        let mut taken = self.taken.load(Relaxed);
-        while taken < bytes && at < new {
+        while at < new {
             let (length, next) = frame(tx, at, there);
             if length != PASSED_OVER {
-                taken = taken.max(length);
+                self.taken.taken(length);
             }
             at = next;
         }
-        self.taken.fetch_max(taken, Relaxed);
         self.looked_at.store(consumed, Relaxed);
-        LostFrame { bytes, too_long: taken < bytes }
+        LostFrame { bytes, too_long: !self.taken.has_taken(bytes, now) }
     }
 }
 
@@ -73,12 +79,20 @@ fn frame<R: Borrow<Ring<Desc>>>(tx: &Producer<Desc, R>, at: u32, end: u32) -> (u
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::fake::FakeKernel;
     use crate::rings::{RingSizes, Rings};
 
     /// What the kernel has consumed, newest last; whether the last of these is too long.
-    fn lost(rings: &mut Rings, kernel: &mut FakeKernel, lengths: &Lengths, sent: &[u32]) -> bool {
+    fn lost(
+        rings: &mut Rings,
+        kernel: &mut FakeKernel,
+        lengths: &Lengths,
+        sent: &[u32],
+        now: Instant,
+    ) -> bool {
         for length in sent {
             assert_eq!(rings.tx.free(1), 1);
             rings.tx.write(0, Desc { address: 0, length: *length, options: 0 });
@@ -87,7 +101,7 @@ mod tests {
             let done = rings.completion.available(1);
             rings.completion.release(done);
         }
-        lengths.lost(&rings.tx).too_long
+        lengths.lost(&rings.tx, now).too_long
     }
 
     #[test]
@@ -95,8 +109,8 @@ mod tests {
         let sizes = RingSizes { fill: 8, completion: 8, rx: 8, tx: 8 };
         let mut kernel = FakeKernel::new(sizes).unwrap();
         let mut rings = kernel.rings().unwrap();
-        let lengths = Lengths::default();
-        let mut lost = |sent: &[u32]| lost(&mut rings, &mut kernel, &lengths, sent);
+        let (lengths, now) = (Lengths::none(), Instant::now());
+        let mut lost = |sent: &[u32]| lost(&mut rings, &mut kernel, &lengths, sent, now);
         assert!(lost(&[60, 1500, 9000]));
         // What was lost counts as nothing taken, whether it is looked at once more or not.
         assert!(lost(&[9000]));
@@ -107,5 +121,23 @@ mod tests {
         assert!(!lost(&[9000, 60, 60, 60, 9000]));
         assert!(!lost(&[60, 60, 60, 60, 60, 60, 60, 60, 60, 9000]));
         assert!(lost(&[9001]));
+    }
+
+    /// The other end may have a smaller MTU by now.
+    #[test]
+    fn a_length_that_is_not_taken_any_more_is_too_long() {
+        let sizes = RingSizes { fill: 8, completion: 8, rx: 8, tx: 8 };
+        let mut kernel = FakeKernel::new(sizes).unwrap();
+        let mut rings = kernel.rings().unwrap();
+        let (lengths, begin) = (Lengths::none(), Instant::now());
+        let mut lost = |seconds: u64, sent: &[u32]| {
+            let now = begin + Duration::from_secs(seconds);
+            lost(&mut rings, &mut kernel, &lengths, sent, now)
+        };
+        assert!(!lost(0, &[1400, 1400]));
+        assert!(!lost(1, &[1000, 1400]));
+        assert!(lost(3, &[1000, 1400]));
+        assert!(!lost(4, &[1000, 1000]));
+        assert!(!lost(4, &[1400, 1400]));
     }
 }

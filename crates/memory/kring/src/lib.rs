@@ -36,6 +36,8 @@ mod kring;
 #[cfg(not(loom))]
 mod lock;
 #[cfg(not(loom))]
+mod longest_taken;
+#[cfg(not(loom))]
 mod offsets;
 #[cfg(not(loom))]
 mod owner;
@@ -73,6 +75,8 @@ pub use keeper::keep_doorbells;
 pub use kring::Kring;
 #[cfg(not(loom))]
 pub use lock::Guard;
+#[cfg(not(loom))]
+pub use longest_taken::LongestTaken;
 #[cfg(not(loom))]
 pub use offsets::Offsets;
 #[cfg(not(loom))]

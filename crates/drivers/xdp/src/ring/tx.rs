@@ -11,6 +11,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, atomic::Ordering::Relaxed};
+use std::time::Instant;
 
 use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG, NS_REPORT};
 use ringway_kring::{Accepted, Driver, Kring, Offsets};
@@ -83,7 +84,7 @@ impl XdpTx {
         let chunks = Chunks::new(layout)?;
         // S-FLAGS-NS_REPORT, S-FLAGS-NS_BUF_CHANGED.
         let consumed = NS_REPORT | NS_BUF_CHANGED;
-        let (most_slots, lengths) = (1, Lengths::default());
+        let (most_slots, lengths) = (1, Lengths::none());
         Ok(XdpTx { completion, tx, socket, chunks, consumed, most_slots, lengths })
     }
 
@@ -448,7 +449,7 @@ impl XdpTx {
     /// Whether the frame that the kernel has consumed last, and lost, is too long for this end or the other.
     #[cold]
     fn is_too_long(&self, kring: &Kring, tx: &Tx<'_>) -> bool {
-        let lost = self.lengths.lost(tx);
+        let lost = self.lengths.lost(tx, Instant::now());
         let longest = longest(kring);
         longest != u32::MAX && (lost.too_long || lost.bytes > longest)
     }
