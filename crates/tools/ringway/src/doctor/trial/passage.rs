@@ -36,6 +36,8 @@ const OF_EACH: usize = 16;
 
 /// Frames that may be under way: fewer than any ring on the way has room for.
 const WINDOW: usize = 64;
+/// And their bytes, but for a single frame: what a cable or a switch between the interfaces may keep.
+const WINDOW_BYTES: usize = 64 * 1024;
 
 /// What has not come for so long after the last that came has been lost.
 const SILENCE: Duration = Duration::from_millis(500);
@@ -54,6 +56,13 @@ impl Frames {
     /// Of these sizes, each at least 60 and at most [`LONGEST`].
     pub fn new(sizes: Vec<usize>) -> Frames {
         Frames { sizes, pattern: Pattern::new() }
+    }
+
+    /// Whether frame `sent` may leave while those from `done` on are under way.
+    fn may_send(&self, sent: usize, done: usize) -> bool {
+        let size = |at: usize| self.sizes.get(at / OF_EACH).copied().unwrap_or(0);
+        let bytes: usize = (done..sent.saturating_add(1)).map(size).sum();
+        sent <= done || (sent - done < WINDOW && bytes <= WINDOW_BYTES)
     }
 
     /// The size of the frame with that number, if there is such a frame.
@@ -169,7 +178,8 @@ impl<'p> Passage<'p> {
         let (mut sent, mut done) = (0, 0);
         let mut last = Instant::now();
         while stream.count < total {
-            while sent < total && sent - done < WINDOW && self.send(stream.number, sent) {
+            while sent < total && self.frames.may_send(sent, done) && self.send(stream.number, sent)
+            {
                 sent += 1;
             }
             let before = stream.count;
@@ -299,6 +309,16 @@ mod tests {
         bytes[13] ^= 1;
         assert_eq!(frames.read(&bytes), None);
         assert_eq!(frames.read(&bytes[..20]), None);
+    }
+
+    /// What lies between may have room for few long frames.
+    #[test]
+    fn few_long_frames_are_under_way_at_once() {
+        let frames = Frames::new(vec![60, 60, 60, 60, 60, 9014, LONGEST, LONGEST]);
+        let under_way =
+            |done: usize| (done..).take_while(|sent| frames.may_send(*sent, done)).count();
+        assert_eq!([0, 5, 6].map(|size| under_way(size * OF_EACH)), [64, 7, 1]);
+        assert_eq!(under_way(4 * OF_EACH), OF_EACH + 7);
     }
 
     #[test]
