@@ -253,16 +253,22 @@ pub fn queues(cable: &Cable, spec: &str) -> Outcome {
     let what = what.to_lowercase();
     let mut port = open(spec)?;
     passes(cable, &mut port)?;
-    let mut said = Vec::new();
+    let (mut said, mut is_changed) = (Vec::new(), false);
     for wanted in [count - 1, count] {
         let set = cable.here.try_run(&format!("ethtool -L {} {what} {wanted}", cable.near));
+        is_changed |= set.status.success();
         said.push(match set.status.success() {
             true => format!("{wanted} queues: set"),
             false => format!("{wanted} queues: {}", String::from_utf8_lossy(&set.stderr).trim()),
         });
         passes(cable, &mut port).map_err(|e| format!("{}: {e}", said.join("; ")))?;
     }
-    Ok(said.join("; "))
+    Ok(of_changes(is_changed, &said))
+}
+
+/// What a check of changes came to: none, if each was refused.
+fn of_changes(is_changed: bool, said: &[String]) -> String {
+    format!("{}{}", if is_changed { "" } else { NONE }, said.join("; "))
 }
 
 /// The driver is taken away while frames come, and given back: the program is told, and what opens the
@@ -297,4 +303,16 @@ pub fn unbind(cable: &Cable, spec: &str) -> Outcome {
     let mut port = open(spec)?;
     passes(cable, &mut port).map_err(|e| format!("opened again: {e}"))?;
     Ok(format!("the program is told: {told}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_refused_each_time_was_not_checked() {
+        let said = ["1 queues: busy", "2 queues: set"].map(String::from);
+        assert_eq!(of_changes(true, &said), "1 queues: busy; 2 queues: set");
+        assert_eq!(of_changes(false, &said[..1]), "none: 1 queues: busy");
+    }
 }
