@@ -103,7 +103,7 @@ fn what_finds_no_room() {
 }
 
 /// A program that never looks, as if it were stopped: the daemon has its losses all the same, and each of them once,
-/// whoever asks the kernel first.
+/// whichever of the two asks the kernel first.
 #[test]
 fn what_a_stopped_program_loses() {
     if skip_without_root("what_a_stopped_program_loses") {

@@ -51,10 +51,10 @@ mod tx_queue;
 pub use blocks::Geometry;
 pub use bridge::PacketPort;
 pub use link_watch::LinkWatch;
-pub use listener::{Heard, Listen, Listener, take_drops};
+pub use listener::{Heard, Listen, Listener, count_drops, take_drops};
 /// What a [`PacketPort`] is told.
 pub use ringway_switch_port::KernelWay;
-pub use rx::{PacketRx, count_drops};
+pub use rx::PacketRx;
 pub use sys::{BATCH, Pieces, socket};
 pub use tx::PacketTx;
 

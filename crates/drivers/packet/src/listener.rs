@@ -13,6 +13,7 @@ use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use libc::{SOL_PACKET, c_int};
+use ringway_kring::Kring;
 use ringway_region::Buf;
 
 use crate::block::{BlockCursor, ROOM_FOR_TAG, Words};
@@ -214,6 +215,15 @@ impl Listener {
 /// Frames that the kernel dropped at a listener's socket since the last call: reading clears the number.
 pub fn take_drops(socket: BorrowedFd<'_>) -> io::Result<u32> {
     sys::socket::take_drops(socket)
+}
+
+/// Counts in a ring (`ring_full`) what the kernel has dropped up to now at the socket of that ring. Any process that
+/// has both may do so at any time: the kernel gives each number out once, so a frame is counted once, by the process
+/// that asks first. What a process has taken that is killed before it has counted it is lost.
+pub fn count_drops(socket: BorrowedFd<'_>, kring: &Kring) {
+    // It fails for a broken descriptor alone, by which nothing is received either.
+    let drops = sys::take_drops(socket).unwrap_or(0);
+    kring.note_shared(|c| &c.ring_full, drops.into());
 }
 
 #[cfg(test)]

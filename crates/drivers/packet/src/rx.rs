@@ -19,7 +19,8 @@ use rustix::time::{ClockId, DynamicClockId, Timespec, clock_gettime, clock_getti
 
 use crate::blocks::{Blocks, Captured, Found};
 use crate::finish::{OffloadScratch, pieces};
-use crate::{Geometry, MAX_FRAGS, offsets, sys};
+use crate::listener::count_drops;
+use crate::{Geometry, MAX_FRAGS, offsets};
 
 /// Driver of an rx ring of an interface: any process that holds the socket and the region.
 ///
@@ -63,15 +64,6 @@ impl PacketRx {
     pub fn count_drops(&self, kring: &Kring) {
         count_drops(self.socket.as_fd(), kring);
     }
-}
-
-/// Counts in a ring (`ring_full`) what the kernel has dropped up to now at the socket of that ring. Any process that
-/// has both may do so at any time: the kernel gives each number out once, so a frame is counted once, by the process
-/// that asks first. What a process has taken that is killed before it has counted it is lost.
-pub fn count_drops(socket: BorrowedFd<'_>, kring: &Kring) {
-    // It fails for a broken descriptor alone, by which nothing is received either.
-    let drops = sys::socket::take_drops(socket).unwrap_or(0);
-    kring.note_shared(|c| &c.ring_full, drops.into());
 }
 
 impl Driver for PacketRx {

@@ -1,5 +1,5 @@
 //! The longest frame that the other side of a driver has taken lately: what tells a queue that is full, which takes
-//! frames of each length now and then, from one that takes no frames of that length.
+//! frames of each length now and then, from a peer that takes none of that length.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ impl LongestTaken {
         }
     }
 
-    /// One that is as long as this, or longer, was taken lately.
+    /// Whether a frame as long as this, or longer, was taken lately.
     #[cold]
     pub fn has_taken(&self, bytes: u32, now: Instant) -> bool {
         let now = now.saturating_duration_since(self.begin).as_nanos() as u64;

@@ -18,9 +18,8 @@ use crate::{
     keys::plain_key,
     kinds::{
         KindInfo, OpenRequest, PortBackend, RingAt,
-        nic_sockets::Sockets,
+        nic_sockets::{Sockets, Uses},
         nic_stack::{ConnectStack, NicStack},
-        open_queues::Uses,
     },
     link_events::watch,
     name::PortName,

@@ -20,6 +20,13 @@ pub(crate) struct Sockets {
     pub rx_rules: Vec<RxRule>,
 }
 
+/// What a port's programs do with queues.
+#[derive(Clone, Copy)]
+pub(super) struct Uses {
+    pub sends: bool,
+    pub receives: bool,
+}
+
 impl Sockets {
     pub(super) fn none(queues: u32) -> Sockets {
         let by_queue = (0..queues).map(|_| None).collect();

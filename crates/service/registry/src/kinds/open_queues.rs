@@ -14,7 +14,7 @@ use crate::{
     kept_sockets::KeptQueue,
     kinds::{
         nic::{Nic, ring_counts},
-        nic_sockets::Sockets,
+        nic_sockets::{Sockets, Uses},
     },
     netns::OpenNetns,
     nic_mode::ModeRequest,
@@ -26,13 +26,6 @@ use crate::{
     subject::{NicKey, Subject},
     transaction::{Answer, Failed, Needs, Plan, plain},
 };
-
-/// What a port's programs do with queues.
-#[derive(Clone, Copy)]
-pub(super) struct Uses {
-    pub sends: bool,
-    pub receives: bool,
-}
 
 /// Queues that are going to be opened for a port.
 struct OpenQueues {
