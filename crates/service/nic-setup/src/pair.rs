@@ -106,6 +106,16 @@ impl PrivatePair {
         helper::run(MakePair { name: name.into(), mtu, mac, queues, outer }).map(PrivatePair)
     }
 
+    /// A pair to try on what a kernel can do, before anything is made of `interface`.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn for_probe(interface: &Interface) -> Result<PrivatePair, Error> {
+        let name = format!("{OF_RECEIVER}{}", interface.index);
+        let (mtu, outer) = (interface.mtu, OuterEnd::Internal);
+        PrivatePair::new(&PairConfig { name: &name, mtu, mac: None, queues: 1, outer })
+    }
+
     /// Runs `f` with the inner end, which is up, in its namespace: to make sockets there.
     pub fn inside<T: Send>(
         &self,

@@ -1,5 +1,6 @@
 //! The sockets by which the packets of an interface's queues travel, and what directs them there.
 
+use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{
     Arc,
@@ -389,7 +390,7 @@ impl Opening {
         check_buffers(&self.interface, &self.region).map_err(AttachFailure::Refused)?;
         // What no mode of XDP has room for costs no card its link.
         self.check_length([MAX_FRAGS, self.region.layout().data_size()], request)?;
-        if MAPS_TOO_EARLY.load(Relaxed) {
+        if self.maps_too_early() {
             // A program that is attached for nothing costs some cards their link for seconds.
             return Err(AttachFailure::xdp(not_for_programs(&self.interface)));
         }
@@ -415,6 +416,29 @@ impl Opening {
             Some(error) => Err(AttachFailure::Refused(error)),
             None => Ok(()),
         }
+    }
+
+    /// Whether the kernel is one of those that [`not_for_programs`] is about. Where its release leaves that open, a
+    /// socket tells that is bound to a pair of virtual interfaces, once in a process: kernels of distributions may
+    /// have what came later.
+    fn maps_too_early(&self) -> bool {
+        static PROBED: AtomicBool = AtomicBool::new(false);
+        if !PROBED.load(Relaxed) && is_before(rustix::system::uname().release(), [6, 4]) {
+            // Where there can be no pair, the first socket of a port tells.
+            let Ok(too_early) = self.probe() else { return false };
+            MAPS_TOO_EARLY.store(too_early, Relaxed);
+            PROBED.store(true, Relaxed);
+        }
+        MAPS_TOO_EARLY.load(Relaxed)
+    }
+
+    fn probe(&self) -> Result<bool, ringway_nic_setup::Error> {
+        let pair = PrivatePair::for_probe(&self.interface)?;
+        pair.inside(|inner| {
+            let config = XskConfig { interface: inner, ..self.xsk_config(&[Mode::Copy]) };
+            let xsk = Xsk::open(&config)?;
+            Ok(can_be_mapped(xsk.socket.fd.as_fd(), &config.sizes) == Ok(false))
+        })
     }
 
     fn by_packet(
@@ -537,6 +561,16 @@ pub(crate) fn lend(
     Ok(())
 }
 
+/// Whether a kernel's release is from before a version.
+fn is_before(release: &CStr, version: [u32; 2]) -> bool {
+    let release = release.to_string_lossy();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    match [numbers.next(), numbers.next()] {
+        [Some(Ok(major)), Some(Ok(minor))] => [major, minor] < version,
+        _ => false,
+    }
+}
+
 /// The kernel has turned out to be one of those that [`not_for_programs`] is about.
 static MAPS_TOO_EARLY: AtomicBool = AtomicBool::new(false);
 
@@ -613,4 +647,25 @@ pub(crate) fn check_buffers(interface: &Interface, region: &Region) -> Result<()
     let remedy =
         format!("open it in another region, such as netmap:{}@buffers=4096", interface.name);
     Err(Error::new(Cause::Unsupported, problem).at(&interface.name).remedy(remedy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_begins_with_its_version() {
+        for (release, before) in [
+            (c"6.1.0-44-amd64", true),
+            (c"5.14.0-503.el9.x86_64", true),
+            (c"6.3", true),
+            (c"6.4.0", false),
+            (c"6.18.1", false),
+            (c"10.0-rc1", false),
+            (c"unknown", false),
+            (c"", false),
+        ] {
+            assert_eq!(is_before(release, [6, 4]), before, "{release:?}");
+        }
+    }
 }
