@@ -271,11 +271,17 @@ impl Xsk {
             }
         }
         let why: Vec<_> = refused.iter().map(|(mode, why)| format!("{mode}: {why}")).collect();
-        Err(Error::refused(
-            name,
-            "no AF_XDP socket can be bound",
-            "is the interface up, and not a bridge or bond member?",
-        )(io::Error::other(why.join(", "))))
+        Err(Error::refused(name, "no AF_XDP socket can be bound", remedy(config.modes))(
+            io::Error::other(why.join(", ")),
+        ))
+    }
+}
+
+/// For a socket that was refused in these modes. What its driver says to zero copy names the reason.
+fn remedy(modes: &[Mode]) -> &'static str {
+    match modes {
+        [Mode::ZeroCopy] => "open it in another mode, such as @mode=copy",
+        _ => "is the interface up, and not a bridge or bond member?",
     }
 }
 
@@ -359,7 +365,8 @@ fn bind_queue(
         Mode::ZeroCopy => SocketAddrXdpFlags::XDP_ZEROCOPY,
         Mode::Copy | Mode::Generic => SocketAddrXdpFlags::XDP_COPY,
     };
-    if mode == Mode::ZeroCopy && !zero_copy {
+    // Kernels before 6.3 do not tell; what the kernel itself makes has none on any.
+    if mode == Mode::ZeroCopy && (!zero_copy || config.interface.software) {
         return Err(Refusal::Because(zero_copy::refusal(config.interface, Errno::OPNOTSUPP)));
     }
     if mode == Mode::ZeroCopy
