@@ -222,7 +222,7 @@ pub fn take_drops(socket: BorrowedFd<'_>) -> io::Result<u32> {
 /// that asks first. What a process has taken that is killed before it has counted it is lost.
 pub fn count_drops(socket: BorrowedFd<'_>, kring: &Kring) {
     // It fails for a broken descriptor alone, by which nothing is received either.
-    let drops = sys::take_drops(socket).unwrap_or(0);
+    let drops = take_drops(socket).unwrap_or(0);
     kring.note_shared(|c| &c.ring_full, drops.into());
 }
 

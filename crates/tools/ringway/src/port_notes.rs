@@ -4,7 +4,8 @@ use crate::error::Error;
 use crate::output::note;
 use crate::sys;
 use ringway::{
-    Cause, Control, FileSpec, FilterInfo, Port, PortInfo, PortKind, PortSpec, RingInfo, RingSelection,
+    Cause, Control, FileSpec, FilterInfo, Port, PortInfo, PortKind, PortSpec, RingInfo,
+    RingSelection,
 };
 use ringway_abi::Dir;
 use std::io;
