@@ -220,7 +220,7 @@ impl InBlocks {
                     *place = blocks.next_block(*place);
                 }
                 Found::Frame(frame) => {
-                    bytes += frame.data.size();
+                    bytes += frame.data.size() + burst.per_frame;
                     let Some(taken) = take(&frame, &mut arena, burst, drops) else {
                         break;
                     };
@@ -272,7 +272,7 @@ impl InMessages {
                 break;
             }
             if with_header {
-                bytes += message.bytes.len() as u32;
+                bytes += message.bytes.len() as u32 + burst.per_frame;
                 (burst.source.header_len, burst.source.as_sent) = (Header::LONG as u8, true);
                 burst.push_headed(Buf::of(headed(message)));
                 burst.end_frame();
@@ -283,7 +283,7 @@ impl InMessages {
             }
             match captured(message) {
                 Some(frame) => {
-                    bytes += frame.data.size();
+                    bytes += frame.data.size() + burst.per_frame;
                     let Some(taken) = take(&frame, &mut arena, burst, drops) else { break };
                     frames += taken;
                     if let Some(times) = &mut times {
@@ -393,6 +393,10 @@ impl PacketIo for PacketPort {
     }
 
     fn receives(&self) -> bool {
+        true
+    }
+
+    fn sends_by_call(&self) -> bool {
         true
     }
 
@@ -735,17 +739,17 @@ mod tests {
         for (header, times) in
             [(Header::default(), false), (CHECKSUM, false), (Header::default(), true)]
         {
-            let (mut incoming, own) = messages(&vec![of(header, 58); 6], false);
+            let (mut incoming, own) = messages(&vec![of(header, 58); 9], false);
             // Where it goes with its header, that and what is free in front count as well.
             let bytes = if header == CHECKSUM { 116 } else { 100 };
-            for limit in [1, 101, 201_u32] {
-                let expected = limit.div_ceil(bytes) as usize;
+            for (limit, per_frame) in [(1, 0), (101, 0), (201, 0), (201, 50), (201, 1000_u32)] {
+                let expected = u32::div_ceil(limit, bytes + per_frame) as usize;
                 let (mut memory, mut drops, mut noted) =
                     (vec![0; ARENA], Drops::default(), Vec::new());
-                let mut burst = Burst { limit, ..Burst::default() };
+                let mut burst = Burst { limit, per_frame, ..Burst::default() };
                 let times = times.then_some(&mut noted);
                 incoming.collect(times, own.as_fd(), &mut memory, &mut burst, &mut drops);
-                assert_eq!(lengths(&burst).len(), expected, "{header:?} {limit}");
+                assert_eq!(lengths(&burst).len(), expected, "{header:?} {limit} {per_frame}");
             }
         }
         // Each is cut into as many as a look has, or a few less: the second ends the look.

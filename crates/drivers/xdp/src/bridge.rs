@@ -11,7 +11,7 @@ use ringway_switch_port::{
 use rustix::time::{DynamicClockId, clock_gettime_dynamic};
 
 use crate::partial_csum::finish;
-use crate::{FrameQueue, KickOutcome, Lost, RxFrame, SHORTEST, TimeFlag, VLAN_TAG};
+use crate::{FrameQueue, KickOutcome, Lost, RxFrame, SHORTEST, TimeFlag, VLAN_TAG, is_zero_copy};
 
 /// Frames looked at before other ports have their turn: their first lines fit the L1 cache.
 const BURST: u32 = 128;
@@ -36,6 +36,8 @@ pub struct NicPort<H> {
     max_frame: u32,
     /// Whether a frame may have several chunks.
     in_parts: bool,
+    /// Some queue is in copy mode.
+    copies: bool,
     /// Where a frame that no chunk holds is put together.
     assembly: Vec<u8>,
     /// Received checksums may be left to hardware that is not there.
@@ -121,6 +123,7 @@ impl<H> NicPort<H> {
         };
         let [tx_queues, rx_queues] =
             config.queue_counts.map(|count| count.clamp(1, queues.len().max(1)));
+        let copies = queues.iter().any(|frames| !is_zero_copy(frames).unwrap_or(false));
         let mut port = NicPort {
             held,
             queues: queues.into_iter().map(queue).collect(),
@@ -129,6 +132,7 @@ impl<H> NicPort<H> {
             wake_source,
             max_frame: 0,
             in_parts: config.in_parts,
+            copies,
             assembly: Vec::new(),
             partial_csum: config.partial_csum,
             mirrors: CopyMirrors::default(),
@@ -243,7 +247,7 @@ impl<H> PacketIo for NicPort<H> {
         let Some(queue) = self.queues.get_mut(ring) else { return 0 };
         let partial_csum = self.partial_csum;
         let least = if self.in_parts { PARTS } else { 1 };
-        let most = (burst.limit / CHUNK).clamp(least, BURST);
+        let most = (burst.limit / (CHUNK + burst.per_frame)).clamp(least, BURST);
         let mut push = |frame: RxFrame<'a>| {
             burst.push_in_pieces(frame.data);
             if !frame.goes_on {
@@ -291,6 +295,10 @@ impl<H> PacketIo for NicPort<H> {
 
     fn receives(&self) -> bool {
         true
+    }
+
+    fn sends_by_call(&self) -> bool {
+        self.copies
     }
 
     #[inline]

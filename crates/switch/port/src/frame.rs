@@ -243,6 +243,8 @@ pub struct Burst<'a> {
     pub frames: Vec<Frame>,
     /// Bytes after which no more packets are to be added, where a port can leave them for later.
     pub limit: u32,
+    /// What each packet counts for in that besides its bytes.
+    pub per_frame: u32,
     /// Some packet's virtio-net header has a piece of its own: the Ethernet header is in the
     /// next.
     pub apart: bool,
@@ -361,9 +363,10 @@ impl<'a> Burst<'a> {
                 pieces.push((Buf::of(bytes), *len));
             }
         }
-        let Burst { source, serial, apart, limit, .. } = *self;
+        let Burst { source, serial, apart, limit, per_frame, .. } = *self;
         let frames = self.frames.clone();
-        Burst { source, serial, pieces, frames, limit, apart, swaps: false, slots: None }
+        let (swaps, slots) = (false, None);
+        Burst { source, serial, pieces, frames, limit, per_frame, apart, swaps, slots }
     }
 
     /// The slots that the first `count` packets came in, but for those of broken packets.
@@ -471,6 +474,6 @@ impl<'a> Burst<'a> {
         // Collected in place: an emptied vector keeps its memory and changes its lifetime.
         let pieces = self.pieces.into_iter().map(|_| unreachable!()).collect();
         let (serial, frames, limit) = (self.serial + 1, self.frames, self.limit);
-        Burst { source, serial, pieces, frames, limit, apart: false, swaps: false, slots: None }
+        Burst { source, serial, pieces, frames, limit, ..Burst::default() }
     }
 }

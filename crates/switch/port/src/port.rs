@@ -38,6 +38,12 @@ pub trait PacketIo {
     /// Whether a program would see what is delivered.
     fn receives(&self) -> bool;
 
+    /// Whether the kernel sends what is delivered, frame by frame, in a system call of the caller's thread: each frame
+    /// then costs much more than its copy, though not before the [`flush`](PacketIo::flush).
+    fn sends_by_call(&self) -> bool {
+        false
+    }
+
     /// Whether there may be something to [collect](PacketIo::collect): where that is cheaper to tell.
     fn may_have_sent(&self, _ring: usize) -> bool {
         true

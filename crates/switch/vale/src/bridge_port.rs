@@ -73,6 +73,8 @@ pub(crate) struct BridgePort {
     pub mirrors: MirrorMarks,
     /// How often a packet is copied that it gets: for itself, and for its monitors.
     pub copies: u64,
+    /// 1 if a system call sends it, else 0.
+    pub calls: u64,
     /// How often one that it sends is, for its monitors.
     pub shown: u64,
     /// Some of its monitors take buffers that its program releases.
@@ -121,6 +123,7 @@ impl BridgePort {
             filter_out: None,
             rate: None,
             storm: None,
+            calls: port.sends_by_call().into(),
             is_fast: port.kernel_way().is_some(),
             in_order: InOrder::default(),
             beside: Beside::default(),

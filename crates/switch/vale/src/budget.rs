@@ -13,6 +13,10 @@ use crate::clock::{Fine, Micros};
 /// What handing over one packet costs besides its bytes.
 const PACKET: u64 = 256;
 
+/// What the kernel's work for one costs where a system call sends it: some 1.2 us, for a veth pair or a tap. It is done
+/// when the round ends, but charged to the port that has sent the packet, since others wait for it.
+const SENT_BY_CALL: u64 = 1500;
+
 /// A look at a ring that has something, and at one that has nothing: a turn of the least length has
 /// enough for all rings of a port that sends nothing.
 const LOOK: u64 = 1024;
@@ -105,6 +109,15 @@ impl Budget {
         self.left.min(TURN) as u32
     }
 
+    /// What a packet that goes to so many ports costs there besides its bytes, for each of `copies` copies;
+    /// `calls` of the ports send by a system call.
+    pub fn per_copy(copies: u64, calls: u64) -> u32 {
+        match calls {
+            0 => 0,
+            _ => (PACKET + calls * SENT_BY_CALL / copies.max(1)) as u32,
+        }
+    }
+
     /// So many slots were found in a ring.
     #[inline]
     pub fn charge_look(&mut self, slots: u32) {
@@ -119,10 +132,11 @@ impl Budget {
     }
 
     /// A run of so many packets was offered to a port, which took what `delivered` says, copied so
-    /// many times.
+    /// many times, and sends it by a system call or not: `calls` is 1 or 0.
     #[inline]
-    pub fn charge_offer(&mut self, packets: usize, delivered: Delivered, copies: u64) {
-        self.charge_units(RUN + packets as u64 * OFFER + cost(delivered, copies));
+    pub fn charge_offer(&mut self, packets: usize, delivered: Delivered, copies: u64, calls: u64) {
+        let sent = delivered.packets * calls * SENT_BY_CALL;
+        self.charge_units(RUN + packets as u64 * OFFER + cost(delivered, copies) + sent);
     }
 
     /// A filter of so many instructions has looked at so many frames.
@@ -161,11 +175,12 @@ impl Budget {
         self.next_look = self.left.saturating_sub(STRIDE);
     }
 
-    /// How many of packets with these lengths may be copied so many times each.
-    pub fn affords(&self, lengths: impl Iterator<Item = u32>, copies: u64) -> usize {
+    /// How many of packets with these lengths may be copied, and sent by a system call, so many times each.
+    pub fn affords(&self, lengths: impl Iterator<Item = u32>, copies: u64, calls: u64) -> usize {
         let mut left = self.left;
+        let sent = calls * SENT_BY_CALL;
         let fits = |len: &u32| {
-            let cost = cost(Delivered { packets: 1, bytes: (*len).into() }, copies);
+            let cost = sent + cost(Delivered { packets: 1, bytes: (*len).into() }, copies);
             let fits = cost <= left;
             left = left.saturating_sub(cost);
             fits
@@ -234,15 +249,19 @@ mod tests {
     #[test]
     fn each_kind_of_work_has_its_price() {
         type Charge = fn(&mut Budget);
-        let cases: [(Charge, u64); 9] = [
+        let cases: [(Charge, u64); 10] = [
             (|b| b.charge_look(0), 64),
             (|b| b.charge_look(1), 1024 + 128),
             (|b| b.charge_look(3), 1024 + 3 * 128),
             (|b| b.charge_ports(5), 5 * 16),
-            (|b| b.charge_offer(3, Delivered::default(), 2), 128 + 3 * 32),
+            (|b| b.charge_offer(3, Delivered::default(), 2, 1), 128 + 3 * 32),
             (
-                |b| b.charge_offer(3, Delivered { packets: 2, bytes: 100 }, 3),
+                |b| b.charge_offer(3, Delivered { packets: 2, bytes: 100 }, 3, 0),
                 128 + 3 * 32 + (100 + 2 * 256) * 3,
+            ),
+            (
+                |b| b.charge_offer(3, Delivered { packets: 2, bytes: 100 }, 1, 1),
+                128 + 3 * 32 + 100 + 2 * (256 + 1500),
             ),
             (|b| b.charge_filter(3, 7), 3 * 7 * 8),
             (|b| b.charge(Delivered { packets: 1, bytes: 10 }, 3), (10 + 256) * 3),
@@ -275,10 +294,15 @@ mod tests {
         for (work, expected) in
             [(0, 0), (price - 1, 0), (price, 1), (2 * price - 1, 1), (3 * price, 3), (9 * price, 4)]
         {
-            assert_eq!(budget(work).affords([100; 4].into_iter(), 3), expected, "{work}");
+            assert_eq!(budget(work).affords([100; 4].into_iter(), 3, 0), expected, "{work}");
+        }
+        // Two of the three copies are sent by system calls.
+        let price = price + 2 * 1500;
+        for (work, expected) in [(price - 1, 0), (price, 1), (9 * price, 4)] {
+            assert_eq!(budget(work).affords([100; 4].into_iter(), 3, 2), expected, "{work}");
         }
         // The first packet that is too long is the end, although a shorter one comes behind it.
-        assert_eq!(budget(1000).affords([100, 5000, 100].into_iter(), 1), 1);
+        assert_eq!(budget(1000).affords([100, 5000, 100].into_iter(), 1, 0), 1);
     }
 
     /// A turn ends when its time is over, counted from the first look, one look after each stride.

@@ -44,6 +44,8 @@ pub(crate) struct ForwardCtx<'a> {
     pub attached: u64,
     /// How often a packet is copied that goes to all of them and to their monitors.
     pub flood_copies: u64,
+    /// How many of them send it by a system call.
+    pub flood_calls: u64,
     /// If it comes from an interface.
     pub interface: Option<FromInterface>,
     /// Whether the source is kept from those that are isolated, too.
@@ -343,7 +345,7 @@ impl ForwardCtx<'_> {
         let now = if self.waits || !self.reached.is_empty() {
             0
         } else {
-            self.affords(run, self.flood_copies)
+            self.affords(run, self.flood_copies, self.flood_calls)
         };
         let (run, rest) = run.split_at_checked(now).unwrap_or((run, &[]));
         if !run.is_empty() {
@@ -358,11 +360,11 @@ impl ForwardCtx<'_> {
         Ok(())
     }
 
-    /// How many packets of a run may be delivered to so many ports, or to one and so many monitors.
-    /// What is converted costs more than its copy.
-    fn affords(&self, run: &[Frame], copies: u64) -> usize {
+    /// How many packets of a run may be delivered to so many ports, or to one and so many monitors, and sent by so many
+    /// system calls. What is converted costs more than its copy.
+    fn affords(&self, run: &[Frame], copies: u64, calls: u64) -> usize {
         let conversion = if self.burst.source.header_len == 0 { 1 } else { CONVERSION };
-        self.budget.affords(run.iter().map(|frame| frame.len), copies * conversion)
+        self.budget.affords(run.iter().map(|frame| frame.len), copies * conversion, calls)
     }
 
     fn flood(&mut self, run: &[Frame]) {
@@ -414,8 +416,10 @@ impl ForwardCtx<'_> {
         }
         let copies = to.copies + u64::from(!copied_once) * CONVERSION;
         let lengths = run.iter().map(|frame| frame.len);
-        let all = copied_once || !self.yields;
-        let afforded = if all { run.len() } else { self.budget.affords(lengths, copies).max(1) };
+        let afforded = match copied_once || !self.yields {
+            true => run.len(),
+            false => self.budget.affords(lengths, copies, to.calls).max(1),
+        };
         let now = &run[..afforded];
         let fitting = to.admit(ring, now, self.burst, self.now, true, self.budget);
         deliver(to, (ring, false), &now[..fitting], self.burst, &mut self.rewrite, self.budget);
@@ -458,7 +462,7 @@ impl ForwardCtx<'_> {
                 reached.insert(port);
                 done = true;
             } else {
-                self.budget.charge_offer(1, Delivered::default(), 0);
+                self.budget.charge_offer(1, Delivered::default(), 0, 0);
                 let ring = to.lossless_queue_of(0);
                 let count = to.needs(ring, &frame[0], self.burst);
                 missing = missing.or(Some(Stall { to: port, ring, count }));
@@ -545,7 +549,7 @@ pub(crate) fn hand_to(
     } else {
         converter.deliver(to, ring, run, burst, drops, budget)
     };
-    budget.charge_offer(run.len(), delivered, to.copies);
+    budget.charge_offer(run.len(), delivered, to.copies, to.calls);
     let Delivered { packets, bytes } = delivered;
     to.totals.received_packets += packets;
     to.totals.received_bytes += bytes;

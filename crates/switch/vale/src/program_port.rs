@@ -188,6 +188,9 @@ impl<D: Driver + Send> PacketIo for ProgramPort<D> {
             at = view.next(at);
             found += 1;
             pieces += 1;
+            if pieces == 1 {
+                bytes += burst.per_frame;
+            }
             lost |= pieces > NETMAP_MAX_FRAGS
                 || !view.buf(slot.buf_idx).is_some_and(|buf| burst.push(buf, slot.len.into()));
             if slot.flags & NS_MOREFRAG != 0 && at != tail {

@@ -82,6 +82,8 @@ pub struct Worker {
     turn_of_one: Turn,
     /// How often a packet is copied that goes to all of them and to their monitors.
     flood_copies: u64,
+    /// How many ports send it by a system call.
+    flood_calls: u64,
     /// Frames as a receiver is to have them, kept for the allocation.
     retagged: Vec<Frame>,
     /// An empty burst, kept for its allocations.
@@ -138,6 +140,7 @@ impl Worker {
             attached: 0,
             turn_of_one: Turn::of_one(0),
             flood_copies: 0,
+            flood_calls: 0,
             retagged: Vec::new(),
             spare: Burst::default(),
             copy: Vec::new(),

@@ -206,11 +206,13 @@ fn a_flooded_packet_takes_several_turns() {
     }
 }
 
-/// A receiver of `slots` slots that notes what room was asked for.
+/// A receiver of `slots` slots that notes what room was asked for, and how many packets it has got.
 struct Sink {
     port: RingPort,
     slots: u32,
     asked: Arc<AtomicU64>,
+    got: Arc<AtomicU64>,
+    by_call: bool,
 }
 
 impl PacketIo for Sink {
@@ -235,7 +237,13 @@ impl PacketIo for Sink {
         burst: &Burst<'_>,
         drops: &mut Drops,
     ) -> Delivered {
-        self.port.deliver(ring, frames, burst, drops)
+        let delivered = self.port.deliver(ring, frames, burst, drops);
+        self.got.fetch_add(delivered.packets, Relaxed);
+        delivered
+    }
+
+    fn sends_by_call(&self) -> bool {
+        self.by_call
     }
 
     fn flush(&mut self, idle: bool) {
@@ -281,7 +289,8 @@ fn what_cannot_be_delivered_is_not_converted() {
         let receiver = Client::new([1, 1], [16, 16], 0);
         let asked = Arc::new(AtomicU64::new(0));
         let from = bridge.attach(Box::new(sender.port()), with_header(LONG)).unwrap();
-        let sink = Sink { port: receiver.port(), slots: room, asked: asked.clone() };
+        let (port, got) = (receiver.port(), Arc::default());
+        let sink = Sink { port, slots: room, asked: asked.clone(), got, by_call: false };
         let to = bridge.attach(Box::new(sink), PortConfig::default()).unwrap();
         let slots = packet.len().div_ceil(BUF);
         for (i, piece) in (1..).zip(packet.chunks(BUF)) {
@@ -330,6 +339,106 @@ fn what_is_refused_is_charged() {
     // 16 rings of 128 floods, each to 200 ports, which cost what copying so many bytes does.
     let work = 16 * 128 * 200 * 100;
     assert!(rounds >= work / TURN, "{rounds} turns");
+}
+
+/// An interface that has short frames for all, without end.
+struct Flooder {
+    frames: Vec<Vec<u8>>,
+    doorbell: Doorbell,
+}
+
+impl PacketIo for Flooder {
+    fn tx_rings(&self) -> usize {
+        1
+    }
+
+    fn receives(&self) -> bool {
+        true
+    }
+
+    fn collect<'a>(&'a mut self, _: usize, burst: &mut Burst<'a>, _: &mut Drops) -> u32 {
+        let mut bytes = 0;
+        for frame in &mut self.frames {
+            if bytes >= burst.limit {
+                break;
+            }
+            bytes += frame.len() as u32 + burst.per_frame;
+            burst.push_private(frame);
+            burst.end_frame();
+        }
+        burst.frames.len() as u32
+    }
+
+    fn release(&mut self, _: usize) {}
+
+    fn deliver(&mut self, _: usize, _: &[Frame], _: &Burst<'_>, _: &mut Drops) -> Delivered {
+        Delivered::default()
+    }
+
+    fn flush(&mut self, _: bool) {}
+}
+
+impl Backpressure for Flooder {}
+impl Configure for Flooder {}
+impl Mirrored for Flooder {}
+impl Wake for Flooder {
+    fn arm(&mut self) {}
+
+    fn doorbell(&self) -> BorrowedFd<'_> {
+        self.doorbell.as_fd()
+    }
+
+    fn drain(&self) {}
+}
+
+/// A system call for each port and frame is what a flood to interfaces costs, although it comes after the turn: a
+/// turn of a program, which keeps the rest, and of an interface, which is asked for less, has so many of
+/// them that others need not wait longer.
+#[test]
+fn what_system_calls_send_is_charged() {
+    const PORTS: u64 = 20;
+    const FRAMES: usize = 100;
+    // What a call costs in bytes that are copied, in a turn of 1 MiB, and a frame for all that is under way.
+    const CALLS: u64 = (1 << 20) / 1500 + PORTS;
+    let frame = || header(BROADCAST, mac(1)).into_iter().chain([0; 46]).collect::<Vec<u8>>();
+    for (by_call, of_interface, is_bounded) in
+        [(false, false, false), (true, false, true), (false, true, false), (true, true, true)]
+    {
+        let mut bridge = bridge(&Forwarding::Flood);
+        let sender = Client::new([1, 1], [256, 16], 0);
+        if of_interface {
+            let frames = (0..FRAMES).map(|_| frame()).collect();
+            let port = Flooder { frames, doorbell: Doorbell::new().unwrap() };
+            bridge.attach(Box::new(port), PortConfig::default()).unwrap();
+        } else {
+            bridge.attach(Box::new(sender.port()), PortConfig::default()).unwrap();
+            (0..FRAMES).for_each(|_| sender.fill(0, &frame(), 60, 0, None));
+            sender.tx_sync(0);
+        }
+        let got = Arc::new(AtomicU64::new(0));
+        let receivers: Vec<Client> =
+            (0..PORTS).map(|_| Client::new([1, 1], [16, 512], 0)).collect();
+        for receiver in &receivers {
+            let (port, asked, got) = (receiver.port(), Arc::default(), got.clone());
+            let sink = Sink { port, slots: 512, asked, got, by_call };
+            bridge.attach(Box::new(sink), PortConfig::default()).unwrap();
+        }
+        // That it floods is known after the first turn; in the second a program has the rest of its frames.
+        let turns: Vec<u64> = (0..3)
+            .map(|_| {
+                bridge.round();
+                bridge.flush_idle();
+                got.swap(0, Relaxed)
+            })
+            .collect();
+        let all = FRAMES as u64 * PORTS;
+        let what = format!("{by_call} {of_interface}: {turns:?}");
+        match (of_interface, is_bounded) {
+            (_, false) => assert_eq!(turns[0], all, "{what}"),
+            (true, true) => assert!(turns[1..].iter().all(|n| (1..=CALLS).contains(n)), "{what}"),
+            (false, true) => assert!(turns.iter().all(|n| (1..=CALLS).contains(n)), "{what}"),
+        }
+    }
 }
 
 static TIME: AtomicU64 = AtomicU64::new(0);

@@ -322,6 +322,7 @@ impl Worker {
         self.attached = members.clone().count() as u64;
         self.turn_of_one = Turn::of_one(self.attached);
         self.flood_copies = members.clone().map(|m| m.copies).sum();
+        self.flood_calls = members.clone().map(|m| m.calls).sum();
         self.any_lossless = members.any(|m| !m.lossless_queues.is_empty());
         for (index, member) in (0..).zip(&mut self.members) {
             if let Some(member) = member {

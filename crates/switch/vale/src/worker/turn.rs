@@ -102,6 +102,7 @@ impl Worker {
         if *floods && !can_wait {
             // What it sends is mostly copied so often, and all of a burst goes in this turn.
             burst.limit /= (self.flood_copies as u32).max(1);
+            burst.per_frame = Budget::per_copy(self.flood_copies, self.flood_calls);
         }
         // One frame is taken at least, or none ever would be.
         burst.limit = burst.limit.max(1);
@@ -194,6 +195,7 @@ impl Worker {
             yields: can_wait,
             attached: self.attached,
             flood_copies: self.flood_copies,
+            flood_calls: self.flood_calls,
             interface: config.may_loop().then_some(FromInterface {
                 // The host's stack decides by itself what it sends.
                 groups: if config.is_interface { config.group_forward } else { u16::MAX },
