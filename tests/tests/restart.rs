@@ -332,6 +332,7 @@ fn a_broken_file_keeps_no_daemon_from_starting() {
         let daemon = start(text);
         world.run(&home, "ringway", &["switch", "new", "vale5"]);
         assert_eq!(fs::read_to_string(&bad).unwrap(), text);
+        fs::remove_file(&bad).unwrap();
         let said = end(daemon, Signal::TERM);
         for word in ["ringwayd.state", "it is kept as", "ringway switch new"] {
             assert!(said.contains(word), "{word}: {said}");
@@ -447,6 +448,65 @@ fn what_cannot_be_had_is_waited_for() {
         world.run(home, "ringway", &["switch", "delete", "vale0"]);
         assert!(!state_file(home).exists());
         end(daemon, Signal::TERM);
+    });
+}
+
+/// Daemons that were killed while they set things up again cost nothing. One entry that has ended several
+/// daemons keeps its place, and is left, with a word of it, until it is set up by hand.
+#[test]
+fn one_entry_that_ends_daemons_leaves_the_others() {
+    if skip_without_root("one_entry_that_ends_daemons_leaves_the_others") {
+        return;
+    }
+    isolated_with_system("one_entry_that_ends_daemons_leaves_the_others", HANGS, |home| {
+        let world = World::new(home);
+        let daemon = world.daemon(home, "");
+        world.run(home, "ringway", &["switch", "attach", "vale0", "a0", "b0"]);
+        end(daemon, Signal::KILL);
+        let say = |more: Value| {
+            let text = fs::read_to_string(state_file(home)).unwrap();
+            let mut state: Value = serde_json::from_str(&text).unwrap();
+            let more = more.as_object().unwrap().clone();
+            state.as_object_mut().unwrap().extend(more);
+            fs::write(state_file(home), state.to_string()).unwrap();
+        };
+        // As three killed daemons leave it, and a fourth.
+        for killed in [json!({"attempts": 3}), json!({"attempts": 4, "trying": "vale0:a0"})] {
+            say(killed);
+            let daemon = world.daemon(home, "");
+            back(&Control::connect().unwrap());
+            let said = end(daemon, Signal::KILL);
+            assert!(said.contains("one entry after the other"), "{said}");
+        }
+        // One that three have ended over.
+        say(json!({"attempts": 4, "trying": "vale0:a0", "ended_over": {"vale0:a0": 2}}));
+        for _ in 0..2 {
+            let daemon = world.daemon(home, "");
+            let control = Control::connect().unwrap();
+            until("the other one is back", || {
+                let lines = settings(&control);
+                let is_back =
+                    |it: &&String| it.starts_with("vale0:b0 ") && !it.contains("not back");
+                if lines.iter().any(|it| is_back(&it)) { Ok(()) } else { Err(lines.join("\n")) }
+            });
+            let list = world.run(home, "ringway", &["switch", "list"]);
+            let left = "vale0:a0 (not back yet: 3 daemons have ended while they set it up)";
+            assert!(list.contains(left), "{list}");
+            let said = end(daemon, Signal::KILL);
+            assert!(said.contains("vale0:a0: not set up again: 3 daemons have ended"), "{said}");
+        }
+        let daemon = world.daemon(home, "");
+        world.run(home, "ringway", &["switch", "attach", "vale0", "a0"]);
+        back(&Control::connect().unwrap());
+        end(daemon, Signal::KILL);
+        let daemon = world.daemon(home, "");
+        back(&Control::connect().unwrap());
+        let said = end(daemon, Signal::TERM);
+        assert!(!said.contains("not set up again"), "{said}");
+        let folder = state_file(home).parent().unwrap().to_owned();
+        let aside = fs::read_dir(folder).unwrap().flatten().map(|file| file.file_name());
+        let aside: Vec<_> = aside.filter(|name| name.to_string_lossy().contains(".bad")).collect();
+        assert!(aside.is_empty(), "{aside:?}");
     });
 }
 

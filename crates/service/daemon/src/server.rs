@@ -250,7 +250,7 @@ impl Server {
             self.go_on_with_memory();
             self.restore_due();
             self.go_on_without_others();
-            let due = self.registry.expected().next_due(Instant::now());
+            let due = self.next_due();
             let leave = idle_since.map(|since: Instant| LINGER.saturating_sub(since.elapsed()));
             let drops = self.watch_drops();
             let unread = self.look_at_unread();

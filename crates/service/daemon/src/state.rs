@@ -6,10 +6,12 @@
 //! hold up others ([`Pace`](crate::pace::Pace)). The file is made anew each time and put in place
 //! by `rename(2)`, so that it is whole, whatever ends the daemon. It is for the daemon's user alone.
 //!
-//! Whatever is in it, the daemon starts: a file that cannot be used, or that has ended several daemons
-//! before they were through with it, is put aside, and the log says so.
+//! Whatever is in it, the daemon starts. A file that cannot be used is put aside, and the log says so. If daemons have
+//! ended before they were through with it, the next sets up one entry at a time, and the file names that entry
+//! meanwhile: what has ended several daemons is not tried any more, and the rest comes back.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, File, OpenOptions},
     io::{self, ErrorKind, Read, Write},
     os::unix::fs::{MetadataExt, OpenOptionsExt},
@@ -34,8 +36,11 @@ const VERSION: u32 = 3;
 const LARGEST: u64 = 128 << 20;
 /// How long to wait after a failure before the file is written once more.
 const RETRY: Duration = Duration::from_secs(5);
-/// Daemons that may have ended while they were at it.
+/// Daemons that may have ended while they set up all of it at once; as many more, while they set up one entry, which is
+/// then left, or between two entries.
 const ATTEMPTS: u32 = 3;
+/// Files that are kept of those that were put aside.
+const ASIDE: u32 = 10;
 
 #[derive(Deserialize)]
 struct Version {
@@ -52,6 +57,10 @@ struct Contents {
     #[serde(default)]
     attempts: u32,
     #[serde(default)]
+    trying: Option<String>,
+    #[serde(default)]
+    ended_over: BTreeMap<String, u32>,
+    #[serde(default)]
     lasting: Lasting,
 }
 
@@ -59,8 +68,42 @@ struct Contents {
 #[derive(Serialize)]
 struct Writing<'a> {
     version: u32,
-    attempts: u32,
+    #[serde(flatten)]
+    progress: &'a Progress,
     lasting: &'a Lasting,
+}
+
+/// How daemons got on with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+struct Progress {
+    /// Daemons that have begun to set this up again, and have not said that they were through; those are not among
+    /// them that have ended over one entry.
+    attempts: u32,
+    /// The entry that is being set up, where it is one at a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trying: Option<String>,
+    /// How many daemons have ended over an entry.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    ended_over: BTreeMap<String, u32>,
+}
+
+impl Progress {
+    /// Another daemon begins.
+    fn begin(&mut self) {
+        match self.trying.take() {
+            Some(name) => *self.ended_over.entry(name).or_default() += 1,
+            None => self.attempts += 1,
+        }
+    }
+
+    fn is_one_by_one(&self) -> bool {
+        self.attempts > ATTEMPTS
+    }
+
+    /// The entries that are left out.
+    fn left_out(&self) -> impl Iterator<Item = &String> {
+        self.ended_over.iter().filter(|(_, ended)| **ended >= ATTEMPTS).map(|(name, _)| name)
+    }
 }
 
 /// Why a file is of no use.
@@ -68,7 +111,7 @@ struct Writing<'a> {
 enum Error {
     #[error("{0}")]
     Io(#[from] io::Error),
-    #[error("it is no file of this daemon's user alone")]
+    #[error("it is no file that this daemon's user alone can write")]
     Foreign,
     #[error("it is larger than {LARGEST} bytes")]
     Large,
@@ -76,8 +119,8 @@ enum Error {
     Version(u32),
     #[error("{0}")]
     Parse(String),
-    #[error("{ATTEMPTS} daemons have ended while they set up what is in it")]
-    Deadly,
+    #[error("{} daemons have ended while they set up what is in it", 2 * ATTEMPTS)]
+    Deadly(Box<Lasting>),
 }
 
 /// The file of one daemon.
@@ -85,7 +128,7 @@ pub struct StateFile {
     path: PathBuf,
     /// What is in the file.
     written: Option<Lasting>,
-    attempts: u32,
+    progress: Progress,
     /// What could not be written the last time, and when that was.
     unwritten: Option<(Lasting, Instant)>,
 }
@@ -93,7 +136,8 @@ pub struct StateFile {
 impl StateFile {
     /// The file of the daemon at `socket`.
     pub fn beside(socket: &Path) -> StateFile {
-        StateFile { path: path_beside(socket), written: None, attempts: 0, unwritten: None }
+        let progress = Progress::default();
+        StateFile { path: path_beside(socket), written: None, progress, unwritten: None }
     }
 
     /// What a daemon that runs, or the last one, has; nothing if there is no file.
@@ -108,38 +152,91 @@ impl StateFile {
 
     /// What the daemon before this one had. It is to be [set up](Self::done) now.
     pub fn take_over(&mut self) -> Option<Lasting> {
-        let mut contents = match self.read() {
+        let contents = match self.read() {
             Ok(contents) => contents?,
             Err(error) => {
+                if let Error::Deadly(lasting) = &error {
+                    // It is of use as it is, once there is another daemon.
+                    self.write(Lasting::clone(lasting));
+                }
                 self.put_aside(&error);
+                (self.written, self.unwritten) = (None, None);
                 return None;
             }
         };
-        contents.attempts += 1;
-        self.attempts = contents.attempts;
+        let Contents { attempts, trying, ended_over, lasting, .. } = contents;
+        self.progress = Progress { attempts, trying, ended_over };
+        self.progress.begin();
+        if self.is_one_by_one() {
+            let text = format!(
+                "{}: {ATTEMPTS} daemons have ended while they set up what is in it: now it is one entry after the other",
+                self.path.display()
+            );
+            log(Entry::warn(EventKind::State, text));
+        }
         // The next daemon is to know if this one does not get through.
-        let lasting = contents.lasting;
         self.write(lasting.clone());
         Some(lasting)
     }
 
-    /// All that was handed on is set up again, or has been tried.
-    pub fn done(&mut self) {
-        if std::mem::take(&mut self.attempts) > 0
-            && let Some(lasting) = self.written.take()
-        {
-            self.write(lasting);
+    /// Whether what was handed on is to be set up one by one, each [named](Self::trying) before.
+    pub fn is_one_by_one(&self) -> bool {
+        self.progress.is_one_by_one()
+    }
+
+    /// What is not to be set up, for daemons have ended over it, and why.
+    pub fn left_out(&self) -> Vec<(String, String)> {
+        let why = || format!("{ATTEMPTS} daemons have ended while they set it up");
+        self.progress.left_out().map(|name| (name.clone(), why())).collect()
+    }
+
+    /// This is being set up now.
+    pub fn trying(&mut self, name: &str) {
+        if self.is_one_by_one() {
+            self.progress.trying = Some(name.to_owned());
+            self.write_again();
         }
     }
 
-    /// The daemon is stopped, perhaps while it sets up what was handed on: that has not ended it.
+    /// It is set up, or could not be: the daemon lives.
+    pub fn tried(&mut self, name: &str) {
+        if self.progress.trying.as_deref() == Some(name) {
+            self.progress.trying = None;
+            self.progress.ended_over.remove(name);
+            self.write_again();
+        }
+    }
+
+    /// All that was handed on is set up again, or has been tried.
+    pub fn done(&mut self) {
+        if self.progress.attempts > 0 {
+            (self.progress.attempts, self.progress.trying) = (0, None);
+            self.progress.ended_over.retain(|_, ended| *ended >= ATTEMPTS);
+            self.write_again();
+        }
+    }
+
+    /// What is no longer to come back is not left out any more.
+    pub fn let_in(&mut self, is_expected: impl Fn(&str) -> bool) {
+        let ended_over = &mut self.progress.ended_over;
+        ended_over.retain(|name, ended| *ended < ATTEMPTS || is_expected(name));
+    }
+
+    /// The daemon is stopped, perhaps while it sets up what was handed on: that has not ended it. What was left out is
+    /// tried by the next, which may be another version.
     pub fn stop(&mut self) {
+        let attempts = self.progress.attempts.saturating_sub(1);
+        let progress = Progress { attempts, ..Progress::default() };
+        let before = std::mem::replace(&mut self.progress, progress);
         if self.unwritten.is_some() {
             self.retry();
-        } else if self.attempts > 0
-            && let Some(lasting) = self.written.take()
-        {
-            self.attempts -= 1;
+        } else if self.progress != before {
+            self.write_again();
+        }
+    }
+
+    fn write_again(&mut self) {
+        if let Some(lasting) = self.written.take() {
             self.write(lasting);
         }
     }
@@ -194,8 +291,8 @@ impl StateFile {
         if *lasting == Lasting::default() {
             return remove(&self.path);
         }
-        let (version, attempts) = (VERSION, self.attempts);
-        let text = serde_json::to_string(&Writing { version, attempts, lasting })?;
+        let (version, progress) = (VERSION, &self.progress);
+        let text = serde_json::to_string(&Writing { version, progress, lasting })?;
         if text.len() as u64 > LARGEST {
             let problem = format!("{} bytes, of which {LARGEST} would be read", text.len());
             return Err(io::Error::new(ErrorKind::FileTooLarge, problem));
@@ -220,25 +317,36 @@ impl StateFile {
             file => file?,
         };
         let contents = parse(&text_of(file)?)?;
-        if contents.attempts >= ATTEMPTS {
-            return Err(Error::Deadly);
+        if contents.attempts >= 2 * ATTEMPTS && contents.trying.is_none() {
+            return Err(Error::Deadly(Box::new(contents.lasting)));
         }
         Ok(Some(contents))
     }
 
     fn put_aside(&self, why: &Error) {
-        let (path, aside) = (&self.path, self.path.with_extension("state.bad"));
+        let (path, aside) = (&self.path, free_aside(&self.path));
         let kept = match fs::rename(path, &aside) {
             Ok(()) => format!("it is kept as {}", aside.display()),
             Err(error) => format!("and it cannot be put aside ({error}): remove it"),
         };
         let text = format!(
             "{}: {why}; {kept}. Switches, attached interfaces and persistent ports of before \
-             are not set up again: do so with `ringway switch new` and `ringway switch attach`",
+             are not set up again: do so with `ringway switch new` and `ringway switch attach`, or stop the daemon, \
+             copy that file back, and start a daemon that can use it",
             path.display()
         );
         log(Entry::error(EventKind::State, text));
     }
+}
+
+/// Where to put a file aside, beside those before: `.bad`, `.bad.1` and so on. The last one is replaced.
+fn free_aside(path: &Path) -> PathBuf {
+    let name = |number: u32| match number {
+        0 => path.with_extension("state.bad"),
+        _ => path.with_extension(format!("state.bad.{number}")),
+    };
+    let is_free = |path: &PathBuf| path.symlink_metadata().is_err();
+    (0..ASIDE - 1).map(name).find(is_free).unwrap_or_else(|| name(ASIDE - 1))
 }
 
 /// `ringwayd.state` for `ringwayd.sock`. A name with another ending keeps it: the file is never the socket, and sockets
@@ -261,11 +369,11 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// What others could have written, or write meanwhile, is not read.
+/// What others could have written, or write meanwhile, is not read. That they may read it, as a copy, does not matter.
 fn text_of(file: File) -> Result<String, Error> {
     let found = file.metadata()?;
     let own = rustix::process::geteuid().as_raw();
-    if !found.is_file() || found.uid() != own || found.mode() & 0o077 != 0 {
+    if !found.is_file() || found.uid() != own || found.mode() & 0o022 != 0 {
         return Err(Error::Foreign);
     }
     let mut text = String::new();
@@ -518,15 +626,26 @@ mod tests {
         assert_eq!(at(&folder).take_over(), Some(second));
     }
 
+    /// Daemons that end amid all of it lose nothing: the next ones take one entry at a time. Only those that end before they
+    /// come to an entry have the file put aside, which can be used as it is.
     #[test]
     fn a_file_that_ends_daemons_is_put_aside() {
         let folder = Folder::new();
-        at(&folder).keep(lasting());
-        for _ in 0..ATTEMPTS {
-            assert!(at(&folder).take_over().is_some());
+        let aside = folder.path().join("ringwayd.state.bad");
+        for turn in 0..2 {
+            if turn == 0 {
+                at(&folder).keep(lasting());
+            } else {
+                fs::copy(&aside, folder.path().join("ringwayd.state")).unwrap();
+            }
+            for daemon in 1..=2 * ATTEMPTS {
+                let mut state = at(&folder);
+                assert_eq!(state.take_over(), Some(lasting()));
+                assert_eq!(state.is_one_by_one(), daemon > ATTEMPTS, "daemon {daemon}");
+            }
+            assert_eq!(at(&folder).take_over(), None);
+            assert!(aside.exists());
         }
-        assert_eq!(at(&folder).take_over(), None);
-        assert!(folder.path().join("ringwayd.state.bad").exists());
         // What gets through counts from the beginning.
         at(&folder).keep(lasting());
         for _ in 0..2 * ATTEMPTS {
@@ -548,10 +667,73 @@ mod tests {
             state.stop();
         }
         // Only daemons that end without a stop count.
-        for _ in 1..ATTEMPTS {
+        for _ in 1..2 * ATTEMPTS {
             assert!(at(&folder).take_over().is_some());
         }
         assert_eq!(at(&folder).take_over(), None);
+    }
+
+    /// Of entries that are set up one by one, that is left out which daemons have ended over, until one is stopped, or
+    /// it is no longer to come back.
+    #[test]
+    fn what_ends_daemons_is_left_out() {
+        let folder = Folder::new();
+        at(&folder).keep(lasting());
+        let next = || {
+            let mut state = at(&folder);
+            assert_eq!(state.take_over(), Some(lasting()));
+            state
+        };
+        let left_out = |state: &StateFile| {
+            state.left_out().into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        // At once, entries are not told apart.
+        for _ in 0..ATTEMPTS {
+            next().trying("vale0:eth7");
+        }
+        // Each gets past the first, and some end over the second.
+        for _ in 0..ATTEMPTS {
+            let mut state = next();
+            assert!(state.is_one_by_one() && left_out(&state).is_empty());
+            state.trying("vale0:eth7");
+            state.tried("vale0:eth7");
+            state.trying("vale1:p0");
+        }
+        for _ in 0..2 * ATTEMPTS {
+            let mut state = next();
+            assert_eq!(left_out(&state), ["vale1:p0"]);
+            state.done();
+        }
+        let mut state = next();
+        state.let_in(|name| name == "vale1:p0");
+        assert_eq!(left_out(&state), ["vale1:p0"]);
+        state.let_in(|_| false);
+        state.done();
+        assert_eq!(left_out(&next()), [""; 0]);
+
+        // One entry that daemons get through at last.
+        at(&folder).stop();
+        at(&folder).keep(lasting());
+        for _ in 0..ATTEMPTS {
+            next();
+        }
+        for _ in 1..ATTEMPTS {
+            next().trying("vale1:p0");
+        }
+        let mut state = next();
+        state.trying("vale1:p0");
+        state.tried("vale1:p0");
+        state.done();
+        assert_eq!(left_out(&next()), [""; 0]);
+
+        // A stop.
+        for _ in 0..2 * ATTEMPTS {
+            next().trying("vale1:p0");
+        }
+        let mut state = next();
+        assert_eq!(left_out(&state), ["vale1:p0"]);
+        state.stop();
+        assert_eq!(left_out(&next()), [""; 0]);
     }
 
     #[test]
@@ -613,16 +795,28 @@ mod tests {
             assert_eq!(at(&folder).take_over(), None, "{text}");
             assert_eq!(fs::read_to_string(&bad).unwrap(), text);
             assert!(!path.exists());
+            fs::remove_file(&bad).unwrap();
         }
-        // Others could have written it.
-        fs::write(&path, &good).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o660)).unwrap();
-        assert_eq!(at(&folder).take_over(), None);
-        fs::remove_file(&bad).unwrap();
+        // Each has a name of its own, as far as there are some.
+        let aside = [""].into_iter().map(String::from).chain((1..ASIDE).map(|n| format!(".{n}")));
+        let aside: Vec<_> = aside.map(|n| file(&format!("ringwayd.state.bad{n}"))).collect();
+        for number in 0..=aside.len() {
+            fs::write(&path, number.to_string()).unwrap();
+            assert_eq!(at(&folder).take_over(), None);
+            let aside = &aside[number.min(aside.len() - 1)];
+            assert_eq!(fs::read_to_string(aside).unwrap(), number.to_string());
+        }
+        aside.iter().for_each(|aside| fs::remove_file(aside).unwrap());
+        // Others can read it, or could have written it.
+        for (mode, is_taken) in [(0o644, true), (0o660, false), (0o602, false)] {
+            fs::write(&path, &good).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(at(&folder).take_over().is_some(), is_taken, "{mode:o}");
+        }
+        let _ = fs::remove_file(&path);
         symlink("/etc/passwd", &path).unwrap();
         assert_eq!(at(&folder).take_over(), None);
         fs::create_dir(&path).unwrap();
-        fs::remove_file(&bad).unwrap();
         assert_eq!(at(&folder).take_over(), None);
     }
 }

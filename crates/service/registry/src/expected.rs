@@ -121,6 +121,8 @@ struct Item {
     /// `None`: it is being tried.
     due: Option<Instant>,
     attempts: u32,
+    /// It keeps its place, and is not tried.
+    is_held: bool,
     /// An interface that has gone: when it is given up, and what had watched it.
     until: Option<(Instant, Arc<LinkWatch>)>,
     why: String,
@@ -161,7 +163,8 @@ impl Expected {
     /// rights that the user has now, and tell (`tried`) what has come of it.
     pub fn due(&mut self, now: Instant) -> Option<Due> {
         let is_due = |item: &&Item| {
-            item.due.is_some_and(|due| due <= now) && !self.waits_for_port(&item.what)
+            let is_due = item.due.is_some_and(|due| due <= now) && !item.is_held;
+            is_due && !self.waits_for_port(&item.what)
         };
         let id = self.items.iter().find(is_due)?.id;
         let item = self.item(id)?;
@@ -200,15 +203,29 @@ impl Expected {
 
     /// How long until something is due.
     pub fn next_due(&self, now: Instant) -> Option<Duration> {
-        let waits = |item: &&Item| !self.waits_for_port(&item.what);
+        let waits = |item: &&Item| !item.is_held && !self.waits_for_port(&item.what);
         let next = self.items.iter().filter(waits).filter_map(|item| item.due).min()?;
         Some(next.saturating_duration_since(now))
     }
 
     /// Whether all that is to come back has been tried.
     pub fn all_tried(&self) -> bool {
-        let untried = |item: &Item| item.attempts == 0 && !self.waits_for_port(&item.what);
+        let untried =
+            |item: &Item| item.attempts == 0 && !item.is_held && !self.waits_for_port(&item.what);
         !self.is_being_tried() && !self.items.iter().any(untried)
+    }
+
+    /// What has that name keeps its place, and is not tried: `why`, as users see it. Whether there is such.
+    pub fn hold(&mut self, name: &str, why: &str) -> bool {
+        let mut items: Vec<_> =
+            self.items.iter_mut().filter(|item| item.what.name() == name).collect();
+        items.iter_mut().for_each(|item| (item.is_held, item.why) = (true, why.to_owned()));
+        !items.is_empty()
+    }
+
+    /// Whether what has that name is held.
+    pub fn is_held(&self, name: &str) -> bool {
+        self.items.iter().any(|item| item.is_held && item.what.name() == name)
     }
 
     fn push(&mut self, what: What, now: Instant) {
@@ -218,8 +235,9 @@ impl Expected {
     fn push_until(&mut self, until: Option<(Instant, Arc<LinkWatch>)>, what: What, now: Instant) {
         self.last += 1;
         let (due, why, told) = (Some(now), "not tried yet".into(), String::new());
-        let (attempts, is_refused) = (0, false);
-        self.items.push(Item { id: self.last, what, due, attempts, until, why, is_refused, told });
+        let (id, attempts, is_held, is_refused) = (self.last, 0, false, false);
+        let item = Item { id, what, due, attempts, is_held, until, why, is_refused, told };
+        self.items.push(item);
     }
 
     /// What has waited for too long for something that was tried just now: on which switch, and its name. What is

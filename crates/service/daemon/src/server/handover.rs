@@ -42,12 +42,41 @@ impl Server {
         for wrong in wrong.into_iter().flatten() {
             log(Entry::warn(EventKind::NotBack, format_args!("not set up again: {wrong}")));
         }
+        for (name, why) in self.state.as_ref().map(StateFile::left_out).unwrap_or_default() {
+            if self.registry.expected().hold(&name, &why) {
+                let text = format!(
+                    "{name}: not set up again: {why}; it keeps its place: set it up by hand (`ringway switch attach`, \
+                     `vale-ctl -n`), give it up (`ringway switch detach`, `vale-ctl -r`), or stop and start the daemon, \
+                     which tries it again"
+                );
+                log(Entry::error(EventKind::NotBack, text));
+            }
+        }
         self.restore_due();
+    }
+
+    /// Whether the next entry waits for the one that is being set up.
+    fn is_setting_up_one(&self) -> bool {
+        let is_one_by_one = self.state.as_ref().is_some_and(StateFile::is_one_by_one);
+        is_one_by_one && !self.being_restored.is_empty()
+    }
+
+    /// How long until something is to be tried.
+    pub(super) fn next_due(&mut self) -> Option<Duration> {
+        if self.is_setting_up_one() {
+            return None;
+        }
+        self.registry.expected().next_due(Instant::now())
     }
 
     /// Tries what is to be set up again and is due.
     pub(super) fn restore_due(&mut self) {
-        while let Some(due) = self.registry.expected().due(Instant::now()) {
+        while !self.is_setting_up_one()
+            && let Some(due) = self.registry.expected().due(Instant::now())
+        {
+            if let Some(state) = &mut self.state {
+                state.trying(due.request.name());
+            }
             let uid = if due.uid == CONTAINED_ROOT { 0 } else { due.uid };
             match place(due.netns, due.socket.clone()) {
                 Ok(netns) => {
@@ -117,6 +146,9 @@ impl Server {
 
     fn tried(&mut self, due: &Due, outcome: Result<(), Error>) {
         self.start_closings(Waiter::Nobody);
+        if let Some(state) = &mut self.state {
+            state.tried(due.request.name());
+        }
         if let Some(notice) = self.registry.tried_again(due, outcome, Instant::now()) {
             self.note(notice);
         }
@@ -159,6 +191,8 @@ impl Server {
         if let Some(state) = &mut self.state
             && let Some(lasting) = self.registry.lasting()
         {
+            let expected = self.registry.expected();
+            state.let_in(|name| expected.is_held(name));
             state.keep(lasting);
         }
     }
