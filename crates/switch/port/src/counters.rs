@@ -64,8 +64,7 @@ pub struct Drops {
     pub filtered: u64,
     /// The virtio-net header asked for what cannot be done to the frame behind it.
     pub bad_offload: u64,
-    /// Of a VLAN that the port may not send to, or not receive; or with a broken tag, or one more
-    /// behind that which would have come off.
+    /// Of a VLAN that the port may not send to, or not receive; or with a broken tag.
     pub vlan: u64,
     /// Its source address is none that the port may send with.
     pub spoofed: u64,
@@ -88,4 +87,13 @@ pub struct Drops {
     /// A slot of the packet was longer than its buffer; or the packet did not fit the NIC, or a
     /// piece of it the receiver's buffer (S-SYNC-9).
     pub too_long: u64,
+}
+
+impl Drops {
+    /// All that is counted by the reasons for which frames that a port has sent are lost before the switch has them.
+    /// Others are counted by the same reasons, but not while the port is asked for what it has sent.
+    #[inline]
+    pub fn before_switch(&self) -> u64 {
+        self.ring_full + self.too_long + self.too_short + self.bad_offload
+    }
 }

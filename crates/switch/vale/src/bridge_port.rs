@@ -328,7 +328,7 @@ impl BridgePort {
             bad_source,
         } = fast.counts(index).since(self.counted_before);
         let mut all = self.worker_totals();
-        all.sent_packets += sent_packets + over_rate + denied_sent + bad_source;
+        all.sent_packets += sent_packets + over_rate + denied_sent + bad_source + not_copied;
         all.sent_bytes += sent_bytes + refused_bytes;
         all.received_packets += received_packets;
         all.received_bytes += received_bytes;
@@ -350,7 +350,7 @@ impl BridgePort {
 
     /// Counts what was lost where the port does not look with every packet.
     pub fn count_lost(&mut self) {
-        let lost = count_lost(&mut *self.port, &mut self.totals.drops);
+        let lost = count_lost(&mut *self.port, &mut self.totals);
         self.in_order.note_lost(lost);
     }
 
@@ -466,11 +466,12 @@ impl BridgePort {
     }
 }
 
-/// Counts what the kernel has lost on the way to the worker; how many.
-pub(crate) fn count_lost(port: &mut dyn Port, drops: &mut Drops) -> u64 {
-    let before = drops.ring_full;
-    port.count_lost(drops);
-    drops.ring_full - before
+/// Counts what the kernel has lost on the way to the worker, which the port has sent as well; how many that found no room.
+pub(crate) fn count_lost(port: &mut dyn Port, totals: &mut Totals) -> u64 {
+    let before = totals.drops;
+    port.count_lost(&mut totals.drops);
+    totals.sent_packets += totals.drops.before_switch() - before.before_switch();
+    totals.drops.ring_full - before.ring_full
 }
 
 /// The members by index; the one whose packets are on their way is out of its place.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// What went through a port of a bridge, in packets and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// From the port into the bridge.
+    /// From the port into the bridge, also where they were lost.
     pub sent_packets: u64,
     pub sent_bytes: u64,
     /// From the bridge to the port.

@@ -41,6 +41,8 @@ struct Script {
     /// What the kernel has refused of that, and not taken yet.
     refused: Delivered,
     waiting: Delivered,
+    /// What it lost of what it had to send, as its socket tells when it is asked for more, and by a counter.
+    lost: [Drops; 2],
 }
 
 /// An interface whose kernel is a script.
@@ -65,8 +67,9 @@ impl Scripted {
 }
 
 impl PacketIo for Scripted {
-    fn collect<'a>(&'a mut self, _: usize, burst: &mut Burst<'a>, _: &mut Drops) -> u32 {
+    fn collect<'a>(&'a mut self, _: usize, burst: &mut Burst<'a>, drops: &mut Drops) -> u32 {
         let mut script = self.script.lock().unwrap();
+        add(drops, &std::mem::take(&mut script.lost[0]));
         if script.endless {
             self.sending.extend(script.to_send.front().cloned());
         } else {
@@ -128,6 +131,18 @@ impl PacketIo for Scripted {
     }
 
     fn flush(&mut self, _: bool) {}
+
+    fn count_lost(&mut self, drops: &mut Drops) {
+        add(drops, &std::mem::take(&mut self.script.lock().unwrap().lost[1]));
+    }
+}
+
+fn add(drops: &mut Drops, more: &Drops) {
+    drops.ring_full += more.ring_full;
+    drops.too_long += more.too_long;
+    drops.too_short += more.too_short;
+    drops.bad_offload += more.bad_offload;
+    drops.bad_slot += more.bad_slot;
 }
 
 impl Backpressure for Scripted {}
@@ -263,6 +278,33 @@ fn a_monitor_sees_what_a_wire_would_have() {
     let got: Vec<_> =
         script.received.iter().map(|(header, bytes)| (*header, bytes.len())).collect();
     assert_eq!(got, [(0, 1514), (0, 54 + 440)]);
+}
+
+/// What an interface has sent, it has sent, also where it is lost on the way to the worker. What it was to send and
+/// could not is lost by the same reason, and was not sent.
+#[test]
+fn what_is_lost_before_the_switch_was_sent() {
+    let bridge = Bridge::start("vale-lost").unwrap();
+    let script = Arc::new(Mutex::new(Script::default()));
+    let counters = Arc::default();
+    let port = Box::new(Scripted::new(&script));
+    bridge.attach(port, PortConfig::default(), Arc::clone(&counters)).unwrap();
+    let receiver = Client::new([1, 1], [64, 64], 0);
+    receiver.attach(&bridge);
+    {
+        let mut script = script.lock().unwrap();
+        let asked = Drops { too_long: 2, bad_offload: 3, too_short: 4, ..Drops::default() };
+        // A broken descriptor is no frame.
+        let counted = Drops { ring_full: 10, too_long: 20, bad_slot: 40, ..Drops::default() };
+        script.lost = [asked, counted];
+        script.refused = Delivered { packets: 100, bytes: 6000 };
+        script.to_send.push_back(frame(BROADCAST, 1));
+    }
+    barrier(&bridge);
+    bridge.count();
+    let totals = counters.totals();
+    assert_eq!((totals.sent_packets, totals.sent_bytes), (1 + 9 + 30, 60));
+    assert_eq!((totals.drops.ring_full, totals.drops.too_long), (110, 22));
 }
 
 /// The header in front of a frame is no part of what the port has sent, whether a kernel has put it there or a program. What

@@ -107,7 +107,9 @@ impl Worker {
         // One frame is taken at least, or none ever would be.
         burst.limit = burst.limit.max(1);
         let begun = if *is_fast { in_order.look(&self.fast, index, &mut **port) } else { None };
+        let before = totals.drops.before_switch();
         let found = port.collect(ring, &mut burst, &mut totals.drops);
+        totals.sent_packets += totals.drops.before_switch() - before;
         budget.charge_look(found);
         if found == 0 {
             self.spare = burst.recycle(from);
@@ -115,7 +117,7 @@ impl Worker {
                 let members = &mut self.members;
                 let have_left = || have_left(members);
                 if in_order.note_none(begun, self.now, index, fast, have_left) {
-                    in_order.note_lost(count_lost(&mut **port, &mut totals.drops));
+                    in_order.note_lost(count_lost(&mut **port, totals));
                 }
             }
             self.hold(&mut held[ring], (index, ring), None);
