@@ -33,6 +33,7 @@
 //! | `listener.rs` | frames read in place, beside the stack: for programs that only look |
 //! | `rx.rs`, `tx.rs` | the drivers |
 //! | `bridge.rs`, `tx_queue.rs` | the port of a bridge, and what it sends |
+//! | `patience.rs`, `refusals.rs` | how long a frame waits for room, and why there was none |
 //! | `finish.rs` | what the kernel left undone in a frame: tag, checksum, segments |
 #![deny(unsafe_code)]
 
@@ -43,6 +44,7 @@ mod finish;
 mod link_watch;
 mod listener;
 mod patience;
+mod refusals;
 mod rx;
 mod sys;
 mod tx;

@@ -10,6 +10,7 @@ use ringway_switch_port::{Delivered, Drops, StallReason, Unsent};
 use ringway_vnet::{Header, MAX_FRAME};
 
 use crate::patience::Patience;
+use crate::refusals::Refusals;
 use crate::sys::{BATCH, Pieces};
 
 /// Frames that may wait.
@@ -30,8 +31,8 @@ pub struct TxQueue {
     refused: Delivered,
     too_long: u64,
     patience: Patience,
-    /// Bytes of the longest that the kernel has taken, but for those that it cuts.
-    longest: u32,
+    /// Of frames that the kernel does not cut.
+    refusals: Refusals,
 }
 
 impl TxQueue {
@@ -49,7 +50,7 @@ impl TxQueue {
             refused: Delivered::default(),
             too_long: 0,
             patience,
-            longest: 0,
+            refusals: Refusals::default(),
         }
     }
 
@@ -66,7 +67,8 @@ impl TxQueue {
 
     /// What was refused since the last call, which it counts in `drops`, and what waits.
     pub fn unsent(&mut self, drops: &mut Drops) -> Unsent {
-        let (refused, too_long) = (mem::take(&mut self.refused), mem::take(&mut self.too_long));
+        let refused = mem::take(&mut self.refused);
+        let too_long = mem::take(&mut self.too_long) + self.refusals.take_too_long();
         drops.too_long += too_long;
         drops.ring_full += refused.packets - too_long;
         Unsent { refused, waiting: self.waiting() }
@@ -95,8 +97,8 @@ impl TxQueue {
                 Ok(sent) => {
                     let taken = self.frames[self.sent..].iter().take(sent);
                     let whole = taken.filter(|frame| !is_cut(&self.memory, frame)).map(length);
-                    let longest = whole.max().unwrap_or(0);
-                    self.longest = self.longest.max(longest);
+                    let longest = whole.clone().max().unwrap_or(0);
+                    self.refusals.taken(whole);
                     self.sent += sent;
                     self.patience.taken(longest);
                 }
@@ -115,8 +117,14 @@ impl TxQueue {
     /// The first frame will not be sent.
     #[cold]
     fn give_up(&mut self, error: &io::Error) {
-        let bytes = self.frames.get(self.sent).map_or(0, length);
-        self.too_long += u64::from(is_too_long(error, bytes, self.longest));
+        let frame = self.frames.get(self.sent);
+        let bytes = frame.map_or(0, length);
+        let is_whole = frame.is_some_and(|frame| !is_cut(&self.memory, frame));
+        match error.raw_os_error() {
+            Some(libc::EMSGSIZE) => self.too_long += 1,
+            Some(libc::ENOBUFS) if is_whole => self.refusals.given_up(bytes),
+            _ => {}
+        }
         self.refused.add(bytes);
         self.sent += 1;
     }
@@ -260,21 +268,33 @@ mod tests {
         assert_eq!((queue.flush(), lost(&mut queue)), (None, (0, 0)));
     }
 
-    /// A queue that stands still has no room for what it has taken before, whose length is nothing new.
+    /// A device that stands still has no room, also for a length that is new. One that takes shorter frames behind those
+    /// that it has refused does not take such long ones; segments tell nothing of that.
     #[test]
-    fn what_was_taken_before_is_not_too_long() {
-        let (mut queue, _peer) = queue(200);
-        // The virtio-net header, which the memory is filled with, has no segments.
-        for (number, length) in [(0, 60), (0, 100), (3, 150)] {
-            assert!(add(&mut queue, number, length));
-        }
-        assert_eq!((queue.flush(), lost(&mut queue)), (None, (0, 0)));
+    fn what_is_taken_behind_tells_what_was_too_long() {
+        let (mut queue, peer) = queue(200);
         let no_room = io::Error::from_raw_os_error(libc::ENOBUFS);
-        for (length, counts) in [(60, (0, 1)), (100, (0, 1)), (101, (1, 0)), (150, (1, 0))] {
-            assert!(add(&mut queue, 0, length));
+        // The virtio-net header, which the memory is filled with, asks for no segments if it is zero.
+        let mut refuse = |queue: &mut TxQueue, number, length| {
+            assert!(add(queue, number, length));
             queue.give_up(&no_room);
-            assert_eq!(lost(&mut queue), counts, "{length}");
+        };
+        assert!(add(&mut queue, 0, 60));
+        assert_eq!((queue.flush(), lost(&mut queue)), (None, (0, 0)));
+        for _ in 0..2 {
+            refuse(&mut queue, 0, 100);
+            assert_eq!((queue.flush(), lost(&mut queue)), (None, (0, 1)), "nothing moves");
         }
+        for (number, counts) in [(0, (1, 0)), (3, (0, 1))] {
+            refuse(&mut queue, number, 150);
+            assert!(add(&mut queue, 0, 99));
+            assert_eq!((queue.flush(), lost(&mut queue)), (None, counts));
+        }
+        assert!(add(&mut queue, 0, 100));
+        assert_eq!((queue.flush(), lost(&mut queue)), (None, (0, 0)));
+        refuse(&mut queue, 0, 150);
+        assert_eq!((queue.flush(), lost(&mut queue)), (None, (0, 1)), "they are taken again");
+        assert_eq!(arrived(&peer).len(), 4);
     }
 
     /// Frames that were given up with the link, and those that the kernel has taken, have no part in how long others wait.
