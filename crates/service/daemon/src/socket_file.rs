@@ -1,9 +1,15 @@
 //! What is at the socket's path before a daemon listens there. A daemon replaces the socket that an ended one has left,
 //! and nothing else.
 
-use std::{fs, io, os::unix::fs::FileTypeExt, path::Path};
+use std::{
+    fs, io,
+    os::unix::fs::FileTypeExt,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
 
-use ringway_ipc::{has_ended, hung_daemon, is_answered};
+use ringway_ipc::{Heard, has_ended, hear, hung_daemon};
 use ringway_proto::EventKind;
 use rustix::{
     event::Timespec,
@@ -17,8 +23,10 @@ use crate::{
     running::{is_of_another_program, running_at},
 };
 
-/// As long as another daemon has to answer, whose process seems to have ended.
-const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+/// As long as another daemon has to answer, or to end: one that was killed listens for some more milliseconds.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// From one look at a daemon that ends to the next.
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// Why a daemon cannot listen at a path.
 #[derive(Debug, thiserror::Error)]
@@ -68,22 +76,36 @@ pub fn make_room(path: &Path, address: &SocketAddrUnix) -> Result<(), Error> {
     if !look(path)? {
         return Ok(());
     }
-    let connection = new_socket().map_err(io_error(path, "cannot make a socket"))?;
-    let hung = match connect(&connection, address) {
-        Err(Errno::CONNREFUSED) => {
-            return remove(path).map_err(io_error(path, "cannot replace it"));
+    let deadline = Instant::now() + PATIENCE;
+    let hung = loop {
+        let connection = new_socket().map_err(io_error(path, "cannot make a socket"))?;
+        let left = deadline.saturating_duration_since(Instant::now());
+        match connect(&connection, address) {
+            Err(Errno::CONNREFUSED) => {
+                return remove(path).map_err(io_error(path, "cannot replace it"));
+            }
+            // It has been removed meanwhile.
+            Err(Errno::NOENT) => return Ok(()),
+            Ok(()) => match hear(&connection, Timespec::try_from(left).unwrap_or_default()) {
+                Heard::Answer => break None,
+                Heard::Nothing => break hung_daemon(&connection),
+                // Whether it has ended, the next connection tells.
+                Heard::End if left.is_zero() => break None,
+                Heard::End => {}
+            },
+            // There is no room for another connection: a program listens, which may be stopped, or busy, or ends.
+            Err(Errno::AGAIN) if left.is_zero() => {
+                break running_at(path).filter(|pid| has_ended(*pid));
+            }
+            Err(Errno::AGAIN) => {}
+            Err(Errno::PROTOTYPE) => return Err(taken(path, SOCKET)),
+            Err(error) => {
+                let what =
+                    "whether a program listens there is not known; remove the socket if none does";
+                return Err(io_error(path, what)(error.into()));
+            }
         }
-        // It has been removed meanwhile.
-        Err(Errno::NOENT) => return Ok(()),
-        Ok(()) => hung_daemon(&connection).filter(|_| !is_answered(&connection, PATIENCE)),
-        // There is no room for another connection: a program listens, which may be stopped, or busy.
-        Err(Errno::AGAIN) => running_at(path).filter(|pid| has_ended(*pid)),
-        Err(Errno::PROTOTYPE) => return Err(taken(path, SOCKET)),
-        Err(error) => {
-            let what =
-                "whether a program listens there is not known; remove the socket if none does";
-            return Err(io_error(path, what)(error.into()));
-        }
+        thread::sleep(PAUSE);
     };
     let Some(pid) = hung else {
         return Err(Error::Running { path: path.display().to_string() });
@@ -121,7 +143,10 @@ mod tests {
     use std::os::unix::net::{UnixDatagram, UnixListener};
 
     use ringway_testkit::Folder;
-    use rustix::net::{bind, listen};
+    use rustix::{
+        event::{PollFd, PollFlags, poll},
+        net::{bind, listen},
+    };
 
     use super::*;
 
@@ -151,6 +176,30 @@ mod tests {
         }
         for name in ["file", "directory", "link", "stream"] {
             assert!(look(&at(name)).is_err(), "{name}");
+        }
+    }
+
+    /// A killed daemon may be connected to until the kernel has closed its sockets: then its place is free.
+    #[test]
+    fn a_listener_that_ends_leaves_its_place() {
+        let folder = Folder::new();
+        let path = folder.path().join("socket");
+        let address = SocketAddrUnix::new(&path).unwrap();
+        for others in [0, 1] {
+            let listener = new_socket().unwrap();
+            bind(&listener, &address).unwrap();
+            listen(&listener, 0).unwrap();
+            // With one of them, there is no room for another.
+            let waiting: Vec<_> = (0..others).map(|_| new_socket().unwrap()).collect();
+            waiting.iter().for_each(|other| connect(other, &address).unwrap());
+            let listener = thread::spawn(move || {
+                let mut connected = [PollFd::new(&listener, PollFlags::IN)];
+                poll(&mut connected, None).unwrap();
+                drop(listener);
+            });
+            assert_eq!(room(&path), Ok(()), "{others}");
+            assert!(!path.exists());
+            listener.join().unwrap();
         }
     }
 

@@ -5,7 +5,7 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fd::{AsFd, BorrowedFd, OwnedFd},
     io::Errno,
-    net::{AddressFamily, SocketFlags, SocketType, socketpair},
+    net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair},
 };
 
 use crate::{
@@ -108,11 +108,30 @@ pub fn hung_daemon(connection: impl AsFd) -> Option<u32> {
     peer_pid(connection.as_fd()).ok().filter(|pid| has_ended(*pid))
 }
 
-/// Whether a daemon answers on a connection within about that time, also by a refusal.
-pub fn is_answered(connection: impl AsFd, patience: Timespec) -> bool {
+/// What is heard of a daemon on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// It has answered, be it by a refusal.
+    Answer,
+    Nothing,
+    /// It has closed the connection, and not said why: it ends, as a killed process does some time after others
+    /// could still connect to it.
+    End,
+}
+
+/// Asks a daemon something, and waits for an answer for about that time.
+pub fn hear(connection: impl AsFd, patience: Timespec) -> Heard {
     let connection = connection.as_fd();
-    ask(connection, VERSION, &Request::Daemon)
-        .is_ok_and(|reply| is_readable(reply.as_fd(), Some(&patience)))
+    if let Ok(reply) = ask(connection, VERSION, &Request::Daemon) {
+        if !is_readable(reply.as_fd(), Some(&patience)) {
+            return Heard::Nothing;
+        }
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        if recv(&reply, &mut [0; 1][..], flags).is_ok_and(|(bytes, _)| bytes > 0) {
+            return Heard::Answer;
+        }
+    }
+    if refusal(connection).is_some() { Heard::Answer } else { Heard::End }
 }
 
 fn is_readable(socket: BorrowedFd<'_>, patience: Option<&Timespec>) -> bool {
@@ -168,7 +187,7 @@ mod tests {
         let (asking, other) = (connected(), connected());
         let now = Timespec { tv_sec: 0, tv_nsec: 1 };
         assert_eq!(hung_daemon(&other), None, "it lives");
-        assert!(!is_answered(&other, now), "it answers nothing");
+        assert_eq!(hear(&other, now), Heard::Nothing, "it answers nothing");
         child.kill().expect("it is our child");
         let error = call::<()>(&asking, &Request::Daemon).expect_err("it has gone");
         assert!(matches!(error, Error::Hung { pid } if pid == child.id()), "{error}");

@@ -61,7 +61,7 @@ use std::os::unix::fs::FileTypeExt;
 use ringway_proto::{Cause, Versions};
 
 pub use answer::{Answer, HeaderLen, Index, Page, SwitchFound};
-pub use call::{call, hung_daemon, is_answered};
+pub use call::{Heard, call, hear, hung_daemon};
 pub use message::{
     Datagram, MAX_FDS, MAX_MESSAGE, Received, receive, receive_request, refuse, send, send_reply,
 };
