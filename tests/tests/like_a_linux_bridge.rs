@@ -19,6 +19,9 @@ const FRAMES: usize = 400;
 /// The type of the frames here, in front of their numbers.
 const KIND: [u8; 2] = [0x88, 0xb5];
 
+/// That of a tag.
+const TAG: [u8; 2] = [0x81, 0];
+
 /// How a port takes part.
 #[derive(Clone, Debug, Default)]
 struct Setting {
@@ -33,6 +36,23 @@ struct Setting {
 struct Form {
     tag: Option<u16>,
     bytes: Vec<u8>,
+}
+
+impl Form {
+    fn without_tag(&self) -> Form {
+        let mut bytes = self.bytes.clone();
+        let inner = (bytes[12..14] == TAG).then(|| u16::from_be_bytes([bytes[14], bytes[15]]));
+        if inner.is_some() {
+            bytes.drain(12..16);
+        }
+        Form { tag: inner, bytes }
+    }
+
+    /// Whether it is a frame of this test, and no other's.
+    fn is_ours(&self) -> bool {
+        let kind = if self.bytes.get(12..14) == Some(&TAG[..]) { 16 } else { 12 };
+        self.bytes.get(kind..kind + 2) == Some(&KIND[..])
+    }
 }
 
 impl fmt::Debug for Form {
@@ -71,12 +91,13 @@ impl Model {
         };
         let ports = self.ports.iter().enumerate().filter(receives);
         let priority = frame.tag.unwrap_or_default() & 0xf000;
-        let tag_at = |port: &Setting| match port.untagged == vlan {
-            _ if !is_aware => frame.tag,
-            true => None,
-            false => Some(priority | vlan),
+        let form_at = |port: &Setting| match port.untagged == vlan {
+            _ if !is_aware => frame.clone(),
+            // The first tag goes off, if there is one, and another behind it is the first.
+            true => frame.without_tag(),
+            false => Form { tag: Some(priority | vlan), ..frame.clone() },
         };
-        ports.map(|(at, port)| (at, Form { tag: tag_at(port), ..frame.clone() })).collect()
+        ports.map(|(at, port)| (at, form_at(port))).collect()
     }
 }
 
@@ -114,7 +135,7 @@ impl Bridge {
         let sent = match frame.tag {
             None => frame.bytes.clone(),
             Some(tag) => {
-                let tag = [[0x81, 0], tag.to_be_bytes()].concat();
+                let tag = [TAG, tag.to_be_bytes()].concat();
                 [&frame.bytes[..12], &tag, &frame.bytes[12..]].concat()
             }
         };
@@ -130,8 +151,9 @@ impl Bridge {
     fn next(&self, at: usize, limit: Duration) -> Option<Form> {
         loop {
             let heard = self.ends[at].hear_within(limit)?;
-            if heard.bytes.get(12..14) == Some(&KIND[..]) {
-                return Some(Form { tag: heard.tag.map(|(_, value)| value), bytes: heard.bytes });
+            let form = Form { tag: heard.tag.map(|(_, value)| value), bytes: heard.bytes };
+            if form.is_ours() {
+                return Some(form);
             }
         }
     }
@@ -175,7 +197,13 @@ fn any_frame(random: &mut Random, sender: &Setting, number: usize) -> Form {
     };
     let tag = tag.map(|vid| vid | (random.below(8) as u16) << 13);
     let length = 60 + random.below(1400) as usize;
-    frame(to, station(random.below(6)), tag, number, length)
+    let mut form = frame(to, station(random.below(6)), tag, number, length);
+    if tag.is_some() && random.below(4) == 0 {
+        // A customer's tag behind the first, of any VLAN.
+        let inner = vids[random.below(4) as usize].to_be_bytes();
+        form.bytes.splice(12..12, [TAG, inner].concat());
+    }
+    form
 }
 
 /// How the ports are set up, one way after the other.

@@ -386,8 +386,7 @@ pub struct PortDrops {
     pub filtered: u64,
     /// The virtio-net header asked for what cannot be done to the frame behind it.
     pub bad_offload: u64,
-    /// Of a VLAN that the port may not send to, or not receive; or with a broken tag, or one more
-    /// behind that which would have come off.
+    /// Of a VLAN that the port may not send to, or not receive; or with a broken tag.
     pub vlan: u64,
     /// Its source address is none that the port may send with.
     pub spoofed: u64,
@@ -491,7 +490,7 @@ pub enum Declared {
 /// What went through a port of a bridge, in packets and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortTotals {
-    /// From the port into the bridge.
+    /// From the port into the bridge, also where they were lost.
     pub sent_packets: u64,
     /// Bytes of these.
     pub sent_bytes: u64,

@@ -78,8 +78,8 @@ fn egress(vlan: &Vlan, vid: u16) -> Option<bool> {
     }
 }
 
-/// The frame as it arrives, unless it must not.
-fn dressed(frame: &[u8], vid: u16, tagged: bool) -> Option<Vec<u8>> {
+/// The frame as it arrives.
+fn dressed(frame: &[u8], vid: u16, tagged: bool) -> Vec<u8> {
     let mut frame = frame.to_vec();
     match (tagged, tci(&frame)) {
         (true, None) => {
@@ -89,13 +89,10 @@ fn dressed(frame: &[u8], vid: u16, tagged: bool) -> Option<Vec<u8>> {
             let named = tci & 0xf000 | vid;
             frame.splice(14..16, named.to_be_bytes());
         }
-        (false, Some(_)) if vid != 0 => {
-            frame.drain(12..16);
-            return self::tci(&frame).is_none().then_some(frame);
-        }
+        (false, Some(_)) if vid != 0 => drop(frame.drain(12..16)),
         (false, _) => {}
     }
-    Some(frame)
+    frame
 }
 
 struct World {
@@ -159,10 +156,8 @@ impl World {
         let known = self.table.get(&(address(0), vid)).copied();
         for to in (0..self.vlans.len()).filter(|to| *to != from && known.is_none_or(|k| k == *to)) {
             let Some(tagged) = egress(&self.vlans[to], vid) else { continue };
-            match if matters { dressed(frame, vid, tagged) } else { Some(frame.to_vec()) } {
-                Some(frame) => received[to].push(frame),
-                None => self.drops[to] += 1,
-            }
+            let frame = if matters { dressed(frame, vid, tagged) } else { frame.to_vec() };
+            received[to].push(frame);
         }
         received
     }
@@ -224,6 +219,11 @@ fn a_tag_comes_on_and_goes_off() {
     // A tag of one's own is no way into another VLAN.
     assert_eq!(world.send(0, &tagged(20), 99).concat(), none());
     assert_eq!(world.counters[0].totals().drops.vlan, 1);
+    // A customer's tag stays behind the one that goes off, whichever VLAN it names.
+    let mut double = tagged(7);
+    double.splice(12..12, [0x81, 0, 0, 20]);
+    assert_eq!(world.send(1, &double, 99), [none(), none(), vec![tagged(7)], none()]);
+    assert_eq!(world.counters[2].totals().drops.vlan, 0);
 }
 
 /// Two ports in VLAN 10, with virtio-net headers of these lengths: an access port, and a trunk with so many free slots.
@@ -502,7 +502,7 @@ fn frames_that_need_no_tag_are_not_copied() {
         let got = bytes(receiver.receive(0, usize::MAX));
         let wanted = frames.map(|frame| {
             let vid = ingress(&from, frame).unwrap();
-            dressed(frame, vid, egress(&to, vid).unwrap()).unwrap()
+            dressed(frame, vid, egress(&to, vid).unwrap())
         });
         assert_eq!(got, wanted, "{from:?} to {to:?}");
     }
