@@ -478,7 +478,7 @@ fn one_entry_that_ends_daemons_leaves_the_others() {
             let said = end(daemon, Signal::KILL);
             assert!(said.contains("one entry after the other"), "{said}");
         }
-        // One that three have ended over.
+        // An entry that three have ended over.
         say(json!({"attempts": 4, "trying": "vale0:a0", "ended_over": {"vale0:a0": 2}}));
         for _ in 0..2 {
             let daemon = world.daemon(home, "");

@@ -1,11 +1,11 @@
 //! Why the kernel had no room (ENOBUFS) for frames that were given up: because they are too long, or because nothing
 //! moved.
 //!
-//! The error is the same for a device whose queue is full and for one that will never have a frame of that length: a veth
-//! pair whose other end has a smaller MTU, say. What comes next tells them apart. A device that takes shorter frames
-//! behind those that it has refused, and none so long, refuses them for their length; one that has refused a
-//! shorter one as well, or takes one so long, was full. Where nothing has come behind, it was full: what was taken before
-//! says nothing, since a device may fill up by other ways than this socket.
+//! The error is the same for a device whose queue is full and for a device that will never have a frame of that length: a
+//! veth pair whose other end has a smaller MTU, say. What comes next tells them apart. A device that takes shorter frames
+//! behind those that it has refused, and none so long, refuses them for their length. If it has refused a shorter
+//! frame as well, or takes a frame so long, it was full. Where nothing has come behind, it was full: what was taken
+//! before says nothing, since a device may fill up by other ways than this socket.
 
 /// Of a socket that sends frames in their order.
 #[derive(Debug, Default)]

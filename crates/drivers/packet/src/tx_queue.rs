@@ -268,8 +268,8 @@ mod tests {
         assert_eq!((queue.flush(), lost(&mut queue)), (None, (0, 0)));
     }
 
-    /// A device that stands still has no room, also for a length that is new. One that takes shorter frames behind those
-    /// that it has refused does not take such long ones; segments tell nothing of that.
+    /// A device that stands still has no room, also for a length that is new. If it takes shorter frames behind those
+    /// that it has refused, it does not take such long ones; segments tell nothing of that.
     #[test]
     fn what_is_taken_behind_tells_what_was_too_long() {
         let (mut queue, peer) = queue(200);

@@ -23,7 +23,7 @@ use crate::{
     running::{is_of_another_program, running_at},
 };
 
-/// As long as another daemon has to answer, or to end: one that was killed listens for some more milliseconds.
+/// As long as another daemon has to answer, or to end: a killed daemon listens for some more milliseconds.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// From one look at a daemon that ends to the next.
 const PAUSE: Duration = Duration::from_millis(2);

@@ -219,7 +219,7 @@ fn a_tag_comes_on_and_goes_off() {
     // A tag of one's own is no way into another VLAN.
     assert_eq!(world.send(0, &tagged(20), 99).concat(), none());
     assert_eq!(world.counters[0].totals().drops.vlan, 1);
-    // A customer's tag stays behind the one that goes off, whichever VLAN it names.
+    // A customer's tag stays behind the switch's, which goes off, in any VLAN.
     let mut double = tagged(7);
     double.splice(12..12, [0x81, 0, 0, 20]);
     assert_eq!(world.send(1, &double, 99), [none(), none(), vec![tagged(7)], none()]);

@@ -55,7 +55,7 @@ impl Server {
         self.restore_due();
     }
 
-    /// Whether the next entry waits for the one that is being set up.
+    /// Whether the next entry waits for another, which is being set up.
     fn is_setting_up_one(&self) -> bool {
         let is_one_by_one = self.state.as_ref().is_some_and(StateFile::is_one_by_one);
         is_one_by_one && !self.being_restored.is_empty()
