@@ -275,7 +275,7 @@ mod tests {
         let (mut queue, peer) = queue(200);
         let no_room = io::Error::from_raw_os_error(libc::ENOBUFS);
         // The virtio-net header, which the memory is filled with, asks for no segments if it is zero.
-        let mut refuse = |queue: &mut TxQueue, number, length| {
+        let refuse = |queue: &mut TxQueue, number, length| {
             assert!(add(queue, number, length));
             queue.give_up(&no_room);
         };
