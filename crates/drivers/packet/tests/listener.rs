@@ -19,6 +19,8 @@ const GEOMETRY: Geometry = Geometry { block_size: 64 << 10, blocks: 8 };
 
 /// A ring that fills up, and whose blocks are handed over when they are full.
 const SMALL: Geometry = Geometry { block_size: 16 << 10, blocks: 4 };
+/// How long anything here may take on a machine that is busy with other things.
+const LIMIT: Duration = Duration::from_secs(30);
 const HOURS: u32 = 10_000_000;
 
 fn listen(wire: &Wire, outgoing: bool) -> (OwnedFd, Listener) {
@@ -68,7 +70,7 @@ fn walk(listener: &mut Listener, most: usize) -> Option<(Vec<Told>, ControlFlow<
 
 /// That many frames; panics after half a minute, which only a bug takes.
 fn walk_all(socket: &OwnedFd, listener: &mut Listener, count: usize) -> Vec<Told> {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + LIMIT;
     let mut all = Vec::new();
     while all.len() < count {
         assert!(Instant::now() < deadline, "only {} frames are heard", all.len());
@@ -154,7 +156,7 @@ fn a_block_is_given_back_when_all_was_seen() {
     let before = received();
     let sent: Vec<_> = (0..100).map(|i| frame(i, 1400)).collect();
     sent.iter().for_each(|frame| a.send(frame));
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + LIMIT;
     while received() < before + sent.len() {
         assert!(Instant::now() < deadline, "frames are on their way for ever");
     }
@@ -267,6 +269,13 @@ fn sockets_hold_an_interface_promiscuous() {
         let (_, behind) = shown.split_once("promiscuity ").unwrap();
         behind.split(' ').next().unwrap().parse::<u32>().unwrap()
     };
+    // A child that another test forks meanwhile holds the sockets, too, until it is another program.
+    let back_to = |wanted: u32| {
+        let since = Instant::now();
+        while holders() != wanted {
+            assert!(since.elapsed() < LIMIT, "{} holders, not {wanted}", holders());
+        }
+    };
     let before = holders();
     let held = wire.b.enter(|| socket::hold_promiscuous(ifindex).unwrap());
     let other = wire.b.enter(|| socket::new().unwrap());
@@ -275,10 +284,10 @@ fn sockets_hold_an_interface_promiscuous() {
     socket::leave_promiscuous(other.as_fd(), ifindex).unwrap();
     assert_eq!(holders(), before + 1);
     drop(held);
-    assert_eq!(holders(), before);
+    back_to(before);
     let listening = listen(&wire, false);
     assert_eq!(holders(), before + 1);
     drop(listening);
-    assert_eq!(holders(), before);
+    back_to(before);
     assert_eq!(wire.b.enter(|| socket::driver("b0").unwrap()), "veth");
 }

@@ -10,6 +10,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
+    time::{Duration, Instant},
 };
 
 use common::{BROADCAST, Client, barrier, bytes, header, mac};
@@ -727,10 +728,12 @@ fn the_program_is_told_when_what_was_delivered_has_left() {
         u64::from_ne_bytes(number)
     };
     world.waiting.store(1, Relaxed);
+    let since = Instant::now();
     // The program has handed a frame over.
     world.files.hand_over(0, 1);
     assert_eq!(world.send(0, mac(2)), [1]);
-    assert!((0..1000).all(|_| drained() == 0));
+    // A frame is kept for an interface that takes nothing for 100 ms, and the flow as long.
+    assert!((0..1000).all(|_| drained() == 0 || since.elapsed() >= Duration::from_millis(99)));
     world.waiting.store(0, Relaxed);
     while drained() == 0 {}
     assert_eq!(drained(), 1);
