@@ -153,7 +153,10 @@ impl Registry {
                 let steer = Steer::plan(&self.steerings, handle, caller, &interface, wanted)?;
                 Err(steer.carry_out(self))
             }
-            Request::NameConflicts => plain(Reply::NameConflicts(self.conflicts.info(caller.uid))),
+            Request::NameConflicts => {
+                let info = self.conflicts.info(caller.uid, &caller.reservations);
+                plain(Reply::NameConflicts(info))
+            }
             Request::Parameters => plain(Reply::Parameters(self.settings.parameters())),
             Request::SwitchNew { bridge, one_address } => {
                 self.bridges.keep(caller, &bridge, one_address)?;

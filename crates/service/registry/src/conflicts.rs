@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use ringway_proto::NameConflict;
 
-use crate::{accounts::Accounts, clock};
+use crate::{accounts::Accounts, clock, reserved::Reserved};
 
 /// Conflicts that are kept, and of those that one account has caused.
 const KEPT: usize = 64;
@@ -63,11 +63,17 @@ impl NameConflicts {
         }
     }
 
-    /// What a user may know of: root all, others what they asked for, and what is theirs.
-    pub fn info(&self, uid: u32) -> Vec<NameConflict> {
+    /// What a user may know of: root all, others what they asked for, and what is theirs: a name
+    /// that they have, or that is reserved for them.
+    pub fn info(&self, uid: u32, reservations: &[Reserved]) -> Vec<NameConflict> {
         let now = clock::now();
-        let may_know =
-            |c: &&Conflict| [0, c.asked_by].contains(&uid) || c.taken == Taken::InUse(uid);
+        let is_theirs = |taken: &Taken| match taken {
+            Taken::InUse(owner) => *owner == uid,
+            Taken::Reserved(pattern) => reservations
+                .iter()
+                .any(|reserved| reserved.is_holder && reserved.pattern.to_string() == *pattern),
+        };
+        let may_know = |c: &&Conflict| [0, c.asked_by].contains(&uid) || is_theirs(&c.taken);
         let info = |c: &Conflict| {
             let (owner, reserved) = match &c.taken {
                 Taken::InUse(owner) => (Some(*owner), None),
@@ -108,6 +114,7 @@ impl NameConflicts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reserved::NamePattern;
 
     /// However much one user asks for, what others asked for stays.
     #[test]
@@ -119,11 +126,22 @@ mod tests {
             conflicts.add(&format!("vale0:{n}"), 3, Taken::Reserved("vale0:*".into()), &accounts);
         }
         assert_eq!(conflicts.0.len(), 1 + KEPT_OF_ONE);
-        let first = conflicts.info(2);
+        let first = conflicts.info(2, &[]);
         assert_eq!((first.len(), first[0].count, first[0].owner), (1, 2, Some(2)));
-        assert!(conflicts.info(3).iter().all(|c| c.reserved.is_some()));
-        assert_eq!(conflicts.info(4), []);
-        assert_eq!(conflicts.info(0).len(), 1 + KEPT_OF_ONE);
+        assert!(conflicts.info(3, &[]).iter().all(|c| c.reserved.is_some()));
+        assert_eq!(conflicts.info(4, &[]), []);
+        assert_eq!(conflicts.info(0, &[]).len(), 1 + KEPT_OF_ONE);
+        // Of what is reserved, those learn for whom it is.
+        let reserved = |pattern, is_holder| {
+            let pattern = NamePattern::parse(pattern).unwrap();
+            [Reserved { pattern, is_holder }]
+        };
+        for (pattern, is_holder, known) in
+            [("vale0:*", true, KEPT_OF_ONE), ("vale0:*", false, 0), ("vale1:*", true, 0)]
+        {
+            let info = conflicts.info(4, &reserved(pattern, is_holder));
+            assert_eq!(info.len(), known, "{pattern}, {is_holder}");
+        }
         for uid in 10..200 {
             conflicts.add("vale0:db", uid, Taken::InUse(2), &accounts);
         }
