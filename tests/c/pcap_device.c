@@ -1,8 +1,10 @@
 /*
- * What the kernel says of a device by its name: pcap_device DEVICE.
+ * What the kernel says of a device by its name: pcap_device DEVICE. With `down` behind it, the
+ * device is taken down instead.
  */
 #define _DEFAULT_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <poll.h>
 #include <stdio.h>
@@ -25,6 +27,10 @@ static const char *
 error(void)
 {
 	switch (errno) {
+	case EACCES:
+		return "EACCES";
+	case EPERM:
+		return "EPERM";
 	case ENODEV:
 		return "ENODEV";
 	case EADDRNOTAVAIL:
@@ -75,6 +81,19 @@ sysfs(const char *name)
 	if (file != NULL)
 		fclose(file);
 	printf("sysfs %s %s", name, line);
+}
+
+static void
+sysfs_directory(void)
+{
+	char path[256];
+	int directory;
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s", device);
+	directory = open(path, O_RDONLY | O_DIRECTORY);
+	printf("sysfs directory %s\n", directory < 0 ? error() : "is there");
+	if (directory >= 0)
+		close(directory);
 }
 
 /* Ways to ask about a link and to take the answer out of the socket. */
@@ -217,6 +236,11 @@ main(int argc, char **argv)
 		return 2;
 	device = argv[1];
 	fd = socket(AF_INET, SOCK_DGRAM, 0);
+	if (argc > 2 && ask("down:", SIOCGIFFLAGS)) {
+		request.ifr_flags &= ~IFF_UP;
+		printf("%s\n", ioctl(fd, SIOCSIFFLAGS, &request) == 0 ? "done" : error());
+		return 0;
+	}
 	if (ask("flags", SIOCGIFFLAGS))
 		printf("%s%s%s%s\n", request.ifr_flags & IFF_UP ? "up" : "down",
 		    request.ifr_flags & IFF_BROADCAST ? " broadcast" : "",
@@ -257,6 +281,7 @@ main(int argc, char **argv)
 		printf("index and name: the same\n");
 	else
 		printf("index and name: %u %s\n", index, name);
+	sysfs_directory();
 	sysfs("address");
 	sysfs("mtu");
 	sysfs("operstate");

@@ -21,7 +21,15 @@ fn a_port_is_an_interface_that_is_up() {
         let netns = Netns::quiet("rwp");
         let _pair = netns.veth(&netns, "n0", "n1");
         netns.run("ip link set n0 mtu 1400 txqueuelen 77 && ip addr add 10.5.0.1/20 broadcast 10.5.9.9 dev n0");
-        assert_eq!(ask(Some(&netns), "netmap:n0"), ask(Some(&netns), "n0"));
+        for device in ["netmap:n0", "netmap:n0/rt"] {
+            assert_eq!(ask(Some(&netns), device), ask(Some(&netns), "n0"), "{device}");
+        }
+        // By a monitor's name, others keep what they have.
+        for (device, said, is_up) in [("netmap:n0/rt", "EPERM", true), ("netmap:n0", "done", false)]
+        {
+            assert_eq!(ask(Some(&netns), &format!("{device} down")), format!("down: {said}\n"));
+            assert_eq!(netns.run("ip link show dev n0 up").is_empty(), !is_up, "{device}");
+        }
 
         for device in ["vale0:a", "netmap:x{1"] {
             let address = ethernet_address(device.trim_start_matches("netmap:"));
@@ -31,7 +39,7 @@ fn a_port_is_an_interface_that_is_up() {
                 "flags up broadcast running multicast\nhwaddr 1 {address}\nmtu 1500\nmetric 0\ntxqlen 1000\n\
                  addr EADDRNOTAVAIL\nnetmask EADDRNOTAVAIL\nbroadaddr EADDRNOTAVAIL\ndstaddr EADDRNOTAVAIL\n\
                  ethtool EOPNOTSUPP\nset flags: 0\nindex and name: the same\n\
-                 sysfs address {address}\nsysfs mtu 1500\nsysfs operstate up\nsysfs type 1\n"
+                 sysfs directory EACCES\nsysfs address {address}\nsysfs mtu 1500\nsysfs operstate up\nsysfs type 1\n"
             );
             let link = format!("1 {address}, up running, mtu 1500, txqlen 1000");
             let by = ["name", "name", "name", "alternative name", "index"];

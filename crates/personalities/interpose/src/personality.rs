@@ -111,8 +111,13 @@ pub type InterfaceName = [u8; libc::IFNAMSIZ];
 /// What a program is told of an interface that it knows by a name of a personality's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interface {
-    /// What the kernel says of this one.
-    Kernels(InterfaceName),
+    /// What the kernel says of the one with this name.
+    Kernels {
+        /// The kernel's name.
+        name: InterfaceName,
+        /// The program's name is that of a monitor, which takes nothing from others.
+        is_monitor: bool,
+    },
     /// That it is an Ethernet interface of this address: up, and without addresses of IP.
     Port([u8; 6]),
 }

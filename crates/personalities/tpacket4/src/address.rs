@@ -72,7 +72,7 @@ fn hardware_address(named: &Named) -> Option<[u8; 6]> {
     let of_kernel = match named {
         Named::Port(name) => match names::interface(&with_zeros(name)?)? {
             Interface::Port(address) => return Some(address),
-            Interface::Kernels(name) => name,
+            Interface::Kernels { name, .. } => name,
         },
         Named::Interface(name) => with_zeros(name)?,
     };

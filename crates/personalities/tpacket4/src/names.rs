@@ -76,7 +76,8 @@ pub fn interface(name: &InterfaceName) -> Option<Interface> {
     if name.starts_with("netmap:") && !spec.name.contains(['{', '}']) {
         let mut of_kernel = InterfaceName::default();
         of_kernel.get_mut(..spec.name.len())?.copy_from_slice(spec.name.as_bytes());
-        return Some(Interface::Kernels(of_kernel));
+        let is_monitor = spec.registration.monitor.is_asked();
+        return Some(Interface::Kernels { name: of_kernel, is_monitor });
     }
     Some(Interface::Port(ethernet_address(&spec.name)))
 }
@@ -139,8 +140,9 @@ mod tests {
             assert!(index >= FIRST && name_of(index) == Some(name(port)));
             assert_eq!(named(index), Ok(Named::Port(port.to_string())));
         }
-        for (port, of_kernel) in [("netmap:veth0", "veth0"), ("netmap:veth0/rt", "veth0")] {
-            assert_eq!(interface(&name(port)), Some(Interface::Kernels(name(of_kernel))), "{port}");
+        for (port, is_monitor) in [("netmap:veth0", false), ("netmap:veth0/rt", true)] {
+            let of_kernel = Interface::Kernels { name: name("veth0"), is_monitor };
+            assert_eq!(interface(&name(port)), Some(of_kernel), "{port}");
         }
         for (port, other) in [("vale0:a", "vale0:b"), ("netmap:p{1", "netmap:p}1")] {
             let [port, other] = [port, other].map(|port| interface(&name(port)));

@@ -37,10 +37,9 @@ const FILES: [(&CStr, &str); 12] = [
 
 /// The file at a path; `None` where it is the kernel's affair.
 pub fn file(path: UserPath, flags: c_int) -> Option<Result<OwnedFd, c_int>> {
-    let behind = path.behind(FOLDER.as_bytes())?.behind(b"/")?;
-    let (name, rest) = behind.interface()?;
-    let opened = match names::interface(&name)? {
-        Interface::Kernels(of_kernel) => {
+    let (name, interface, rest) = port(path.behind(FOLDER.as_bytes())?.behind(b"/")?)?;
+    let opened = match interface {
+        Interface::Kernels { name: of_kernel, .. } => {
             let rest = rest.to_str().ok()?;
             let end = of_kernel.iter().position(|byte| *byte == 0).unwrap_or(of_kernel.len());
             let of_kernel = str::from_utf8(&of_kernel[..end]).ok()?;
@@ -51,6 +50,8 @@ pub fn file(path: UserPath, flags: c_int) -> Option<Result<OwnedFd, c_int>> {
         Interface::Port(_) if rest.is_empty() && flags & libc::O_PATH != 0 => {
             open(FOLDER, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
         }
+        // What is in it cannot be listed.
+        Interface::Port(_) if rest.is_empty() => return Some(Err(libc::EACCES)),
         Interface::Port(_) if flags & libc::O_ACCMODE != libc::O_RDONLY => {
             return Some(Err(libc::EACCES));
         }
@@ -60,6 +61,32 @@ pub fn file(path: UserPath, flags: c_int) -> Option<Result<OwnedFd, c_int>> {
         },
     };
     Some(opened.map_err(|errno| errno.raw_os_error()))
+}
+
+/// The name of a port that a path begins with, with the flags that follow a slash (`netmap:eth0/rt`);
+/// what it is, and the path behind it.
+fn port<'a>(path: UserPath) -> Option<(InterfaceName, Interface, &'a CStr)> {
+    let (mut name, mut rest) = path.interface::<'a>()?;
+    let mut found = names::interface(&name)?;
+    // No file in sysfs has a name that is made of the letters of flags.
+    while let Some((longer, behind)) = with_flags(&name, rest)
+        && let Some(interface) = names::interface(&longer)
+    {
+        (name, found, rest) = (longer, interface, behind);
+    }
+    Some((name, found, rest))
+}
+
+/// A name with the next part of the path behind it, and the rest of that.
+fn with_flags<'a>(name: &InterfaceName, path: &'a CStr) -> Option<(InterfaceName, &'a CStr)> {
+    let part = path.to_bytes().strip_prefix(b"/")?;
+    let len = 1 + part.iter().position(|byte| *byte == b'/').unwrap_or(part.len());
+    let end = name.iter().position(|byte| *byte == 0)?;
+    let mut longer = *name;
+    // A nul stays behind it.
+    let room = longer.get_mut(end..libc::IFNAMSIZ - 1)?;
+    room.get_mut(..len)?.copy_from_slice(&path.to_bytes()[..len]);
+    Some((longer, CStr::from_bytes_with_nul(&path.to_bytes_with_nul()[len..]).ok()?))
 }
 
 /// What stands in a file of a port's.

@@ -120,9 +120,11 @@ fn look_up(fd: c_int, number: u32, request: *mut ifreq) -> Option<c_int> {
     } else {
         let asked = copy.ifr_name;
         let done = match descriptors::claim(|p| p.interface(&name))?.1 {
-            Interface::Kernels(name) => {
+            Interface::Kernels { name, is_monitor } => {
                 copy.ifr_name = name.map(|byte| byte as c_char);
-                let answer = kernel(fd, number, &mut copy);
+                let sets_flags = number == libc::SIOCSIFFLAGS as u32;
+                let may = if is_monitor && sets_flags { keeps_up(fd, &copy) } else { Ok(()) };
+                let answer = may.and_then(|()| kernel(fd, number, &mut copy));
                 copy.ifr_name = asked;
                 answer
             }
@@ -144,6 +146,15 @@ fn kernel(fd: c_int, number: u32, request: &mut ifreq) -> Result<(), c_int> {
         0.. => Ok(()),
         _ => Err(errno()),
     }
+}
+
+/// By the name of a monitor, an interface that others use goes neither up nor down: EPERM.
+fn keeps_up(fd: c_int, request: &ifreq) -> Result<(), c_int> {
+    let mut now = *request;
+    kernel(fd, libc::SIOCGIFFLAGS as u32, &mut now)?;
+    // SAFETY: the program has written flags into the one, and the kernel into the other.
+    let [wanted, now] = [request, &now].map(|of| c_int::from(unsafe { of.ifr_ifru.ifru_flags }));
+    if (wanted ^ now) & libc::IFF_UP == 0 { Ok(()) } else { Err(libc::EPERM) }
 }
 
 /// Bytes of a packet without Ethernet's header that any port takes in one slot.

@@ -266,7 +266,7 @@ fn in_other_words(request: &[u8], interface: &Interface) -> Vec<u8> {
         link[4..8].copy_from_slice(&LOOPBACK.to_ne_bytes());
     }
     let mut other = Message::new(LONGEST, libc::RTM_GETLINK, request, link);
-    if let Interface::Kernels(name) = interface {
+    if let Interface::Kernels { name, .. } = interface {
         other.put(libc::IFLA_IFNAME, text(name));
     }
     let mut all = attributes(&request[HEAD + LINK..]);
@@ -282,7 +282,7 @@ fn answer_of(question: &Question, answer: &[u8], longest: usize) -> Option<Vec<u
     link[4..8].copy_from_slice(&question.index.to_ne_bytes());
     let address = match &question.interface {
         // The 32-bit statistics make room for a longer name: they stand in the answer in 64 bits too.
-        Interface::Kernels(_) => {
+        Interface::Kernels { .. } => {
             let mut said = Message::new(longest, libc::RTM_NEWLINK, answer, link);
             said.put(libc::IFLA_IFNAME, text(&question.name));
             let leaves_out = [libc::IFLA_IFNAME, libc::IFLA_STATS];
