@@ -361,12 +361,26 @@ fn pings_go_on() {
         daemons.kill();
         daemons.start();
         answered(1);
-        let told = summary(ping);
-        let count = |name: &str| told[name].as_u64().unwrap();
-        assert_eq!(count("sent"), count("answered") + count("lost") + count("waiting"), "{told}");
-        assert!(count("lost") > 0, "the daemon was away: {told}");
+        let all = summary(ping);
+        let count = |name: &str| all[name].as_u64().unwrap();
+        assert_eq!(count("sent"), count("answered") + count("lost") + count("waiting"), "{all}");
+        assert!(count("lost") > 0, "the daemon was away: {all}");
         summary(pong);
+
+        // There may be less room in the buffers of the next.
+        let args =
+            ["ping", "vale0:b@1", "--rate", "200pps", "--size", "1514", "--timeout", "200ms"];
+        let ping = start(home, &args);
+        until("it is open", || match told(&ping.output(), "open").len() {
+            1 => Ok(()),
+            _ => Err(ping.output()),
+        });
         daemons.kill();
+        let small = "[global_region]\nbuf_size = 1024\n";
+        let _small = home.system_daemon_with(GROUP, 0o660, small, |daemon| daemon);
+        assert!(ends(ping.pid(), LIMIT), "it goes on with what fits no buffer: {}", ping.output());
+        let (status, output) = ping.wait();
+        assert!(!status.success() && output.contains("send shorter ones"), "{output}");
     });
 }
 

@@ -126,13 +126,8 @@ pub fn run(args: &Args) -> Result<()> {
     let builder = Builder::new(spec)?;
     let port = opening::open_both_ways(&Port::options(), &args.port, args.opening)?;
     port_notes::receiving(&port, &args.port);
+    check_room(&port, longest)?;
     let room = port.max_frame();
-    if longest > room {
-        return Err(Error::Value(format!(
-            "{}: frames of {longest} bytes do not fit its buffers of {room}; send shorter ones",
-            port.name()
-        )));
-    }
     let lasting = Lasting::begin(&port)?;
     let run_loop = RunLoop::begin(&args.run_loop)?;
     run_loop.output.write(&Opened::new(&port))?;
@@ -145,6 +140,7 @@ pub fn run(args: &Args) -> Result<()> {
         pacer: args.rate.map(|rate| Pacer::new(rate, start)),
         left: args.count.unwrap_or(u64::MAX),
         builder,
+        longest,
         stream,
         mac,
         peer: None,
@@ -161,6 +157,17 @@ pub fn run(args: &Args) -> Result<()> {
     pinger.finish(pinged)
 }
 
+/// Whether each ping fits a buffer of the port's.
+fn check_room(port: &Port, longest: usize) -> Result<()> {
+    let (name, room) = (port.name(), port.max_frame());
+    if longest <= room {
+        return Ok(());
+    }
+    Err(Error::Value(format!(
+        "{name}: frames of {longest} bytes do not fit its buffers of {room}; send shorter ones"
+    )))
+}
+
 struct Pinger {
     port: Port,
     lasting: Lasting,
@@ -169,6 +176,8 @@ struct Pinger {
     pacer: Option<Pacer>,
     left: u64,
     builder: Builder,
+    /// Bytes of the longest ping.
+    longest: usize,
     stream: u32,
     mac: Mac,
     /// Where pings go, once that is known, if it is to be learned.
@@ -223,8 +232,15 @@ impl Pinger {
     fn wait(&mut self, interest: Interest, until: Instant) -> Result<()> {
         let Pinger { port, lasting, run_loop, .. } = self;
         let waited = run_loop.wait(&mut [(port, interest)], lasting.until(until));
-        outlive(waited, [(lasting, port)], run_loop)?;
-        Ok(())
+        let opened = outlive(waited, [(lasting, port)], run_loop)?;
+        if opened.is_empty() { Ok(()) } else { self.reopened() }
+    }
+
+    /// The port is another one, whose buffers may be of another size.
+    fn reopened(&mut self) -> Result<()> {
+        let room = self.port.max_frame();
+        self.bytes.resize(room.max(self.longest), 0);
+        check_room(&self.port, self.longest)
     }
 
     /// Sends the next ping, if there is room.
