@@ -1,8 +1,13 @@
 //! A place for one test: programs that anybody may run, and a directory for a private daemon.
 
 use std::{
-    env, fs, io,
-    os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, symlink},
+    env,
+    ffi::OsStr,
+    fs, io,
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{DirBuilderExt, MetadataExt, PermissionsExt, symlink},
+    },
     path::{Path, PathBuf},
     process::Command,
 };
@@ -195,14 +200,8 @@ impl Home {
     /// Process ids of this home's private daemons.
     pub fn daemons(&self) -> Vec<u32> {
         let dir = self.run();
-        let serves = |pid: &u32| {
-            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            let mut args = line.split(|byte| *byte == 0);
-            args.nth(1) == Some(b"--private")
-                && args.next() == Some(dir.as_os_str().as_encoded_bytes())
-        };
-        let entries = fs::read_dir("/proc").expect("/proc is mounted").flatten();
-        entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).filter(serves).collect()
+        let serving = self.private_daemons().into_iter().filter(|(_, served)| *served == dir);
+        serving.map(|(pid, _)| pid).collect()
     }
 
     /// The private daemon, which has been started; there must be just one.
@@ -213,9 +212,27 @@ impl Home {
         })
     }
 
-    /// Waits until the private daemon has left, and checks that it took its socket along.
+    /// Each process that runs this home's daemon as a private one, with its directory: that of a
+    /// program with more rights than its user's is elsewhere.
+    fn private_daemons(&self) -> Vec<(u32, PathBuf)> {
+        let program = self.bin().join("ringwayd");
+        let directory = |pid: u32| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+            let mut args = line.split(|byte| *byte == 0);
+            let is_private = args.nth(1)? == b"--private";
+            let directory = PathBuf::from(OsStr::from_bytes(args.next()?));
+            let runs = fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == program);
+            (is_private && (runs || directory == self.run())).then_some((pid, directory))
+        };
+        let entries = fs::read_dir("/proc").expect("/proc is mounted").flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.filter_map(directory).collect()
+    }
+
+    /// Waits until the private daemons have left, and checks that the one of [`run`](Self::run) took
+    /// its socket along.
     pub fn assert_left(&self) {
-        for pid in self.daemons() {
+        for (pid, _) in self.private_daemons() {
             assert!(ends(pid, LIMIT), "ringwayd {pid} stays after its last client; {}", self.log());
         }
         // One that is about to be executed is not seen yet, but its socket is there.
@@ -265,9 +282,13 @@ impl Drop for Home {
         if self.folders.is_none() {
             return;
         }
-        for pid in self.daemons() {
+        for (pid, directory) in self.private_daemons() {
             if let Some(pid) = rustix::process::Pid::from_raw(pid as i32) {
                 let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
+            // What is within this home goes with it.
+            if !directory.starts_with(&self.root) && ends(pid, LIMIT) {
+                let _ = fs::remove_dir_all(directory);
             }
         }
     }

@@ -3,12 +3,13 @@
 
 use std::{
     fs::{self, DirBuilder, Permissions},
+    io::{BufRead, BufReader, Read, Write},
     os::unix::{
         fs::{DirBuilderExt, PermissionsExt, chown, symlink},
         process::CommandExt,
     },
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
     thread,
 };
 
@@ -277,6 +278,46 @@ fn nothing_of_the_users_choice_is_believed() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
     home.assert_left();
+}
+
+/// Runs a program with capabilities where `/dev/shm` has no folders of others; what is in it when the
+/// daemon that it may have started has left.
+fn left_by(home: &Home, traps: &Traps, program: &Path) -> String {
+    let mut believer = Command::new(program);
+    believer.arg("no_such_if");
+    let believer = as_nobody(believer);
+    let script = "mount -t tmpfs -o mode=1777 none /dev/shm && \"$@\" > /dev/null 2>&1; \
+                  echo ended; read line; find /dev/shm -mindepth 1";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script, "sh"]);
+    command.arg(believer.get_program()).args(believer.get_args()).current_dir(&traps.0);
+    command.env("RINGWAY_DIR", traps.fresh_folder(NOBODY)).env_remove("RINGWAY_SOCKET");
+    let mut shell = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(shell.stdout.take().unwrap());
+    let mut ended = String::new();
+    said.read_line(&mut ended).unwrap();
+    home.assert_left();
+    shell.stdin.take().unwrap().write_all(b"\n").unwrap();
+    let mut left = String::new();
+    said.read_to_string(&mut left).unwrap();
+    assert!(shell.wait().unwrap().success());
+    left
+}
+
+/// The folder of such a program's daemon, which no variable names, goes with the daemon. Where there is
+/// no daemon, one of the working directory is not made a socket for.
+#[test]
+fn the_daemon_of_a_program_with_capabilities_leaves_no_folder() {
+    if skip_without_root("the_daemon_of_a_program_with_capabilities_leaves_no_folder") {
+        return;
+    }
+    let [home, alone] = [Home::new(), Home::new()];
+    fs::remove_file(alone.bin().join("ringwayd")).unwrap();
+    let traps = Traps::new(&home);
+    let left = left_by(&home, &traps, &program(&home, Netmap, FileCapability));
+    assert_eq!(left, "");
+    let left = left_by(&alone, &traps, &program(&alone, NetmapAlone, FileCapability));
+    assert!(!left.contains("ringwayd"), "{left}");
 }
 
 /// A daemon is not looked for beside the word that a program was called by, which its caller

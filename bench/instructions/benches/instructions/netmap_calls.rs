@@ -17,6 +17,9 @@ use crate::{
 
 const PROJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
+/// With the process that measures behind it: the names of folders.
+const STEM: &str = "ringway-instructions.";
+
 /// The program, built, in a folder of its own, where its daemon is as well.
 pub struct NetmapCalls {
     folder: PathBuf,
@@ -34,8 +37,9 @@ impl NetmapCalls {
                 return Err(format!("{} is missing: `make build`", file.display()));
             }
         }
+        remove_left();
         // Names are as long as in every other run: where the program's stack begins depends on that.
-        let folder = format!("ringway-instructions.{:010}", std::process::id());
+        let folder = format!("{STEM}{:010}", std::process::id());
         let folder = env::temp_dir().join(folder);
         // A daemon is in no folder that others may look into.
         let made = fs::DirBuilder::new().mode(0o700).create(&folder);
@@ -73,14 +77,27 @@ impl NetmapCalls {
     }
 }
 
+/// Removes the folders of measurements that were killed.
+fn remove_left() {
+    for entry in fs::read_dir(env::temp_dir()).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.strip_prefix(STEM)?.parse::<u32>().ok());
+        if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 impl Drop for NetmapCalls {
     fn drop(&mut self) {
-        // The daemon, which leaves with its last client, takes its own files away meanwhile.
+        // The daemon, which leaves with its last client, takes its own files away first.
+        let of_daemon = ["ringwayd.sock", "lock"].map(|name| self.folder.join(name));
         for _ in 0..100 {
-            if fs::remove_dir_all(&self.folder).is_ok() {
+            if !of_daemon.iter().any(|file| file.exists()) {
                 break;
             }
             thread::sleep(Duration::from_millis(20));
         }
+        let _ = fs::remove_dir_all(&self.folder);
     }
 }

@@ -130,7 +130,7 @@ impl Listener {
     /// first opener made: a socket keeps its namespace.
     pub fn move_in(&mut self) -> Result<(), Error> {
         // While we hold the lock nobody is connecting, and who connected is in the queue.
-        let Some(Ok(_alone)) = self.dir.as_deref().map(ShutdownLock::take) else { return Ok(()) };
+        let Some(Ok(_alone)) = self.shutdown_lock() else { return Ok(()) };
         let mut early = Vec::new();
         while let Some(Arrival::Client(peer)) = self.accept() {
             early.push(peer);
@@ -264,7 +264,7 @@ impl Listener {
     /// Stops listening, unless somebody has connected just now: that client comes back.
     pub fn leave(&self) -> Result<(), Peer> {
         // While we hold the lock nobody is connecting, and who connected is in the queue.
-        let alone = self.dir.as_deref().map(ShutdownLock::take);
+        let alone = self.shutdown_lock();
         if let Some(Arrival::Client(peer)) = self.accept() {
             return Err(peer);
         }
@@ -275,7 +275,7 @@ impl Listener {
     /// Tells every connected client why, and stops listening.
     pub fn refuse_all(&self, why: &Refusal) {
         // While we hold the lock nobody is connecting, and who connected is in the queue.
-        let alone = self.dir.as_deref().map(ShutdownLock::take);
+        let alone = self.shutdown_lock();
         while let Some(Arrival::Client(peer) | Arrival::TurnedAway(peer)) = self.accept() {
             refuse(&peer.fd, why);
         }
@@ -284,7 +284,13 @@ impl Listener {
 
     /// Stops listening at once.
     pub fn close(&self) {
-        self.remove_files(self.dir.as_deref().map(ShutdownLock::take));
+        self.remove_files(self.shutdown_lock());
+    }
+
+    /// The lock of a private daemon's directory. A directory that has been removed has none: to lock it would
+    /// make it again.
+    fn shutdown_lock(&self) -> Option<Result<ShutdownLock, ringway_ipc::Error>> {
+        self.dir.as_deref().filter(|dir| dir.exists()).map(ShutdownLock::take)
     }
 
     /// Leaves nothing of ours behind. If somebody has removed our socket, as with the whole

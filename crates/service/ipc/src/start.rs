@@ -222,13 +222,15 @@ fn start(dir: &Path, path: &Path) -> Result<(), Error> {
 }
 
 /// The daemon's program: beside the library or program that this code is in, or in the `bin` beside
-/// the library's directory; then in `PATH`.
+/// the library's directory; then in `PATH`, but for relative paths there.
 pub fn daemon_binary() -> Option<PathBuf> {
     let own = own_object();
     let dirs = own.iter().flat_map(|object| object.ancestors().skip(1));
     let beside = dirs.zip(["ringwayd", "bin/ringwayd"]).map(|(dir, at)| dir.join(at));
     let in_path = ringway_environment::variable("PATH").unwrap_or_default();
-    let in_path = std::env::split_paths(&in_path).map(|dir| dir.join("ringwayd"));
+    // The daemon starts in another working directory. An empty variable has one empty path.
+    let in_path = std::env::split_paths(&in_path).filter(|dir| dir.is_absolute());
+    let in_path = in_path.map(|dir| dir.join("ringwayd"));
     let runs = |path: &PathBuf| {
         rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok() && path.is_file()
     };
