@@ -19,6 +19,8 @@ use toml::Spanned;
 
 use crate::{confine, reservations::Reservation, uid_ranges};
 
+#[cfg(test)]
+mod described;
 mod drop_in;
 mod mirrors;
 mod place;
@@ -83,10 +85,12 @@ const LEAST_DESCRIPTORS: usize = 16;
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// The socket's path; its directory is made if missing.
+    #[cfg_attr(test, schemars(regex(pattern = "^/"), length(max = LONGEST_SOCKET)))]
     pub socket: String,
     /// Group that owns the socket: its members may open ports. A name or a number.
     pub group: Option<String>,
     /// Permissions of the socket, in octal.
+    #[cfg_attr(test, schemars(regex(pattern = described::MODE)))]
     pub mode: String,
     /// Users that may open network interfaces, besides root: names or numbers.
     pub nic_users: Vec<String>,
@@ -111,6 +115,7 @@ pub struct Config {
     pub uid_ranges: Vec<String>,
     /// Slots of the rings of NIC ports, 3 to 8176: as many as a `ring_size` of the global region has room for. Default:
     /// 1024, or as many as that has room for.
+    #[cfg_attr(test, schemars(range(min = 3, max = 8176)))]
     pub nic_slots: Option<u32>,
     /// Whether receive rings are stamped with the time at every sync.
     pub timestamps: bool,
@@ -122,10 +127,10 @@ pub struct Config {
     #[cfg_attr(test, schemars(range(min = LEAST_DESCRIPTORS)))]
     pub descriptors_per_user: Option<usize>,
     /// What is logged: error, warn, info or debug.
-    #[cfg_attr(test, schemars(with = "schema::Level"))]
+    #[cfg_attr(test, schemars(with = "described::Level"))]
     pub log_level: Level,
     /// Pools of each user's global region, from the daemon's start on (S-MEM-6).
-    #[cfg_attr(test, schemars(with = "schema::Region"))]
+    #[cfg_attr(test, schemars(with = "described::Region"))]
     pub global_region: Sizes,
 }
 
@@ -135,7 +140,7 @@ pub struct Config {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Grant {
-    #[cfg_attr(test, schemars(with = "String"))]
+    #[cfg_attr(test, schemars(with = "String", regex(pattern = described::PORT_NAME)))]
     interface: Spanned<String>,
     /// Names or numbers.
     users: Vec<String>,
@@ -150,7 +155,7 @@ pub struct Grant {
 #[serde(deny_unknown_fields)]
 pub struct Reserve {
     /// `vale_prod*`, say, or `vale0:db`.
-    #[cfg_attr(test, schemars(with = "String"))]
+    #[cfg_attr(test, schemars(with = "String", regex(pattern = described::NAME_PATTERN)))]
     name: Spanned<String>,
     /// Names or numbers.
     #[serde(default)]

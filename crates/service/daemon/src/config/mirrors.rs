@@ -15,7 +15,7 @@ use super::text::FilterText;
 #[serde(deny_unknown_fields)]
 pub(super) struct Mirror {
     /// What it is called: letters, digits and -_.
-    #[cfg_attr(test, schemars(with = "String"))]
+    #[cfg_attr(test, schemars(with = "String", regex(pattern = "^[A-Za-z0-9_.-]+$")))]
     pub name: Spanned<String>,
     /// The ports that it shows: a list, or "all".
     from: Shown,
@@ -39,7 +39,7 @@ pub(super) struct Mirror {
 #[serde(untagged, expecting = "write \"all\", or a list of ports")]
 enum Shown {
     All(All),
-    Ports(Vec<String>),
+    Ports(#[cfg_attr(test, schemars(length(min = 1)))] Vec<String>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

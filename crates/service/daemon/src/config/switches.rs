@@ -14,6 +14,8 @@ use ringway_registry::{
 use serde::Deserialize;
 use toml::Spanned;
 
+#[cfg(test)]
+use super::described;
 use super::{
     Error,
     mirrors::Mirror,
@@ -24,10 +26,11 @@ use super::{
 /// A switch that stays, and what is to be on it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(transform = described::of_switch))]
 #[serde(deny_unknown_fields)]
 pub struct Switch {
     /// `vale0`, say.
-    #[cfg_attr(test, schemars(with = "String"))]
+    #[cfg_attr(test, schemars(with = "String", regex(pattern = described::SWITCH_NAME)))]
     name: Spanned<String>,
     /// The user whose it is, besides root; only the two may change it. A name or a number.
     #[serde(default = "root")]
@@ -45,6 +48,7 @@ pub struct Switch {
     /// Static: what is for other addresses is dropped, and not flooded.
     drop_unknown: Option<bool>,
     /// Hash: the ports that share what all others send.
+    #[cfg_attr(test, schemars(length(min = 1)))]
     over: Option<Vec<String>>,
     /// Hash: the port that gets what those send.
     back: Option<String>,
@@ -104,13 +108,14 @@ impl Groups {
 /// A port of a switch: an interface, or a name that a program opens.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(transform = described::of_port))]
 #[serde(deny_unknown_fields)]
 struct Port {
     /// A network interface, which is attached as soon as it is there.
-    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    #[cfg_attr(test, schemars(with = "Option<String>", regex(pattern = described::PORT_NAME)))]
     interface: Option<Spanned<String>>,
     /// The name of a port that a program or a machine opens; `eth1^`: the host's stack behind `eth1`.
-    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    #[cfg_attr(test, schemars(with = "Option<String>", regex(pattern = described::PORT_NAME)))]
     name: Option<Spanned<String>>,
     /// The user whose program it is; others are refused the name. Without it: any that may have the name.
     user: Option<String>,
@@ -118,14 +123,16 @@ struct Port {
     #[serde(default)]
     host: bool,
     /// The mode of the interface, and no other.
-    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    #[cfg_attr(test, schemars(with = "Option<described::Mode>"))]
     mode: Option<Text<NicMode>>,
     /// In this VLAN, without tags.
+    #[cfg_attr(test, schemars(range(min = 1, max = 4094)))]
     access: Option<u16>,
     /// In these VLANs, with tags: `10,20-29`.
-    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    #[cfg_attr(test, schemars(with = "Option<String>", regex(pattern = described::VIDS)))]
     trunk: Option<Text<Vids>>,
     /// The VLAN of the trunk's frames without tags.
+    #[cfg_attr(test, schemars(range(min = 1, max = 4094)))]
     native: Option<u16>,
     /// The source addresses that it may send with.
     sources: Option<Sources>,
@@ -143,24 +150,34 @@ struct Port {
     #[serde(default)]
     swap_buffers: bool,
     /// Addresses behind it at most.
+    #[cfg_attr(test, schemars(range(min = 1, max = 1024)))]
     max_addresses: Option<u16>,
     /// Bits a second that it may send.
+    #[cfg_attr(test, schemars(range(min = 8_000u64, max = 1_000_000_000_000u64)))]
     rate: Option<u64>,
     /// Bytes that it may send at once.
+    #[cfg_attr(test, schemars(range(min = 1514u64, max = 1u64 << 34)))]
     burst: Option<u64>,
     /// Frames a second that it may send and that are flooded.
+    #[cfg_attr(test, schemars(range(min = 1, max = 1_000_000_000)))]
     storm: Option<u32>,
     /// Frames a second to all that it may send, beside that.
+    #[cfg_attr(test, schemars(range(min = 1, max = 1_000_000_000)))]
     storm_broadcast: Option<u32>,
     /// As many of these at once. Without it: as many as a second has.
+    #[cfg_attr(test, schemars(range(min = 1, max = 1_000_000_000)))]
     storm_broadcast_burst: Option<u32>,
     /// Frames a second to other groups that it may send, whether they are flooded or not.
+    #[cfg_attr(test, schemars(range(min = 1, max = 1_000_000_000)))]
     storm_multicast: Option<u32>,
     /// As many of these at once.
+    #[cfg_attr(test, schemars(range(min = 1, max = 1_000_000_000)))]
     storm_multicast_burst: Option<u32>,
     /// Frames a second that it may send to addresses that the switch does not know.
+    #[cfg_attr(test, schemars(range(min = 1, max = 1_000_000_000)))]
     storm_unknown: Option<u32>,
     /// As many of these at once.
+    #[cfg_attr(test, schemars(range(min = 1, max = 1_000_000_000)))]
     storm_unknown_burst: Option<u32>,
     /// What it may send.
     filter_in: Option<FilterText>,
@@ -168,7 +185,7 @@ struct Port {
     filter_out: Option<FilterText>,
     /// Addresses that are behind it: `02:00:00:00:00:01`, or `02:00:00:00:00:01 vlan 10`.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    #[cfg_attr(test, schemars(with = "Vec<String>", inner(regex(pattern = described::ADDRESS))))]
     addresses: Vec<Text<Address>>,
     /// The file and the line.
     #[serde(skip)]
@@ -243,7 +260,17 @@ impl Read for Address {
 #[serde(untagged, expecting = "write \"any\", \"one\" or a list of MAC addresses")]
 enum Sources {
     Kind(SourcesKind),
-    Only(#[cfg_attr(test, schemars(with = "Vec<String>"))] Vec<Text<Mac>>),
+    Only(
+        #[cfg_attr(
+            test,
+            schemars(
+                with = "Vec<String>",
+                length(min = 1, max = 64),
+                inner(regex(pattern = described::MAC))
+            )
+        )]
+        Vec<Text<Mac>>,
+    ),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -260,7 +287,7 @@ enum SourcesKind {
 #[serde(untagged, expecting = "write true, or milliseconds")]
 enum Wait {
     Is(bool),
-    Milliseconds(u32),
+    Milliseconds(#[cfg_attr(test, schemars(range(min = 1, max = 60_000)))] u32),
 }
 
 impl Switch {

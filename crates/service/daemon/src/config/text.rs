@@ -30,7 +30,7 @@ pub(super) struct FilterText {
     expression: String,
     /// The number of instructions, and each, `code jt jf k`, with commas between them: as iptables' `bpf` match
     /// has them.
-    #[cfg_attr(test, schemars(with = "String"))]
+    #[cfg_attr(test, schemars(with = "String", regex(pattern = super::described::BYTECODE)))]
     bytecode: Text<Bytecode>,
 }
 
