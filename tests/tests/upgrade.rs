@@ -15,9 +15,9 @@ use std::{
 };
 
 use ringway::{
-    AddressInfo, BridgeInfo, Cause, Control, DaemonInfo, DeviceCounter, Error, EventPage,
-    GroupInfo, HeaderLen, Index, NameConflict, Page, Port, PortInfo, PortShape, RegionInfo,
-    RingInfo, Session, Steered, SwitchFound,
+    AddressInfo, BridgeInfo, Cause, Control, DaemonInfo, Declared, DeclaredFor, DeviceCounter,
+    Error, EventPage, Forwarding, GroupInfo, HeaderLen, Index, NameConflict, Page, Port, PortInfo,
+    PortShape, RegionInfo, RingInfo, Session, Steered, SwitchFound,
 };
 use ringway_proto::{
     Grant, MirrorGrant, OLDEST, Parameters, Pools, PortGeometry, RegionPosition, Reply, Request,
@@ -319,6 +319,40 @@ fn a_client_understands_each_answer_of_version_6() {
         });
         assert!(error.to_string().contains("its layout has version 2, and this is 1"), "{error}");
         assert_eq!(error.cause(), Cause::Version);
+    });
+}
+
+/// A daemon of version 6 does not tell which user a port is declared for: `ringway switch save` opens it to no more users.
+#[test]
+fn what_is_saved_of_an_older_daemon_names_a_user() {
+    isolated_with_system("what_is_saved_of_an_older_daemon_names_a_user", HANGS, |home| {
+        home.install(&[("ringway", "ringway-cli")]);
+        let said = Said::listen(home);
+        let answers = messages("answer").into_iter().map(|message| read_answer(&message).0);
+        let switches = answers.filter_map(|answer| match answer {
+            Ok(Reply::Switches { switches, .. }) => Some(switches),
+            _ => None,
+        });
+        let mut switch = switches.flatten().find(|switch| !switch.ports.is_empty()).unwrap();
+        switch.name = "vale0".into();
+        switch.owner = Some(1234);
+        switch.forwarding = Forwarding::Flood;
+        switch.ports.truncate(1);
+        let port = &mut switch.ports[0];
+        assert_eq!(port.declared_for, DeclaredFor::Untold);
+        port.name = "vale0:db".into();
+        (port.uid, port.attachment, port.declared) = (1234, None, Declared::Yes);
+        (port.filter_in, port.filter_out) = (None, None);
+        let answer: Answer = (Ok(Reply::Switches { switches: vec![switch], next: None }), 0);
+        let bytes = in_version(6, || postcard::to_allocvec(&answer)).unwrap();
+        let save = || {
+            let mut command = home.system_command(home.bin().join("ringway"));
+            command.args(["switch", "save"]).output().unwrap()
+        };
+        let output = said.heard(&[&[6], &bytes[..]].concat(), save);
+        let [saved, told] = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+        assert!(saved.contains("name = \"db\"\nuser = \"1234\"\n"), "{saved}{told}");
+        assert!(told.contains("too old to tell which user"), "{told}");
     });
 }
 

@@ -109,9 +109,9 @@ pub use port::Port;
 pub use reopen::{Reopening, patience};
 pub use reports::{
     ActionInfo, AddressInfo, AttachmentInfo, BridgeInfo, BridgePortInfo, DaemonInfo, Declared,
-    DeviceCounter, Durations, Event, EventKind, EventPage, FilterInfo, GroupInfo, KernelCounters,
-    Level, MirrorTotals, NameConflict, PortDrops, PortInfo, PortKind, PortTotals, RegionInfo,
-    RingInfo, Steered, SwitchMirrorInfo,
+    DeclaredFor, DeviceCounter, Durations, Event, EventKind, EventPage, FilterInfo, GroupInfo,
+    KernelCounters, Level, MirrorTotals, NameConflict, PortDrops, PortInfo, PortKind, PortTotals,
+    RegionInfo, RingInfo, Steered, SwitchMirrorInfo,
 };
 pub use rx::{Forwarded, RxBatch, RxFrame, RxRing};
 pub use settings::{

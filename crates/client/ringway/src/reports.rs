@@ -384,6 +384,25 @@ pub use ringway_proto::AddressInfo;
 #[doc(inline)]
 pub use ringway_proto::Declared;
 
+/// Whose programs may open a [port of a switch](crate::BridgePortInfo).
+///
+/// ```
+/// # use ringway_doc as Port; use ringway_doc as Control;
+/// use ringway::DeclaredFor;
+///
+/// let _port = Port::open("vale0:a")?;
+/// for port in Control::connect()?.switches()?.iter().flat_map(|switch| &switch.ports) {
+///     match port.declared_for {
+///         DeclaredFor::User(uid) => println!("{} is for user {uid} alone", port.name),
+///         DeclaredFor::Anyone => println!("{} is for all that may have the name", port.name),
+///         DeclaredFor::Untold => println!("{}: the daemon is too old to tell", port.name),
+///     }
+/// }
+/// # Ok::<(), ringway::Error>(())
+/// ```
+#[doc(inline)]
+pub use ringway_proto::DeclaredFor;
+
 /// What [`Control::steer`](crate::Control::steer) has changed.
 ///
 /// ```no_run

@@ -7,8 +7,8 @@ use crate::{
     grant::PortKind,
     nic_mode::NicMode,
     switch::{
-        Declared, FloodLimit, Forwarding, Lossless, MirrorDirection, MirrorTotals, Multicast,
-        MulticastRouter, PortTotals, RateLimit, SourceAddresses, Vlan,
+        Declared, DeclaredFor, FloodLimit, Forwarding, Lossless, MirrorDirection, MirrorTotals,
+        Multicast, MulticastRouter, PortTotals, RateLimit, SourceAddresses, Vlan,
     },
     version::Shown,
 };
@@ -160,9 +160,9 @@ pub struct BridgePortInfo {
     pub attachment: Option<AttachmentInfo>,
     /// What the daemon's configuration has to do with it.
     pub declared: Declared,
-    /// The user that alone may open it, and root, as the daemon's configuration declares.
+    /// Whose programs may open it, as the daemon's configuration declares.
     #[serde(with = "Shown::<7>", default)]
-    pub declared_for: Option<u32>,
+    pub declared_for: DeclaredFor,
     /// For interfaces, and the stacks behind them: what the interface is called now. The port keeps the name by which
     /// the interface was attached.
     #[serde(with = "Shown::<7>", default)]

@@ -47,10 +47,10 @@ pub use ringway_flow::Flow;
 pub use ringway_region::{Layout, PoolShape, Sizes, Span, Timestamps};
 pub use steering::Steered;
 pub use switch::{
-    AddressInfo, Declared, FloodLimit, Forwarding, GroupInfo, Lossless, Mac, MirrorDirection,
-    MirrorTotals, Multicast, MulticastRouter, Polling, PortDrops, PortSettings, PortTotals,
-    RateLimit, SourceAddresses, SwitchMirror, SwitchPosition, Vlan, mac_text, parse_mac,
-    parse_vids,
+    AddressInfo, Declared, DeclaredFor, FloodLimit, Forwarding, GroupInfo, Lossless, Mac,
+    MirrorDirection, MirrorTotals, Multicast, MulticastRouter, Polling, PortDrops, PortSettings,
+    PortTotals, RateLimit, SourceAddresses, SwitchMirror, SwitchPosition, Vlan, mac_text,
+    parse_mac, parse_vids,
 };
 pub use transport::{Connector, Transport};
 pub use version::{NO_VERSION, Needed, OLDEST, Shown, VERSION, Versions, in_version};

@@ -487,6 +487,41 @@ pub enum Declared {
     Changed,
 }
 
+/// Whose programs may open a port, as the daemon's configuration declares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Option<u32>", into = "Option<u32>")]
+pub enum DeclaredFor {
+    /// The daemon does not tell: it speaks a version older than 7.
+    #[default]
+    Untold,
+    /// Those of any user that may have the name, or nothing is declared of it.
+    Anyone,
+    /// Those of this user alone, and of root.
+    User(u32),
+}
+
+impl DeclaredFor {
+    /// The user that alone may open it, and root, where the daemon tells one.
+    pub fn user(self) -> Option<u32> {
+        match self {
+            DeclaredFor::User(uid) => Some(uid),
+            DeclaredFor::Anyone | DeclaredFor::Untold => None,
+        }
+    }
+}
+
+impl From<Option<u32>> for DeclaredFor {
+    fn from(user: Option<u32>) -> DeclaredFor {
+        user.map_or(DeclaredFor::Anyone, DeclaredFor::User)
+    }
+}
+
+impl From<DeclaredFor> for Option<u32> {
+    fn from(declared: DeclaredFor) -> Option<u32> {
+        declared.user()
+    }
+}
+
 /// What went through a port of a bridge, in packets and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortTotals {

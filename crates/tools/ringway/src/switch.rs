@@ -310,7 +310,7 @@ impl SwitchPort<'_> {
             interface: port.interface.as_deref(),
             part: choose::part(port),
             declared: port.declared,
-            declared_for: port.declared_for,
+            declared_for: port.declared_for.user(),
             by_hand,
         }
     }

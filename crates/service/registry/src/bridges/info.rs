@@ -249,7 +249,7 @@ impl BridgeEntry {
             uid,
             attachment: about.attachment,
             declared: if declared.is_some() { Declared::Yes } else { Declared::No },
-            declared_for: self.declared_for(name),
+            declared_for: self.declared_for(name).into(),
             interface: None,
             netns: about.netns,
         }
@@ -288,7 +288,7 @@ impl PortEntry {
             uid: self.uid,
             attachment: about.attachment,
             declared: self.is_declared(bridge),
-            declared_for: bridge.declared_for(&self.name),
+            declared_for: bridge.declared_for(&self.name).into(),
             interface: about.interface,
             netns: about.netns,
         }

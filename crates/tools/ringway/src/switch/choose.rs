@@ -556,7 +556,7 @@ pub fn forwarding(chosen: &Forwarding) -> String {
 /// What is special about how a port takes part; empty if nothing is.
 pub fn part(port: &BridgePortInfo) -> String {
     let mut words = Vec::new();
-    if let Some(uid) = port.declared_for {
+    if let Some(uid) = port.declared_for.user() {
         words.push(format!("declared for user {uid}"));
     }
     match &port.vlan {

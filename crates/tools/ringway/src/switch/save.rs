@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, ops::RangeInclusive, slice};
 
 use ringway::{
-    AddressInfo, AttachmentInfo, BridgeInfo, BridgePortInfo, Control, Declared, Filter, FloodLimit,
-    Forwarding, Lossless, MirrorDirection, Multicast, MulticastRouter, NicMode, RateLimit,
-    SourceAddresses, SwitchMirrorInfo, Vlan,
+    AddressInfo, AttachmentInfo, BridgeInfo, BridgePortInfo, Control, Declared, DeclaredFor,
+    Filter, FloodLimit, Forwarding, Lossless, MirrorDirection, Multicast, MulticastRouter, NicMode,
+    RateLimit, SourceAddresses, SwitchMirrorInfo, Vlan,
 };
 use rustix::process::geteuid;
 use serde::Serialize;
@@ -371,7 +371,7 @@ fn saved_port(
         }
         // Of a declared port, `user` is as declared: another user may have it open.
         None if port.declared != Declared::No => {
-            let user = port.declared_for.map(|uid| uid.to_string());
+            let user = declared_user(port).map(|uid| uid.to_string());
             let is_nothing = user.is_none() && said == Port::default();
             (!is_nothing).then_some(Port { name: Some(name), user, ..said })
         }
@@ -383,6 +383,20 @@ fn saved_port(
             Some(Port { name: Some(name), user, ..said })
         }
     })
+}
+
+/// The user that a declared port is for alone. An older daemon does not tell: then it is the user that has the port, and
+/// not all of them.
+fn declared_user(port: &BridgePortInfo) -> Option<u32> {
+    if port.declared_for == DeclaredFor::Untold {
+        note(format_args!(
+            "{}: this ringwayd is too old to tell which user may open it; user {} is written, which has it: compare with \
+             what is declared, or upgrade ringwayd",
+            port.name, port.uid
+        ));
+        return Some(port.uid);
+    }
+    port.declared_for.user()
 }
 
 /// The burst of a limit, if it is not a second of the limit.
