@@ -355,6 +355,15 @@ fn without_helper_and_launcher_the_daemon_says_so_and_the_rest_goes_on() {
             "{told}"
         );
 
+        home.install(&[("ringway", "ringway-cli")]);
+        let doctor = home.system_command(home.bin().join("ringway"));
+        let said = inside(&world.here, doctor).arg("doctor").output().unwrap().stdout;
+        let said = String::from_utf8_lossy(&said);
+        let is_said = |line: &str| {
+            line.starts_with("warning daemon ") && line.contains("(ringwayd-launch) has ended")
+        };
+        assert!(said.lines().any(is_said), "{said}");
+
         nics.exchange_some(64).unwrap();
         switched.exchange_some(64).unwrap();
         Pair::open("valeh:v", "valeh:w", 3).unwrap().exchange_some(64).unwrap();

@@ -1,4 +1,4 @@
-//! How long the daemon takes for requests, by what they ask.
+//! What the daemon says of itself: how long it takes for requests, by what they ask, and what it cannot do any more.
 
 use std::{
     collections::BTreeMap,
@@ -12,12 +12,19 @@ pub struct RequestTimes {
     started: SystemTime,
     memory_per_user: u64,
     by_kind: BTreeMap<&'static str, Durations>,
+    degraded: Option<&'static str>,
 }
 
 impl RequestTimes {
     /// Begins now.
     pub fn new(memory_per_user: u64) -> RequestTimes {
-        RequestTimes { started: SystemTime::now(), memory_per_user, by_kind: BTreeMap::new() }
+        let (started, by_kind) = (SystemTime::now(), BTreeMap::new());
+        RequestTimes { started, memory_per_user, by_kind, degraded: None }
+    }
+
+    /// From now on the daemon cannot do all that it could.
+    pub fn degrade(&mut self, how: &'static str) {
+        self.degraded = Some(how);
     }
 
     /// A request of this kind has been answered, so long after it came.
@@ -37,6 +44,7 @@ impl RequestTimes {
             next: ringway_proto::VERSION.into(),
             memory_per_user: self.memory_per_user,
             requests: requests.collect(),
+            degraded: self.degraded.map(Into::into),
         }
     }
 }

@@ -282,9 +282,11 @@ impl Server {
                         return Err(io::Error::other(problem));
                     }
                     LAUNCHER => {
-                        let text = "what starts its helpers (ringwayd-launch) has ended: what is set up goes on, \
-                                    without another helper should one end, and the configuration cannot be \
-                                    read again; restart the daemon";
+                        const ENDED: &str = "what starts its helpers (ringwayd-launch) has ended: what is set up goes \
+                                             on, without another helper should one end, and the configuration \
+                                             cannot be read again";
+                        self.request_times.degrade(ENDED);
+                        let text = format!("{ENDED}; restart the daemon");
                         log(Entry::error(EventKind::Process, text));
                     }
                     HANGUPS => self.begin_reload(manager),

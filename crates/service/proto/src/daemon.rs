@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-#[cfg(feature = "next")]
 use crate::version::Shown;
 
 /// The daemon, for display.
@@ -21,6 +20,9 @@ pub struct DaemonInfo {
     /// From when the daemon has read a request to its answer, for each kind that there was since the start. A kind is
     /// named as the request is, in small letters with `_` between its words.
     pub requests: Vec<(String, Durations)>,
+    /// What it cannot do any more before it is restarted, and why.
+    #[serde(with = "Shown::<7>", default)]
+    pub degraded: Option<String>,
 }
 
 /// How often something took how long.

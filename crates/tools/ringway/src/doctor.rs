@@ -86,6 +86,7 @@ fn diagnose(host: &Host) -> Diagnosis {
         check::daemon_program(host.daemon_program.as_deref()),
         check::daemon_running(&host.daemon.0, &host.daemon.1, &host.private),
     ];
+    checks.extend(host.degraded.as_deref().map(check::degraded));
     checks.extend(check::root(&host.kernel));
     // What this process may do matters only where it has a daemon of its own.
     match host.nic_grant {

@@ -192,6 +192,16 @@ pub fn daemon_running(
     }
 }
 
+/// That the daemon runs, and cannot do all that it could.
+pub fn degraded(how: &str) -> Check {
+    Check::warning(
+        Need::Nics,
+        "daemon",
+        how,
+        "restart it, when it suits the programs that have ports open",
+    )
+}
+
 /// Whether the daemon, which is not this user's own, opens interfaces for this user.
 pub fn granted(granted: bool) -> Check {
     let name = "interfaces";

@@ -30,6 +30,8 @@ pub struct Host {
     pub daemon_program: Option<PathBuf>,
     /// Where the client library looks for a daemon, and what it finds.
     pub daemon: (SocketPath, io::Result<()>),
+    /// What it cannot do any more.
+    pub degraded: Option<String>,
     /// Whether a daemon of one's own could be started; else why not, and what to do.
     pub private: Result<(), String>,
     /// Whether a daemon that is not this user's own opens all interfaces for this user; `None` if there
@@ -69,6 +71,7 @@ impl Host {
             daemon_program: daemon_binary(),
             nic_grant: nic_grant(&daemon),
             conflicts: conflicts(&daemon),
+            degraded: degraded(&daemon),
             ports: ports(&daemon, only),
             private: daemon.0.check_private().map_err(|error| error.to_string()),
             daemon,
@@ -118,6 +121,12 @@ fn nic_grant((place, answer): &(SocketPath, io::Result<()>)) -> Option<bool> {
 fn conflicts((_, answer): &(SocketPath, io::Result<()>)) -> Vec<NameConflict> {
     let ask = || Control::connect_running()?.name_conflicts();
     answer.as_ref().map_or(Vec::new(), |()| ask().unwrap_or_default())
+}
+
+/// Likewise.
+fn degraded((_, answer): &(SocketPath, io::Result<()>)) -> Option<String> {
+    answer.as_ref().ok()?;
+    Control::connect_running().ok()?.daemon().ok()?.degraded
 }
 
 /// Likewise.
