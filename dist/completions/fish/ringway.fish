@@ -357,6 +357,7 @@ complete -c ringway -n "__fish_ringway_using_subcommand ports" -l json -d 'Print
 complete -c ringway -n "__fish_ringway_using_subcommand ports" -s h -l help -d 'Print help'
 complete -c ringway -n "__fish_ringway_using_subcommand top" -s i -l interval -d 'Between two looks: 1s, 200ms' -r
 complete -c ringway -n "__fish_ringway_using_subcommand top" -s f -l filter -d 'Only those with this in their names' -r
+complete -c ringway -n "__fish_ringway_using_subcommand top" -s d -l duration -d 'End after this time: 10s, 200ms, 2m; with --json, print the rates of each interval until then [default: run until interrupted]' -r
 complete -c ringway -n "__fish_ringway_using_subcommand top" -l once -d 'Print the rates of one interval, and end, as with --json'
 complete -c ringway -n "__fish_ringway_using_subcommand top" -l json -d 'Print JSON, one object a line: results, and, on standard error, notes and errors'
 complete -c ringway -n "__fish_ringway_using_subcommand top" -s h -l help -d 'Print help'

@@ -43,6 +43,7 @@ private daemon does not end while it is watched.
 Examples:
   ringway top
   ringway top --interval 5s --filter vale0
+  ringway top --duration 10s --json
   ringway top --once --json | jq 'select(.of == \"port\") | .name, .rx_pps'")]
 pub struct Args {
     /// Between two looks: 1s, 200ms
@@ -54,13 +55,18 @@ pub struct Args {
     filter: String,
 
     /// Print the rates of one interval, and end, as with --json
-    #[arg(long)]
+    #[arg(long, conflicts_with = "duration")]
     once: bool,
+
+    /// End after this time: 10s, 200ms, 2m; with --json, print the rates of each interval until then [default: run until
+    /// interrupted]
+    #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
+    duration: Option<Duration>,
 }
 
 pub fn run(args: &Args) -> Result<()> {
     if args.once || Output::chosen().json {
-        return once(args);
+        return print(args);
     }
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     if !(io::stdin().is_tty() && io::stdout().is_tty()) || is_dumb {
@@ -72,19 +78,26 @@ pub fn run(args: &Args) -> Result<()> {
     Top::begin(args)?.run().map_err(fail)
 }
 
-/// Prints the rates of one interval, or of what there was of it when it was interrupted.
-fn once(args: &Args) -> Result<()> {
-    let run_loop = RunLoop::begin(&run_loop::Args::default())?;
+/// Prints the rates of one interval, or, with `--duration`, of each until then; of the last one, those of what there was of
+/// it at the end.
+fn print(args: &Args) -> Result<()> {
+    let run_loop = RunLoop::begin(&run_loop::Args { duration: args.duration })?;
     let control = Control::connect_running()?;
-    let before = Sample::take(&control)?;
-    let end = before.at + args.interval;
-    while Instant::now() < end && !run_loop.is_interrupted() {
-        run_loop.sleep(end)?;
+    let mut before = Sample::take(&control)?;
+    loop {
+        let end = before.at + args.interval;
+        while Instant::now() < end && !run_loop.is_over(Instant::now()) {
+            run_loop.sleep(end)?;
+        }
+        let now = Sample::take(&control)?;
+        let mut rows = rows(&now, &before, &before);
+        rows.retain(|row| row.name.contains(&args.filter));
+        run_loop.output.write_all(&rows, || rates::table(&rows))?;
+        if args.duration.is_none() || run_loop.is_over(Instant::now()) {
+            return Ok(());
+        }
+        before = now;
     }
-    let now = Sample::take(&control)?;
-    let mut rows = rows(&now, &before, &before);
-    rows.retain(|row| row.name.contains(&args.filter));
-    Output::chosen().write_all(&rows, || rates::table(&rows))
 }
 
 struct Top {
@@ -94,6 +107,7 @@ struct Top {
     stop: Stop,
     jobs: JobControl,
     interval: Duration,
+    end: Option<Instant>,
 }
 
 impl Top {
@@ -106,12 +120,13 @@ impl Top {
             latest: Latest::default(),
             view: View::new(args.filter.clone()),
             interval: args.interval,
+            end: args.duration.and_then(|time| Instant::now().checked_add(time)),
         })
     }
 
     fn run(mut self) -> io::Result<()> {
         let mut screen = Screen::enter()?;
-        while !self.stop.requested() {
+        while !self.stop.requested() && self.end.is_none_or(|end| end > Instant::now()) {
             while let Some(sample) = self.sampler.next() {
                 self.latest.take(sample);
             }
@@ -144,13 +159,13 @@ impl Top {
         screen.draw(self.view.lines(&shown, width.into(), height.into()), (width, height))
     }
 
-    /// Until there is a key, a signal, another sample, or none where one should be.
+    /// Until there is a key, a signal, another sample, or none where one should be, or it is time to end.
     fn wait(&self) -> io::Result<()> {
         let stdin = io::stdin();
         let sources = [stdin.as_fd(), self.stop.as_fd(), self.jobs.as_fd(), self.sampler.as_fd()];
         let mut fds = sources.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-        let late = self.interval + Duration::from_secs(1);
-        poll_until(&mut fds, Instant::now() + late).map_err(io::Error::other)
+        let late = Instant::now() + self.interval + Duration::from_secs(1);
+        poll_until(&mut fds, self.end.unwrap_or(late).min(late)).map_err(io::Error::other)
     }
 }
 

@@ -154,6 +154,9 @@ impl Look {
 const INTERVAL: Duration = Duration::from_secs(1);
 
 pub fn run(control: &Control, args: &Args) -> Result<()> {
+    if args.run_loop.duration.is_some() && !args.watch {
+        return Err(Error::Value("--duration is for --watch; add --watch".into()));
+    }
     let run_loop = RunLoop::begin(&args.run_loop)?;
     let mut before: Option<Look> = None;
     let mut restarted: Option<Control> = None;

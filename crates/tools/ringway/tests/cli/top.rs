@@ -5,6 +5,8 @@ use crate::home::{Home, LIMIT, find, finish};
 use ringway_testkit::{Proc, Tmux};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 use std::time::Instant;
 
 /// A shell of the home, with what the terminal is set to in `$before`.
@@ -122,6 +124,11 @@ fn the_terminal_is_restored_whatever_ends_or_stops_it() {
     start(&tmux, "");
     kill_process(pid_of_top(&home), Signal::TERM).unwrap();
     is_restored(&tmux);
+    tmux.type_line("clear");
+    let program = env!("CARGO_BIN_EXE_ringway");
+    tmux.type_line(&format!("{program} top -d 200ms && printf '\\nit has ended\\n'"));
+    tmux.wait_for(|screen| screen.lines().any(|line| line == "it has ended"));
+    is_restored(&tmux);
     for by_key in [true, false] {
         tmux.type_line("clear");
         start(&tmux, "");
@@ -211,6 +218,21 @@ fn one_interval_is_printed() {
     let rows = home.json(&["top", "--once", "-i", "10ms", "--filter", "rx 0"]);
     assert!(!rows.is_empty() && find(&rows, "rates")["of"] == "ring", "{rows:?}");
     assert!(home.failure(&["top"]).contains("needs a terminal"));
+    // With a duration, each interval until then.
+    let one_ring = ["--json", "-i", "1ms", "--filter", "vale0:b rx 0"];
+    let mut watched = home.command(&[&["top", "-d", "1h"], &one_ring[..]].concat());
+    let mut watched = watched.stdout(Stdio::piped()).spawn().unwrap();
+    let mut text = BufReader::new(watched.stdout.take().unwrap()).lines();
+    for line in text.by_ref().take(2) {
+        assert!(line.unwrap().contains(r#""of":"ring""#));
+    }
+    kill_process(Pid::from_child(&watched), Signal::INT).unwrap();
+    assert!(text.all(|line| line.is_ok()) && watched.wait().unwrap().success());
+    let rows = home.json(&[&["top", "-d", "1ms"], &one_ring[1..]].concat());
+    assert!(!rows.is_empty() && find(&rows, "rates")["of"] == "ring", "{rows:?}");
+    for refused in [&["top", "--once", "-d", "1s"][..], &["switch", "stats", "-d", "1s"]] {
+        assert!(!home.run(refused).status.success(), "{refused:?}");
+    }
     end(traffic);
     home.is_left_clean();
 }
