@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
+use crate::{error::Error, version::Shown};
 
 /// How much an event matters: the first are the gravest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -161,6 +161,9 @@ pub struct Event {
     pub left_out: u64,
     /// The sentence for a person.
     pub text: String,
+    /// Of an interface's port: the inode number of its network namespace, as [`PortInfo`](crate::PortInfo) has it.
+    #[serde(with = "Shown::<7>", default)]
+    pub netns: Option<u64>,
 }
 
 /// A part of the daemon's log.

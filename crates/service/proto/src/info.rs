@@ -210,6 +210,10 @@ pub struct PortInfo {
     /// rings for them, and what they receive goes to the stack.
     #[serde(with = "Shown::<7>", default)]
     pub added_queues: Vec<u32>,
+    /// For NICs, their monitors, and persistent ports: the inode number of the interface's network namespace, by which
+    /// `ls -i /run/netns` and `lsns -t net` show it. Interfaces of several namespaces may have one name.
+    #[serde(with = "Shown::<7>", default)]
+    pub netns: Option<u64>,
 }
 
 /// A ring and what it has counted since it was made, for display. What programs can write to is told

@@ -43,6 +43,11 @@ impl DeviceLosses {
         &self.interface.name
     }
 
+    /// The inode number of its network namespace.
+    pub fn netns(&self) -> Option<u64> {
+        self.netns.inode()
+    }
+
     /// It has another name now, by which its driver is asked.
     pub fn rename(&mut self, name: &str) {
         self.interface.name = name.into();

@@ -213,6 +213,7 @@ fn one_port(registry: &Registry, id: PortId, port: &Port) -> Option<PortInfo> {
         mode,
         switch_owner: registry.switch_owner(port),
         added_queues: added.collect(),
+        netns: port.backend.netns(registry),
     };
     shorten_texts(&mut info);
     Some(info)

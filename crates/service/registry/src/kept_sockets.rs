@@ -36,6 +36,8 @@ const FIRST: PortId = 1 << 63;
 struct Kept {
     key: NicKey,
     interface: String,
+    /// The inode number of its network namespace.
+    netns: Option<u64>,
     queue: u32,
     uid: u32,
     /// Its number, by which a process's descriptors name it.
@@ -58,10 +60,17 @@ pub(crate) struct KeptQueue {
 }
 
 impl KeptSockets {
-    /// The socket of a queue is about to be closed here.
-    pub fn add(&mut self, socket: BorrowedFd<'_>, queue: u32, key: NicKey, name: &str, uid: u32) {
+    /// The socket of a queue is about to be closed here. `interface`: its name, and the inode number of its namespace.
+    pub fn add(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        queue: u32,
+        key: NicKey,
+        interface: (&str, Option<u64>),
+        uid: u32,
+    ) {
         // Where there is no memory or no descriptor for it, the next bind of the queue is what tells.
-        let _ = self.try_add(socket, queue, key, name, uid);
+        let _ = self.try_add(socket, queue, key, interface, uid);
     }
 
     fn try_add(
@@ -69,7 +78,7 @@ impl KeptSockets {
         socket: BorrowedFd<'_>,
         queue: u32,
         key: NicKey,
-        name: &str,
+        (name, netns): (&str, Option<u64>),
         uid: u32,
     ) -> io::Result<()> {
         let epoll = match self.epoll.take() {
@@ -83,7 +92,7 @@ impl KeptSockets {
         let (data, flags) = (epoll::EventData::new_u64(self.last), epoll::EventFlags::ET);
         epoll::add(epoll.as_fd(), socket, data, flags)?;
         let interface = name.to_string();
-        self.all.insert(self.last, Kept { key, interface, queue, uid, inode });
+        self.all.insert(self.last, Kept { key, interface, netns, queue, uid, inode });
         Ok(())
     }
 
@@ -142,6 +151,7 @@ impl KeptSockets {
             actions: Vec::new(),
             switch_owner: None,
             added_queues: Vec::new(),
+            netns: kept.netns,
         };
         self.all.iter().map(info).map(|info| (info.id, info))
     }

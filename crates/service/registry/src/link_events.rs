@@ -164,7 +164,8 @@ impl Registry {
         self.watches.heard.extend(news);
         // What is dealt with when it panics is not heard again; all that is behind it is.
         while let Some(event) = self.watches.heard.pop_front() {
-            self.notices.tell_link(&event, &self.ports);
+            let netns = self.netns_of(event.id);
+            self.notices.tell_link(&event, &self.ports, netns);
             let LinkEvent { id, link, watch, rx_queues, .. } = event;
             if let Some(rx_queues) = rx_queues {
                 self.queues_changed(id, rx_queues);
@@ -195,8 +196,14 @@ impl Registry {
             None => (Level::Info, "no queue is without a ring any more".into()),
         };
         let text = format!("{}: {text}", port.name);
-        self.notices
-            .add(Notice::new(level, EventKind::Filter, text).at(&port.name).of_user(port.uid));
+        let notice = Notice::new(level, EventKind::Filter, text).at(&port.name).of_user(port.uid);
+        let netns = self.netns_of(id);
+        self.notices.add(notice.of_netns(netns));
+    }
+
+    /// The inode number of the network namespace of a port's interface.
+    fn netns_of(&self, id: PortId) -> Option<u64> {
+        self.ports.get(id)?.backend.netns(self)
     }
 
     /// Nothing moves through the rings of a port any more, and no name finds it.
@@ -212,7 +219,7 @@ impl Registry {
 
 impl Notices {
     /// That an interface in use carries nothing any more, or does again.
-    fn tell_link(&mut self, event: &LinkEvent, ports: &Ports) {
+    fn tell_link(&mut self, event: &LinkEvent, ports: &Ports, netns: Option<u64>) {
         let (Some(link), Some(port)) = (event.link, ports.get(event.id)) else { return };
         if link.state == event.was || port.gone {
             return;
@@ -224,7 +231,8 @@ impl Notices {
             LinkState::Gone => (Level::Warn, EventKind::LinkLost, "has gone"),
         };
         let text = format!("{}: its interface {what}", port.name);
-        self.add(Notice::new(level, kind, text).at(&port.name).of_user(port.uid));
+        let notice = Notice::new(level, kind, text).at(&port.name).of_user(port.uid);
+        self.add(notice.of_netns(netns));
     }
 }
 

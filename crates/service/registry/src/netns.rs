@@ -143,9 +143,13 @@ impl Netns {
     }
 }
 
-/// A network namespace, for work that is done later; `None`: this process's.
+/// A network namespace, for work that is done later.
 #[derive(Clone)]
-pub(crate) struct OpenNetns(Option<Arc<OwnedFd>>);
+pub(crate) struct OpenNetns {
+    /// `None`: it is this process's.
+    other: Option<Arc<OwnedFd>>,
+    inode: Option<u64>,
+}
 
 impl OpenNetns {
     /// A caller's, which is [found](Netns::known) first.
@@ -154,18 +158,27 @@ impl OpenNetns {
             let problem = format!("no names of network interfaces are known here: {why}");
             return Err(Error::new(Cause::Denied, problem));
         }
-        let netns = netns.other_fd().map(|ns| ns.try_clone_to_owned()).transpose();
-        let netns = netns.map_err(|e| Error::io("cannot keep the network namespace", e))?;
-        Ok(OpenNetns(netns.map(Arc::new)))
+        let other = netns.other_fd().map(|ns| ns.try_clone_to_owned()).transpose();
+        let other = other.map_err(|e| Error::io("cannot keep the network namespace", e))?;
+        let stat = match &other {
+            Some(ns) => rustix::fs::fstat(ns),
+            None => rustix::fs::stat("/proc/thread-self/ns/net"),
+        };
+        Ok(OpenNetns { other: other.map(Arc::new), inode: stat.ok().map(|stat| stat.st_ino) })
     }
 
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
-        self.0.as_ref().map(|ns| ns.as_fd())
+        self.other.as_ref().map(|ns| ns.as_fd())
+    }
+
+    /// The number by which users see it (`ls -i /run/netns`), if there is a `/proc` that tells it.
+    pub fn inode(&self) -> Option<u64> {
+        self.inode
     }
 
     /// Descriptors that it takes up.
     pub fn descriptors(&self) -> usize {
-        usize::from(self.0.is_some())
+        usize::from(self.other.is_some())
     }
 
     /// Runs `f` there.

@@ -20,17 +20,23 @@ pub struct Notice {
     pub uid: Option<u32>,
     /// That port; empty if it is about several, or none.
     pub port: String,
+    /// Of an interface's port: the inode number of its network namespace.
+    pub netns: Option<u64>,
     pub text: String,
 }
 
 impl Notice {
     /// Of the daemon's own.
     pub(crate) fn new(level: Level, kind: EventKind, text: impl Into<String>) -> Notice {
-        Notice { level, kind, uid: None, port: String::new(), text: text.into() }
+        Notice { level, kind, uid: None, port: String::new(), netns: None, text: text.into() }
     }
 
     pub(crate) fn at(self, port: impl Into<String>) -> Notice {
         Notice { port: port.into(), ..self }
+    }
+
+    pub(crate) fn of_netns(self, netns: Option<u64>) -> Notice {
+        Notice { netns, ..self }
     }
 
     pub(crate) fn of_user(self, uid: u32) -> Notice {

@@ -36,7 +36,7 @@ pub(crate) fn port_bytes(port: &PortInfo) -> usize {
         action.text.len() + action.queues.len() * 5 + redirects + 60
     });
     let rules = filters.sum::<usize>() + actions.sum::<usize>();
-    200 + port.name.len() + mode + port.queues.len() * 5 + rules
+    210 + port.name.len() + mode + port.queues.len() * 5 + rules
 }
 
 /// The same, of a switch without its ports.

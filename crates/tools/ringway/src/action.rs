@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::error::Result;
 use crate::filter::{chosen_ports, ranges};
 use crate::output::Output;
-use crate::table::Table;
+use crate::table::{Table, where_names_repeat};
 use ringway::{Action, ActionInfo, Control, PortInfo, RingSelection};
 use serde::Serialize;
 
@@ -88,6 +88,7 @@ fn done(control: &Control, action: &str, port: &str) -> Result<()> {
 #[serde(tag = "type", rename = "action")]
 struct Line<'a> {
     port: &'a str,
+    netns: Option<u64>,
     #[serde(flatten)]
     action: &'a ActionInfo,
 }
@@ -108,11 +109,12 @@ fn with_actions(control: &Control, only: Option<&str>) -> Result<Vec<PortInfo>> 
     Ok(ports)
 }
 
-fn lines(ports: &[PortInfo]) -> Vec<Line<'_>> {
-    ports
-        .iter()
-        .flat_map(|port| port.actions.iter().map(|action| Line { port: &port.name, action }))
-        .collect()
+fn lines<'a>(ports: &'a [PortInfo]) -> Vec<Line<'a>> {
+    let of_port = |port: &'a PortInfo| {
+        let &PortInfo { ref name, netns, ref actions, .. } = port;
+        actions.iter().map(move |action| Line { port: name, netns, action })
+    };
+    ports.iter().flat_map(of_port).collect()
 }
 
 fn table(lines: &[Line]) -> String {
@@ -130,7 +132,7 @@ fn table(lines: &[Line]) -> String {
         "to stack",
         "redirected",
     ]);
-    for Line { port, action } in lines {
+    for Line { port, action, .. } in lines {
         table.row(vec![
             port.to_string(),
             ranges(&action.queues),
@@ -143,5 +145,6 @@ fn table(lines: &[Line]) -> String {
             action.redirected.to_string(),
         ]);
     }
-    table.to_string()
+    let names: Vec<_> = lines.iter().map(|line| (line.port, line.netns)).collect();
+    table.with_last("netns", where_names_repeat(&names)).to_string()
 }

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::sys;
-use crate::table::Table;
+use crate::table::{Table, where_names_repeat};
 use crate::units::number;
 use ringway::{Control, Filter, FilterInfo, PortInfo, PortSpec, RingSelection};
 use serde::Serialize;
@@ -142,6 +142,7 @@ fn done(control: &Control, action: &str, port: &str) -> Result<()> {
 #[serde(tag = "type", rename = "filter")]
 struct Line<'a> {
     port: &'a str,
+    netns: Option<u64>,
     #[serde(flatten)]
     filter: &'a FilterInfo,
 }
@@ -183,11 +184,12 @@ pub fn chosen_ports(
     Ok((ports, rings))
 }
 
-fn lines(ports: &[PortInfo]) -> Vec<Line<'_>> {
-    ports
-        .iter()
-        .flat_map(|port| port.filters.iter().map(|filter| Line { port: &port.name, filter }))
-        .collect()
+fn lines<'a>(ports: &'a [PortInfo]) -> Vec<Line<'a>> {
+    let of_port = |port: &'a PortInfo| {
+        let &PortInfo { ref name, netns, ref filters, .. } = port;
+        filters.iter().map(move |filter| Line { port: name, netns, filter })
+    };
+    ports.iter().flat_map(of_port).collect()
 }
 
 fn table(lines: &[Line]) -> String {
@@ -196,7 +198,7 @@ fn table(lines: &[Line]) -> String {
     }
     let mut table =
         Table::new(&["port", "queues", "filter", "one in", "matched", "taken", "passed"]);
-    for Line { port, filter } in lines {
+    for Line { port, filter, .. } in lines {
         table.row(vec![
             port.to_string(),
             if filter.host { "host".into() } else { ranges(&filter.queues) },
@@ -207,7 +209,8 @@ fn table(lines: &[Line]) -> String {
             filter.passed.to_string(),
         ]);
     }
-    table.to_string()
+    let names: Vec<_> = lines.iter().map(|line| (line.port, line.netns)).collect();
+    table.with_last("netns", where_names_repeat(&names)).to_string()
 }
 
 /// Ascending numbers as people write them: `0-3,6`.

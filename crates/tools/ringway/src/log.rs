@@ -1,6 +1,7 @@
 //! `ringway log`: what the daemon has logged, and logs.
 
 use crate::error::{Error, Result};
+use crate::namespace;
 use crate::output::{Output, note};
 use crate::port_notes;
 use crate::run_loop::{self, RunLoop};
@@ -31,6 +32,8 @@ With --json each event is an object of the type `event`:
   audit             whether it tells of something granted or refused
   uid, pid          the user and the process that it concerns; null if none
   port, switch      null if it is about none
+  netns             the inode number of the network namespace of an interface, as in `ringway ports --json`;
+                    without --json it is shown if that is another namespace than the command's
   mode, cause       an interface's mode, and why it is no better one; why something was refused
   errno             the number of the operating system's error, if one is the cause
   left_out, text    events of its kind and user left out before it; the sentence
@@ -74,6 +77,7 @@ struct Line<'a> {
     pid: Option<u32>,
     port: Option<&'a str>,
     switch: Option<&'a str>,
+    netns: Option<u64>,
     mode: Option<&'a str>,
     cause: Option<String>,
     /// Of the operating system's error, where one is the cause.
@@ -84,7 +88,7 @@ struct Line<'a> {
 
 impl Line<'_> {
     fn of(event: &Event) -> Line<'_> {
-        let Event { number, time, level, kind, audit, uid, pid, left_out, .. } = *event;
+        let Event { number, time, level, kind, audit, uid, pid, left_out, netns, .. } = *event;
         let (cause, errno) = cause_of(&event.cause);
         Line {
             number,
@@ -96,6 +100,7 @@ impl Line<'_> {
             pid,
             port: Some(event.port.as_str()).filter(|text| !text.is_empty()),
             switch: Some(event.switch.as_str()).filter(|text| !text.is_empty()),
+            netns,
             mode: Some(event.mode.as_str()).filter(|text| !text.is_empty()),
             cause: Some(cause).filter(|text| !text.is_empty()),
             errno,
@@ -129,6 +134,9 @@ impl Display for Line<'_> {
         let time = local_time(b"%Y-%m-%d %H:%M:%S", time).unwrap_or_default();
         let time = String::from_utf8_lossy(&time);
         write!(f, "{time} {level:<5} {kind}: {text}")?;
+        if let Some(netns) = self.netns.filter(|netns| Some(*netns) != namespace::here()) {
+            write!(f, " (network namespace {netns})")?;
+        }
         if self.left_out > 0 {
             write!(f, " ({} more of this kind were left out)", self.left_out)?;
         }
@@ -289,10 +297,12 @@ mod tests {
             cause: "Denied".into(),
             left_out: 2,
             text: "eth0: no".into(),
+            netns: Some(7),
         };
         let line = Line::of(&event);
         let shown = line.to_string();
-        let wanted = " warn  refused: eth0: no (2 more of this kind were left out)";
+        let wanted =
+            " warn  refused: eth0: no (network namespace 7) (2 more of this kind were left out)";
         assert!(shown.ends_with(wanted), "{shown}");
         let json = serde_json::to_value(line).unwrap();
         assert_eq!((&json["cause"], &json["errno"]), (&"denied".into(), &serde_json::Value::Null));

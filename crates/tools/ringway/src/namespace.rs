@@ -5,6 +5,7 @@ use crate::sys;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::{self, File};
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::panic::resume_unwind;
 use std::path::{Component, Path};
 use std::thread;
@@ -18,6 +19,11 @@ pub enum Namespace {
     Own,
     /// A namespace that has a name in `ip netns`.
     Named(String),
+}
+
+/// The inode number of the namespace that the calling thread is in.
+pub fn here() -> Option<u64> {
+    fs::metadata("/proc/thread-self/ns/net").ok().map(|file| file.ino())
 }
 
 impl Namespace {

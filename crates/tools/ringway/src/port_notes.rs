@@ -1,6 +1,7 @@
 //! What a user should know of a port, and would otherwise wonder about.
 
 use crate::error::Error;
+use crate::namespace;
 use crate::output::note;
 use crate::sys;
 use ringway::{
@@ -205,10 +206,21 @@ fn diverts_nothing(port: &Port) -> Result<bool, ringway::Error> {
         return Ok(false);
     }
     let control = Control::connect()?;
-    let is_it = |info: &PortInfo| info.name == port.name() && info.mem_id == port.mem_id();
-    let Some(info) = control.ports()?.into_iter().find(is_it) else { return Ok(false) };
+    let Some(info) = info(port, control.ports()?) else { return Ok(false) };
     let is_interfaces = |ring: &RingInfo| !ring.receives && !ring.host && ring.users > 0;
     Ok(!control.rings(&info)?.iter().any(is_interfaces))
+}
+
+/// The port among all those of the daemon.
+fn info(port: &Port, all: Vec<PortInfo>) -> Option<PortInfo> {
+    this(all, port.name(), port.mem_id(), namespace::here())
+}
+
+/// The port of that name and region. Interfaces of several network namespaces, and ports of several users, may have one
+/// name: one of an interface `here` comes first. By the daemon's grant an interface may be another namespace's.
+fn this(all: Vec<PortInfo>, name: &str, mem_id: u16, here: Option<u64>) -> Option<PortInfo> {
+    let same = all.into_iter().filter(|info| info.name == name && info.mem_id == mem_id);
+    same.min_by_key(|info| info.netns.is_some() && info.netns != here)
 }
 
 /// What another handle has of a port, too.
@@ -223,9 +235,7 @@ fn shared(port: &Port, dir: Dir) -> Result<Option<Shared>, ringway::Error> {
         return Ok(None);
     }
     let control = Control::connect()?;
-    // Interfaces of several namespaces, and ports of several users, may have one name.
-    let is_it = |info: &PortInfo| info.name == port.name() && info.mem_id == port.mem_id();
-    let Some(info) = control.ports()?.into_iter().find(is_it) else { return Ok(None) };
+    let Some(info) = info(port, control.ports()?) else { return Ok(None) };
     let registration = port.binding().registration();
     let (own, ours) = match dir {
         Dir::Tx => (
@@ -258,5 +268,44 @@ fn quoted(name: &str) -> String {
     match name.contains(['{', '}', '*', '~']) {
         true => format!("'{name}'"),
         false => name.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_port_is_found_by_its_namespace_too() {
+        let port = |id: u64, name: &str, mem_id: u16, netns: Option<u64>| -> PortInfo {
+            serde_json::from_value(json!({
+                "id": id, "name": name, "kind": "Nic", "mem_id": mem_id, "buf_size": 2048, "uid": 0, "rings": [1, 1],
+                "slots": [64, 64], "users": 1, "mtu": null, "mode": null, "queues": [], "filters": [], "actions": [],
+                "switch_owner": null, "added_queues": [], "netns": netns,
+            }))
+            .unwrap()
+        };
+        let all = || {
+            vec![
+                port(1, "eth0", 3, Some(7)),
+                port(2, "eth0", 3, Some(8)),
+                port(3, "eth0", 4, Some(8)),
+                port(4, "eth1", 3, Some(7)),
+                port(5, "p{1", 3, None),
+            ]
+        };
+        for (name, mem_id, here, expected) in [
+            ("eth0", 3, Some(7), Some(1)),
+            ("eth0", 3, Some(8), Some(2)),
+            ("eth0", 4, Some(8), Some(3)),
+            // Another namespace's, by the daemon's grant.
+            ("eth1", 3, Some(8), Some(4)),
+            ("p{1", 3, Some(8), Some(5)),
+            ("eth1", 4, Some(7), None),
+        ] {
+            let found = this(all(), name, mem_id, here).map(|info| info.id);
+            assert_eq!(found, expected, "{name} of region {mem_id} from {here:?}");
+        }
     }
 }

@@ -9,7 +9,7 @@ use crate::pf_ring;
 use crate::port_notes::is_another_user;
 use crate::rings;
 use crate::switch;
-use crate::table::Table;
+use crate::table::{Table, where_names_repeat};
 use ringway::{ActionInfo, BridgeInfo, BridgePortInfo, Control, FilterInfo, PortInfo};
 use serde::Serialize;
 use serde_json::Value;
@@ -34,6 +34,10 @@ other. The program that opens an interface first decides.
 `queues` are the receive queues that programs get, with (filtered) if they get only some frames: see
 `ringway filter show`. `buffers` is the size of a buffer in bytes, headroom included;
 netmap:eth0@buffers=4096, or RINGWAY_NIC_BUFFERS=4096, asks for another size.
+
+`netns` is there where ports of several network namespaces have one name: the inode number of each one's
+namespace, by which `ls -i /run/netns`, or `lsns -t net`, finds it. --json has it of all interfaces,
+their monitors, and persistent ports.
 
 `users` are the programs that have the port open, with --rings the ring. Programs that open one port
 share its rings, as with netmap: of two that receive by one ring each frame goes to one, and two that
@@ -86,6 +90,8 @@ struct Line<'a> {
     mem_id: u16,
     buf_size: u32,
     uid: u32,
+    /// Of an interface: the inode number of its network namespace.
+    netns: Option<u64>,
     rings: [u32; 2],
     slots: [u32; 2],
     users: u32,
@@ -115,8 +121,7 @@ impl Line<'_> {
         switches: &'a [BridgeInfo],
         losses: Option<&'a Losses>,
     ) -> Line<'a> {
-        let &PortInfo { id, mem_id, buf_size, uid, rings, slots, users, mtu, switch_owner, .. } =
-            port;
+        let &PortInfo { id, mem_id, buf_size, uid, netns, rings, slots, users, mtu, .. } = port;
         let PortInfo { name, kind, mode, queues, added_queues, filters, actions, .. } = port;
         let (kind, mode) = (kind_of(name, *kind), mode.as_deref());
         Line {
@@ -126,6 +131,7 @@ impl Line<'_> {
             mem_id,
             buf_size,
             uid,
+            netns,
             rings,
             slots,
             users,
@@ -135,7 +141,7 @@ impl Line<'_> {
             added_queues,
             filters,
             actions,
-            switch_owner,
+            switch_owner: port.switch_owner,
             losses,
             interface: on_switch(port, switches).and_then(|it| it.interface.as_deref()),
             state: state(port, switches),
@@ -232,6 +238,8 @@ fn table(ports: &[PortInfo], switches: &[BridgeInfo], losses: &[Losses]) -> Stri
     }
     let states = ports.iter().map(|port| state(port, switches)).collect();
     let of = |losses_of: fn(&Losses) -> Option<String>| losses.iter().map(losses_of).collect();
+    let names: Vec<_> = ports.iter().map(|port| (port.name.as_str(), port.netns)).collect();
+    let table = table.with_last("netns", where_names_repeat(&names));
     let table = table.with_last("dropped", of(Losses::of_rings));
     table.with_last("device", of(Losses::of_device)).with_last("state", states).to_string()
 }

@@ -6,13 +6,15 @@ use ringway::{FileSpec, KernelCounters, PortInfo, PortKind, RingInfo};
 use serde::Serialize;
 
 use crate::drops::{Drops, occurred};
-use crate::table::Table;
+use crate::table::{Table, where_names_repeat};
 
 /// A ring of a port.
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "ring")]
 pub struct Line<'a> {
     port: &'a str,
+    /// Of an interface: the inode number of its network namespace.
+    netns: Option<u64>,
     region: u16,
     #[serde(flatten)]
     ring: RingInfo,
@@ -24,7 +26,7 @@ pub struct Line<'a> {
 impl<'a> Line<'a> {
     pub fn new(port: &'a PortInfo, ring: RingInfo) -> Line<'a> {
         let unit = unit(&port.name, port.kind);
-        Line { port: &port.name, region: port.mem_id, ring, unit }
+        Line { port: &port.name, netns: port.netns, region: port.mem_id, ring, unit }
     }
 
     fn drops(&self) -> Drops {
@@ -84,7 +86,8 @@ pub fn table(lines: &[Line]) -> String {
             kernel.as_ref().map(|kernel| troubles(&line.ring, kernel)).unwrap_or_default(),
         ]);
     }
-    table.to_string()
+    let names: Vec<_> = lines.iter().map(|line| (line.port, line.netns)).collect();
+    table.with_last("netns", where_names_repeat(&names)).to_string()
 }
 
 #[cfg(test)]
@@ -105,7 +108,8 @@ mod tests {
             kernel: Some(kernel),
             ..RingInfo::default()
         };
-        let text = table(&[Line { port: "eth0", region: 1, ring, unit: "packets" }]);
+        let text =
+            table(&[Line { port: "eth0", netns: Some(7), region: 1, ring, unit: "packets" }]);
         let row = text.lines().nth(1).unwrap();
         let cells: Vec<_> =
             row.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();

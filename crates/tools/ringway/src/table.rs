@@ -1,5 +1,6 @@
 //! Columns for people.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use crate::printable::printable;
@@ -30,6 +31,19 @@ impl Table {
     pub fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells.iter().map(|cell| printable(cell, &[])).collect());
     }
+}
+
+/// What tells lines of one name apart: the network namespaces of those whose names others have in other namespaces.
+pub fn where_names_repeat(lines: &[(&str, Option<u64>)]) -> Vec<Option<String>> {
+    let mut by_name: HashMap<&str, HashSet<Option<u64>>> = HashMap::new();
+    lines.iter().for_each(|(name, netns)| {
+        by_name.entry(name).or_default().insert(*netns);
+    });
+    let shown = |(name, netns): &(&str, Option<u64>)| match by_name[name].len() {
+        1 => None,
+        _ => netns.map(|netns| netns.to_string()),
+    };
+    lines.iter().map(shown).collect()
 }
 
 impl fmt::Display for Table {
@@ -69,6 +83,21 @@ mod tests {
         assert_eq!(none.to_string(), "port\na\nb");
         let some = table().with_last("state", vec![None, Some("x".into())]);
         assert_eq!(some.to_string(), "port  state\na\nb     x");
+    }
+
+    #[test]
+    fn namespaces_are_told_where_names_repeat_in_others() {
+        let shown = where_names_repeat(&[
+            ("eth0", Some(7)),
+            ("eth1", Some(7)),
+            ("eth0", Some(8)),
+            ("p{1", None),
+            ("p{1", None),
+            ("eth2", Some(8)),
+            ("eth2", Some(8)),
+        ]);
+        let expected = [Some("7".into()), None, Some("8".into()), None, None, None, None];
+        assert_eq!(shown, expected);
     }
 
     #[test]

@@ -31,7 +31,8 @@ Rates are those of the last interval, totals those since the start, or since z w
 the traffic that a port receives, TX the traffic that it sends. Pipes, monitors and the rings of
 switch ports count slots, of which a packet that is longer than a buffer takes several; interfaces,
 files and the ports of a switch count packets. UID is the user that has the port, OPEN the number of handles that programs have of it. The
-reasons of the selected line's drops are below the list.
+reasons of the selected line's drops are below the list. Where ports of several network namespaces have one
+name, the inode number of each one's namespace is behind it: `ls -i /run/netns`, or `lsns -t net`, finds it.
 
 Keys: p ports, s ports of switches, r rings, Tab the next of these; < and > choose the column to sort by, i
 turns the order round; / filters by name; t switches between rates and totals; z sets totals to zero; up and

@@ -83,6 +83,9 @@ fn encode(event: &Event, sentence: &str) -> String {
             field(name, value);
         }
     }
+    if let Some(netns) = event.netns {
+        field("RINGWAY_NETNS", &netns);
+    }
     if event.left_out > 0 {
         field("RINGWAY_LEFT_OUT", &event.left_out);
     }
@@ -125,6 +128,7 @@ mod tests {
             cause: "Denied".into(),
             left_out: 3,
             text: "no".into(),
+            netns: Some(4026532008),
             ..fixture::event()
         };
         journal.write(&event, "no (3 more)").unwrap();
@@ -134,7 +138,7 @@ mod tests {
             std::str::from_utf8(&bytes[..length]).unwrap(),
             "MESSAGE=no (3 more)\nPRIORITY=4\nSYSLOG_IDENTIFIER=ringwayd\nRINGWAY_KIND=refused\n\
              RINGWAY_UID=1000\nRINGWAY_PID=77\nRINGWAY_PORT=eth0\nRINGWAY_CAUSE=Denied\n\
-             RINGWAY_LEFT_OUT=3\nRINGWAY_AUDIT=1\n"
+             RINGWAY_NETNS=4026532008\nRINGWAY_LEFT_OUT=3\nRINGWAY_AUDIT=1\n"
         );
         // A reader that does not read holds up nobody.
         let full = (0..100_000).find_map(|_| journal.write(&event, "x").err());

@@ -107,7 +107,8 @@ mod tests {
         for _ in 0..PAGE {
             let text = "x".repeat(super::super::TEXT);
             let texts = Event { port: long(), switch: long(), mode: long(), ..event(0, &text) };
-            kept.add(Event { cause: long(), number: u64::MAX, time: u64::MAX, ..texts });
+            let texts = Event { cause: long(), netns: Some(u64::MAX), ..texts };
+            kept.add(Event { number: u64::MAX, time: u64::MAX, ..texts });
         }
         let page = kept.page(0, None);
         assert_eq!(page.events.len(), PAGE);

@@ -74,6 +74,7 @@ pub struct Entry {
     mode: String,
     cause: String,
     text: String,
+    netns: Option<u64>,
 }
 
 /// The user and process that an event concerns.
@@ -88,8 +89,8 @@ pub struct By {
 impl Entry {
     pub fn new(level: Level, kind: EventKind, text: impl Display) -> Entry {
         let [port, switch, mode, cause] = [const { String::new() }; 4];
-        let (audit, by, text) = (false, None, text.to_string());
-        Entry { level, kind, audit, by, port, switch, mode, cause, text }
+        let (audit, by, netns, text) = (false, None, None, text.to_string());
+        Entry { level, kind, audit, by, port, switch, mode, cause, text, netns }
     }
 
     pub fn error(kind: EventKind, text: impl Display) -> Entry {
@@ -125,6 +126,11 @@ impl Entry {
 
     pub fn mode(self, mode: impl Into<String>) -> Entry {
         Entry { mode: mode.into(), ..self }
+    }
+
+    /// The inode number of the network namespace of the port's interface.
+    pub fn netns(self, netns: Option<u64>) -> Entry {
+        Entry { netns, ..self }
     }
 
     pub fn cause(self, cause: impl Into<String>) -> Entry {
@@ -217,7 +223,7 @@ impl Log {
         if entry.level > self.level {
             return;
         }
-        let Entry { level, kind, audit, by, port, switch, mode, cause, text } = entry;
+        let Entry { level, kind, audit, by, port, switch, mode, cause, text, netns } = entry;
         // What follows from the operator's files is no client's doing.
         let is_operators = by.is_none() && kind == EventKind::Config;
         let left_out = match is_operators {
@@ -239,6 +245,7 @@ impl Log {
             cause: short(&cause, FIELD),
             left_out,
             text: short(&text, TEXT),
+            netns,
         };
         self.outputs.write(&event);
         self.kept.add(event);
@@ -316,6 +323,7 @@ mod fixture {
             cause,
             left_out,
             text,
+            netns: None,
         }
     }
 }

@@ -114,12 +114,13 @@ impl Server {
     fn note_done(&self, pending: &Pending, reply: &Reply) {
         let (request, by) = (&pending.request, pending.by);
         let Some(Act { mut level, kind, done, detail }) = Act::of(request) else { return };
-        let (mut name, mut mode) = (request.name().to_owned(), None);
+        let (mut name, mut mode, mut netns) = (request.name().to_owned(), None, None);
         match (request, reply) {
             (Request::Register { .. }, Reply::Granted(grant)) => {
                 name.clone_from(&grant.name);
                 if grant.kind == PortKind::Nic {
-                    mode = self.registry.bound_port(pending.handle).and_then(|port| port.mode);
+                    let port = self.registry.bound_port(pending.handle);
+                    (mode, netns) = port.map_or((None, None), |port| (port.mode, port.netns));
                 } else {
                     level = Level::Debug;
                 }
@@ -135,7 +136,7 @@ impl Server {
             }
         }
         let entry = Entry::new(level, kind, text).by(by).at(&name);
-        let entry = entry.mode(mode.unwrap_or_default());
+        let entry = entry.mode(mode.unwrap_or_default()).netns(netns);
         log(if level == Level::Debug { entry } else { entry.audit() });
     }
 
@@ -174,8 +175,8 @@ impl Server {
 
     /// What the registry has for an operator.
     pub(super) fn note(&self, notice: Notice) {
-        let Notice { level, kind, uid, port, text } = notice;
-        let entry = Entry::new(level, kind, text).at(&port);
+        let Notice { level, kind, uid, port, netns, text } = notice;
+        let entry = Entry::new(level, kind, text).at(&port).netns(netns);
         log(match uid {
             Some(uid) => entry.by(By { uid, pid: None, account: self.accounts.of(uid) }),
             None => entry,
@@ -267,7 +268,7 @@ fn note_close(port: &PortInfo, by: By) {
     let text = format!("{}: closed by {}", port.name, Requester(by));
     let kind = EventKind::PortClose;
     log(match port.kind {
-        PortKind::Nic => Entry::info(kind, text).by(by).at(&port.name).audit(),
+        PortKind::Nic => Entry::info(kind, text).by(by).at(&port.name).netns(port.netns).audit(),
         _ => Entry::new(Level::Debug, kind, text).by(by).at(&port.name),
     });
 }

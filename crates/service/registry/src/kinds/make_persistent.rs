@@ -52,6 +52,8 @@ pub(crate) struct NewDevice {
     pair: Arc<PrivatePair>,
     watch: LinkWatch,
     settings: Option<LastingDevice>,
+    /// The inode number of its network namespace.
+    netns: Option<u64>,
 }
 
 /// The memory of the port.
@@ -130,7 +132,7 @@ impl MakePersistent {
             // a namespace that lives as long as we.
             let watch = pair.watch().map_err(nic_error)?;
             let settings = pair.device_settings().ok().map(LastingDevice::from);
-            Ok(NewDevice { pair: Arc::new(pair), watch, settings })
+            Ok(NewDevice { pair: Arc::new(pair), watch, settings, netns: netns.inode() })
         }
     }
 
@@ -157,12 +159,12 @@ impl MakePersistent {
         self,
         registry: &mut Registry,
         Memory { region, side, rings }: Memory,
-        NewDevice { pair, watch, settings }: NewDevice,
+        NewDevice { pair, watch, settings, netns: netns_inode }: NewDevice,
     ) -> Result<PortShape, Failed> {
         let MakePersistent { uid, name, key, lasting_netns: netns, .. } = self;
         let Shape { rings: counts, slots } = side.shape;
         let device = Device { pair, settings, second: None, stack: Stack::Nobody };
-        let backend = Persistent { key: key.clone(), side, device, netns };
+        let backend = Persistent { key: key.clone(), side, device, netns, netns_inode };
         let id = registry.add_port(&name, Some(key), uid, region, backend);
         let port = registry.port_mut(id);
         port.set_rings(rings);

@@ -149,6 +149,11 @@ pub(crate) trait PortBackend: Acts + Any + Send {
         None
     }
 
+    /// The inode number of its interface's network namespace.
+    fn netns(&self, _registry: &Registry) -> Option<u64> {
+        self.device_losses().and_then(DeviceLosses::netns)
+    }
+
     /// Frames that the stack has sent by its interface, and that nobody has taken.
     fn stack_dropped(&self, _registry: &Registry) -> u64 {
         0

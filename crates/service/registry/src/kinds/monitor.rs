@@ -119,6 +119,11 @@ impl PortBackend for Monitor {
         Ok(RingBackend::Monitor { served })
     }
 
+    /// Of the port that it is fed by.
+    fn netns(&self, registry: &Registry) -> Option<u64> {
+        registry.ports.get(self.source?.target)?.backend.netns(registry)
+    }
+
     /// Buffers that are swapped with those of the target's rings begin where these do (S-OFF-1).
     fn check_offsets(&self, port: &Port, _asked: &AskedOffsets, _receives: bool) -> Result<()> {
         match self.source.is_some_and(|source| source.swaps()) {

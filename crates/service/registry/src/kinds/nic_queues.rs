@@ -49,11 +49,12 @@ impl Nic {
             }
             // First the kernel lets go of the buffers, then they are free.
             let mut closed = None;
-            if let Some(Nic { sockets: Some(sockets), interface, .. }) =
+            if let Some(Nic { sockets: Some(sockets), interface, netns, .. }) =
                 state_mut(&mut port.backend)
             {
                 if let Some(socket) = sockets.get(queue).and_then(Socket::xdp) {
-                    registry.kept_sockets.add(socket, queue, key, &interface.name, port.uid);
+                    let interface = (interface.name.as_str(), netns.inode());
+                    registry.kept_sockets.add(socket, queue, key, interface, port.uid);
                 }
                 closed = sockets.take(queue);
             }
@@ -144,7 +145,8 @@ impl Nic {
         let key = nic.key;
         for (queue, socket) in nic.sockets.iter().flat_map(Sockets::all) {
             if let Some(socket) = socket.xdp() {
-                registry.kept_sockets.add(socket, queue, key, &nic.interface.name, uid);
+                let interface = (nic.interface.name.as_str(), nic.netns.inode());
+                registry.kept_sockets.add(socket, queue, key, interface, uid);
             }
         }
         let closed = (nic.sockets.take(), nic.stack.take());

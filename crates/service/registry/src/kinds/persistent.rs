@@ -48,6 +48,8 @@ pub(crate) struct Persistent {
     pub device: Device,
     /// Where its device is.
     pub netns: LastingNetns,
+    /// The same, as users see it.
+    pub netns_inode: Option<u64>,
 }
 
 /// What makes a VALE port persistent.
@@ -120,6 +122,10 @@ impl PortBackend for Persistent {
 
     fn shape(&self, _settings: &Settings, _port: &Port) -> Shape {
         self.side.shape
+    }
+
+    fn netns(&self, _registry: &Registry) -> Option<u64> {
+        self.netns_inode
     }
 
     fn descriptors(&self, _registry: &Registry, _port: &Port) -> usize {

@@ -29,6 +29,8 @@ pub struct Entity {
     /// Of all that there ever were.
     pub id: u64,
     pub name: String,
+    /// Of an interface: the inode number of its network namespace.
+    pub netns: Option<u64>,
     pub kind: String,
     pub uid: Option<u32>,
     pub users: Option<u32>,
@@ -57,6 +59,7 @@ pub fn entities(sample: &Sample) -> Vec<Entity> {
             of: Of::SwitchPort,
             id: port.index.into(),
             name: port.name.clone(),
+            netns: owner.and_then(|(port, _)| port.netns),
             kind: switch.name.clone(),
             uid: owner.map(|(port, _)| port.uid),
             users: owner.map(|(port, _)| port.users),
@@ -102,6 +105,7 @@ fn port(info: &PortInfo, rings: &[RingInfo], on_switch: Option<&BridgePortInfo>)
         of: Of::Port,
         id: info.id,
         name: info.name.clone(),
+        netns: info.netns,
         kind: kind_of(&info.name, info.kind),
         uid: Some(info.uid),
         users: Some(info.users),
@@ -123,6 +127,7 @@ fn ring(port: &PortInfo, ring: &RingInfo) -> Entity {
         of: Of::Ring,
         id: port.id,
         name: format!("{} {host}{way} {}", port.name, ring.index),
+        netns: port.netns,
         kind: kind_of(&port.name, port.kind),
         uid: Some(port.uid),
         users: Some(ring.users),
@@ -162,6 +167,7 @@ mod tests {
             actions: Vec::new(),
             switch_owner: Some(0),
             added_queues: Vec::new(),
+            netns: None,
         };
         let totals = PortTotals {
             sent_packets: 3,

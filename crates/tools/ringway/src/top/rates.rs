@@ -3,7 +3,7 @@
 use super::entity::{Count, Entity, Of, entities};
 use super::sample::Sample;
 use crate::drops::Drops;
-use crate::table::Table;
+use crate::table::{Table, where_names_repeat};
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -12,6 +12,8 @@ use std::collections::HashMap;
 pub struct Row {
     pub of: Of,
     pub name: String,
+    /// Of an interface: the inode number of its network namespace.
+    pub netns: Option<u64>,
     /// What kind of port it is; of a port of a switch: the switch.
     pub kind: String,
     pub uid: Option<u32>,
@@ -53,6 +55,7 @@ pub fn rows_of(now: &[Entity], before: &[Entity], base: &[Entity], seconds: f64)
         Row {
             of: entity.of,
             name: entity.name.clone(),
+            netns: entity.netns,
             kind: entity.kind.clone(),
             uid: entity.uid,
             users: entity.users,
@@ -96,6 +99,12 @@ impl<'e> Book<'e> {
     }
 }
 
+/// The network namespaces of rows whose names others have in other namespaces.
+pub fn namespaces<'r>(rows: impl IntoIterator<Item = &'r Row>) -> Vec<Option<String>> {
+    let names: Vec<_> = rows.into_iter().map(|row| (row.name.as_str(), row.netns)).collect();
+    where_names_repeat(&names)
+}
+
 /// For `--once`.
 pub fn table(rows: &[Row]) -> String {
     if rows.is_empty() {
@@ -127,7 +136,7 @@ pub fn table(rows: &[Row]) -> String {
             row.drops.to_string(),
         ]);
     }
-    table.to_string()
+    table.with_last("netns", namespaces(rows)).to_string()
 }
 
 /// How full a ring is, in four letters at most; `-` of what has none.

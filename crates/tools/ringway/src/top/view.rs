@@ -1,7 +1,7 @@
 //! What is on the screen, and what keys do to it.
 
 use super::entity::Of;
-use super::rates::{Row, percent, short};
+use super::rates::{Row, namespaces, percent, short};
 use super::screen::Line;
 use crate::printable::printable;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -129,7 +129,7 @@ impl Column {
             // The largest first.
             _ => self.number(b, totals).total_cmp(&self.number(a, totals)),
         };
-        by_column.then_with(|| a.name.cmp(&b.name))
+        by_column.then_with(|| (&a.name, a.netns).cmp(&(&b.name, b.netns)))
     }
 }
 
@@ -270,6 +270,8 @@ impl View {
             return lines;
         }
         let rows = self.chosen(shown.rows);
+        let netns = namespaces(rows.iter().copied());
+        let netns = |at: usize| netns.get(at)?.as_deref();
         lines.push(Line { text: self.heading(width), stands_out: true });
         // Besides the rows: the two lines above, the heading, and the two below.
         self.page = height.saturating_sub(lines.len() + 2).max(1);
@@ -279,7 +281,7 @@ impl View {
         let first = self.first.min(self.count.saturating_sub(page));
         self.first = first.clamp((last + 1).saturating_sub(page), last);
         for (at, row) in rows.iter().enumerate().skip(self.first).take(self.page) {
-            let text = self.row(row, width);
+            let text = self.row(row, netns(at), width);
             lines.push(Line { text, stands_out: at == self.selected });
         }
         if let Some(problem) = shown.problem {
@@ -288,7 +290,9 @@ impl View {
             lines.extend(wrap(&text, width).map(plain));
         }
         lines.resize(height.saturating_sub(2).max(3), Line::default());
-        lines.push(plain(rows.get(self.selected).map(|row| detail(row)).unwrap_or_default()));
+        let selected = rows.get(self.selected);
+        lines
+            .push(plain(selected.map(|row| detail(row, netns(self.selected))).unwrap_or_default()));
         lines.push(plain(self.prompt()));
         lines.truncate(height);
         lines
@@ -343,8 +347,15 @@ impl View {
         join(cells, width)
     }
 
-    fn row(&self, row: &Row, width: usize) -> String {
-        join(COLUMNS.iter().map(|column| (*column, column.cell(row, self.totals))), width)
+    /// `netns`: what tells the row from others of its name.
+    fn row(&self, row: &Row, netns: Option<&str>, width: usize) -> String {
+        let cell = |column: Column| match (column, netns) {
+            (Column::Name, Some(netns)) => {
+                format!("{} {netns}", column.cell(row, self.totals))
+            }
+            _ => column.cell(row, self.totals),
+        };
+        join(COLUMNS.iter().map(|column| (*column, cell(*column))), width)
     }
 
     fn prompt(&self) -> String {
@@ -361,9 +372,10 @@ impl View {
 }
 
 /// What there is no column for.
-fn detail(row: &Row) -> String {
+fn detail(row: &Row, netns: Option<&str>) -> String {
+    let netns = netns.map(|netns| format!(" in network namespace {netns}")).unwrap_or_default();
     let note = if row.note.is_empty() { String::new() } else { format!("; {}", row.note) };
-    printable(&format!("{}: dropped: {}{note}", row.name, row.drops), &[])
+    printable(&format!("{}{netns}: dropped: {}{note}", row.name, row.drops), &[])
 }
 
 /// Cells under their headings; what is left of the line is the names'.
@@ -528,6 +540,21 @@ mod tests {
         // They have gone.
         let screen = lines(&mut view, &many[..2], 80, 24);
         assert!(screen[4].stands_out && screen[4].text.starts_with("p01"));
+    }
+
+    #[test]
+    fn interfaces_of_one_name_have_their_namespaces_behind_it() {
+        let mut rows = [("eth0", 4026532009), ("eth1", 4026532008), ("eth0", 4026532008)]
+            .map(|(name, netns)| Row { netns: Some(netns), ..row(Of::Port, name, 1.0, 0) });
+        let mut view = View::new(String::new());
+        let screen = lines(&mut view, &rows, 80, 24);
+        let names = ["eth0 4026532008  vale", "eth0 4026532009  vale", "eth1  "];
+        for (line, name) in screen[3..].iter().zip(names) {
+            assert!(line.text.starts_with(name), "{screen:?}");
+        }
+        assert!(screen[22].text.starts_with("eth0 in network namespace 4026532008: dropped"));
+        rows.iter_mut().for_each(|row| row.netns = Some(7));
+        assert!(lines(&mut view, &rows, 80, 24)[3].text.starts_with("eth0   "));
     }
 
     #[test]

@@ -708,3 +708,90 @@ fn two_ports_of_one_switch_are_told() {
     }
     home.is_left_clean();
 }
+
+/// Interfaces of one name in several network namespaces are told apart, and only these.
+#[test]
+fn interfaces_of_one_name_are_shown_with_their_namespaces() {
+    if skip_without_root("cli::control::interfaces_of_one_name_are_shown_with_their_namespaces") {
+        return;
+    }
+    let home = Home::new();
+    let both = [(); 2].map(|()| Netns::quiet("nn"));
+    let _pair = both[0].veth(&both[1], "nn0", "nn0");
+    let inodes = both.each_ref().map(|netns| rustix::fs::fstat(netns.fd()).unwrap().st_ino);
+    let open = |netns: &Netns, args: &[&str]| {
+        let proc = Proc::spawn(home.command_in(netns, &[args, &["--json"]].concat()));
+        proc.wait_for(r#""type":"open""#, LIMIT);
+        proc
+    };
+    let receiver = |netns| open(netns, &["recv", "netmap:nn0", "--filter", "udp"]);
+    let ends = |running: Proc| {
+        running.signal(Signal::INT);
+        finish(running);
+    };
+    let shown = |args: &[&str]| String::from_utf8(home.run(args).stdout).unwrap();
+    let top = ["top", "--once", "--interval", "1ms"];
+    let tables = [&["ports"][..], &["ports", "--rings"], &["filter", "show"], &top];
+    let said = |name: &str, args: &[&str]| -> Vec<u64> {
+        let lines = home.json(args);
+        let ours = lines.iter().filter(|line| {
+            let port = if line["port"].is_string() { &line["port"] } else { &line["name"] };
+            port.as_str().is_some_and(|port| port.split(' ').next() == Some(name))
+        });
+        let mut netns: Vec<_> =
+            ours.map(|line| line["netns"].as_u64().unwrap_or_else(|| panic!("{line}"))).collect();
+        netns.sort_unstable();
+        netns.dedup();
+        netns
+    };
+
+    let first = receiver(&both[0]);
+    for table in tables {
+        let text = shown(table);
+        assert!(text.contains("nn0") && !text.contains("netns"), "{table:?}: {text}");
+        assert_eq!(said("nn0", table), [inodes[0]], "{table:?}");
+    }
+    let second = receiver(&both[1]);
+    let monitor = open(&both[1], &["recv", "netmap:nn0/r"]);
+    let mut sorted = inodes;
+    sorted.sort_unstable();
+    for table in tables {
+        let text = shown(table);
+        let heading = text.lines().next().unwrap();
+        assert!(heading.split_whitespace().any(|word| word == "netns"), "{table:?}: {text}");
+        for inode in inodes {
+            let is_its = |line: &str| line.contains("nn0 ") && line.contains(&inode.to_string());
+            assert!(text.lines().any(is_its), "{table:?}: {text}");
+        }
+        assert_eq!(said("nn0", table), sorted, "{table:?}");
+    }
+    assert_eq!(said("nn0/r", &["ports"]), [inodes[1]]);
+    let follow = home.start(&["log", "--follow"]);
+    both[1].run("ip link set nn0 down");
+    ends(monitor);
+    ends(second);
+    follow.wait_for(r#""kind":"port-close""#, LIMIT);
+    follow.signal(Signal::INT);
+    follow.wait();
+    let events = home.json(&["log"]);
+    for (kind, inode) in [
+        ("port-open", inodes[0]),
+        ("port-open", inodes[1]),
+        ("link-lost", inodes[1]),
+        ("port-close", inodes[1]),
+    ] {
+        let is_it = |event: &serde_json::Value| {
+            (&event["kind"], &event["port"], &event["netns"])
+                == (&kind.into(), &"nn0".into(), &inode.into())
+        };
+        assert!(events.iter().any(is_it), "{kind} in {inode}: {events:?}");
+    }
+    let log = String::from_utf8(home.command_in(&both[1], &["log"]).output().unwrap().stdout);
+    let log = log.unwrap();
+    let opened: Vec<_> = log.lines().filter(|line| line.contains("nn0: opened by")).collect();
+    let [one, other] = &opened[..] else { panic!("{log}") };
+    assert!(one.ends_with(&format!("(network namespace {})", inodes[0])), "{log}");
+    assert!(!other.contains("network namespace"), "{log}");
+    ends(first);
+    home.is_left_clean();
+}
