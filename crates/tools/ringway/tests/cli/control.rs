@@ -210,9 +210,9 @@ fn a_wrong_option_is_explained_before_anything_starts() {
     for args in [
         &["gen", "p{0", "--rate", "fast"][..],
         &["gen", "p{0", "--rate", "100000000000000000000"],
-        &["recv", "p}0", "--duration", "10"],
+        &["recv", "p}0", "--duration", "ten"],
         &["top", "--interval", "0s"],
-        &["shape", "p{0", "p{1", "--delay", "20"],
+        &["shape", "p{0", "p{1", "--delay", "20x"],
         &["gen", "p{0", "--burst", "0"],
         &["gen"],
         &["recv", "p}0", "--count", "many"],
