@@ -1,7 +1,11 @@
 //! What an interface drops, in its counters: of each ring, of the port, by the library and by the
 //! daemon.
 
-use std::{process::Command, time::Duration};
+use std::{
+    io::{BufRead, BufReader, Read},
+    process::{Command, Stdio},
+    time::Duration,
+};
 
 use ringway::{Control, KernelCounters, Port, PortInfo, RingInfo};
 use ringway_testkit::{Netns, PacketSocket, VethPair, frame, skip_without_root};
@@ -10,6 +14,7 @@ use ringway_tests::{
     packet::{numbered, receive, send},
     until,
 };
+use rustix::process::{Pid, Signal, kill_process};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -206,6 +211,51 @@ fn what_the_device_loses() {
             drop(to);
         }
         drop(from);
+        home.assert_left();
+    });
+}
+
+/// The summary of a command has what was lost while it ran.
+#[test]
+fn a_summary_has_what_the_device_lost() {
+    if skip_without_root("a_summary_has_what_the_device_lost") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("a_summary_has_what_the_device_lost", |home| {
+        home.install(&[("ringway", "ringway-cli")]);
+        for command in [&["recv"][..], &["capture", "--write", "/dev/null", "--overwrite"]] {
+            let (a, b, _pair) = wire();
+            let wire = PacketSocket::new(&a, "n0");
+            let mut ringway: Command = home.command(home.bin().join("ringway"));
+            ringway.args(command).args(["netmap:n1@mode=copy", "--json"]).stdout(Stdio::piped());
+            let mut child = b.enter(|| ringway.spawn().unwrap());
+            let pid = Pid::from_child(&child);
+            let (mut results, mut text) =
+                (BufReader::new(child.stdout.take().unwrap()), String::new());
+            results.read_line(&mut text).unwrap();
+            assert!(text.contains(r#""type":"open""#), "{text}");
+            kill_process(pid, Signal::STOP).unwrap();
+            until("something is lost", || {
+                (0..1000).for_each(|_| wire.send(&frame(1, 1000)));
+                match told().ring_full {
+                    0 => Err("nothing is".to_string()),
+                    _ => Ok(()),
+                }
+            });
+            let lost = told().ring_full;
+            [Signal::INT, Signal::CONT].map(|signal| kill_process(pid, signal).unwrap());
+            results.read_to_string(&mut text).unwrap();
+            child.wait().unwrap();
+            for part in [
+                format!(r#""ring_full":{lost},"#),
+                format!(
+                    r#"{{"type":"device","port":"n1","counters":[{{"name":"rx_dropped","driver":false,"count":{lost}}}"#
+                ),
+            ] {
+                assert!(text.contains(&part), "{part}: {text}");
+            }
+        }
         home.assert_left();
     });
 }

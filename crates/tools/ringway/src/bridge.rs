@@ -226,6 +226,9 @@ impl Bridge {
             drops.too_long += misfits;
             output.write(&Losses { port: shown_name(port), drops, left })?;
         }
+        for (port, lasting) in self.ports.iter().zip(&self.lasting) {
+            lasting.tell_device(port, output)?;
+        }
         run?;
         written.into_iter().try_for_each(|written| Ok(written?))
     }

@@ -33,7 +33,8 @@ the ports, the direction of monitored frames, and the number of dropped frames. 
 is in that format; the endings .gz and .zst compress it. Files that rotate have numbers, or the time
 of their beginning if the name has conversions for it, and pass over names in use; existing files
 are replaced only with --overwrite. A disk that is too slow blocks no port: frames that it has no
-room for are dropped and counted. A file that ends, and an interface that goes, ends the capture of
+room for are dropped and counted. What the device of an interface has lost meanwhile is in a line of
+its own below the summary: see `ringway ports --help` for its counters. A file that ends, and an interface that goes, ends the capture of
 that port alone.
 
 Examples:
@@ -332,6 +333,7 @@ impl Capture {
         for source in &mut self.sources {
             let drops = source.lasting.drops(&source.port).all;
             self.run_loop.tell(&Losses { port: shown_name(&source.port), drops, left: 0 })?;
+            source.lasting.tell_device(&source.port, self.run_loop.output)?;
         }
         for listening in &self.listening {
             let drops = Drops { ring_full: listening.lost(), ..Drops::default() };

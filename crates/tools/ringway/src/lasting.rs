@@ -9,8 +9,9 @@
 
 use crate::drops::{DropBook, PortDrops};
 use crate::error::Result;
+use crate::losses::DeviceBook;
 use crate::opened::Opened;
-use crate::output::note;
+use crate::output::{Output, note};
 use crate::run_loop::RunLoop;
 use ringway::{Interest, Port, Reopening};
 use std::time::{Duration, Instant};
@@ -28,6 +29,7 @@ const LONG: Duration = Duration::from_secs(1);
 /// What is known of an open port beside itself.
 pub struct Lasting {
     book: DropBook,
+    device: DeviceBook,
     closed: Option<Closed>,
 }
 
@@ -43,12 +45,18 @@ struct Closed {
 impl Lasting {
     /// Of a port that has just been opened.
     pub fn begin(port: &Port) -> Result<Lasting> {
-        Ok(Lasting { book: DropBook::open(port)?, closed: None })
+        let (book, device) = (DropBook::open(port)?, DeviceBook::open(port));
+        Ok(Lasting { book, device, closed: None })
     }
 
     /// What was dropped since [`begin`](Self::begin).
     pub fn drops(&mut self, port: &Port) -> PortDrops {
         self.book.read(port)
+    }
+
+    /// Tells what its device has counted as lost since the port was opened, for the first time or again, if anything.
+    pub fn tell_device(&self, port: &Port, output: Output) -> Result<()> {
+        self.device.read(port).map_or(Ok(()), |losses| output.write(&losses))
     }
 
     /// Whether the port's daemon has ended. Then it is closed.
@@ -86,6 +94,7 @@ impl Lasting {
                 *port = opened;
                 self.closed = None;
                 self.book.reopened(port);
+                self.device = DeviceBook::open(port);
                 Ok(true)
             }
             Ok(None) => {

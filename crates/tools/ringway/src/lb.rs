@@ -279,6 +279,9 @@ fn finish(
     let (port, at_input) = (balancer.input.name().into(), drops.first().copied());
     let drops = at_input.unwrap_or_default().all;
     run_loop.output.write(&Losses { port, drops, left: 0 })?;
+    for (port, lasting) in balancer.ports_mut().zip(&lasting) {
+        lasting.tell_device(port, run_loop.output)?;
+    }
     balancer.close();
     ran?;
     written

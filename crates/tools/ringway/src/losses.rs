@@ -3,8 +3,9 @@
 //! They are several views of the same frames, which are never added up: what finds a socket's ring full is among the
 //! drops of the port's ring, and may be among those of the interface and of its driver.
 
-use ringway::{Control, DeviceCounter, KernelCounters, PortInfo, PortKind, RingInfo};
+use ringway::{Control, DeviceCounter, KernelCounters, Port, PortInfo, PortKind, RingInfo};
 use serde::Serialize;
+use std::fmt;
 
 use crate::drops::Drops;
 
@@ -44,6 +45,66 @@ impl Losses {
     /// The same of the device.
     pub fn of_device(&self) -> Option<String> {
         self.device.as_deref().and_then(of_device)
+    }
+}
+
+/// The counter of what the machine's stack has lost, which is nothing of a program's: `ringway ports` tells it.
+const OF_STACK: &str = "stack_dropped";
+
+/// Follows what the device of an open port counts.
+pub struct DeviceBook {
+    /// When it was opened here: others may have had it before.
+    before: Vec<DeviceCounter>,
+}
+
+impl DeviceBook {
+    /// Begins at zero.
+    pub fn open(port: &Port) -> DeviceBook {
+        DeviceBook { before: counters(port).unwrap_or_default() }
+    }
+
+    /// What has grown since [`DeviceBook::open`]; `None`: nothing, or it is not known.
+    pub fn read(&self, port: &Port) -> Option<DeviceLosses> {
+        let counters = grown(counters(port)?, &self.before);
+        (!counters.is_empty()).then(|| DeviceLosses { port: port.name().into(), counters })
+    }
+}
+
+/// Of an interface's port that is open, by its daemon, which may have ended.
+fn counters(port: &Port) -> Option<Vec<DeviceCounter>> {
+    if port.kind() != PortKind::Nic || port.is_shut() {
+        return None;
+    }
+    let control = Control::connect_running().ok()?;
+    let is_it = |info: &PortInfo| {
+        info.kind == PortKind::Nic && info.mem_id == port.mem_id() && info.name == port.name()
+    };
+    control.device_counters(&control.ports().ok()?.into_iter().find(is_it)?).ok()
+}
+
+/// What counters have more than `before`, but for that of the stack.
+fn grown(now: Vec<DeviceCounter>, before: &[DeviceCounter]) -> Vec<DeviceCounter> {
+    let since = |now: DeviceCounter| {
+        let is_it = |it: &&DeviceCounter| (&it.name, it.driver) == (&now.name, now.driver);
+        let before = before.iter().find(is_it).map_or(0, |before| before.count);
+        DeviceCounter { count: now.count.saturating_sub(before), ..now }
+    };
+    let grown = now.into_iter().map(since);
+    grown.filter(|counter| counter.count > 0 && counter.name != OF_STACK).collect()
+}
+
+/// What the device of an open port has counted in a run with it, for the end of it.
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(tag = "type", rename = "device")]
+pub struct DeviceLosses {
+    port: String,
+    counters: Vec<DeviceCounter>,
+}
+
+impl fmt::Display for DeviceLosses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counters = of_device(&self.counters).unwrap_or_else(|| "none".into());
+        write!(f, "  lost by the device of {}: {counters}", self.port)
     }
 }
 
@@ -93,6 +154,29 @@ mod tests {
         assert_eq!(text(&[&no_buffer]).as_deref(), Some("driver: rx_no_buffer_count 5"));
         let both = "rx_missed_errors 12; driver: rx_no_buffer_count 5";
         assert_eq!(text(&[&missed, &no_buffer]).as_deref(), Some(both));
+    }
+
+    /// Of a port that others have had before; what the stack loses is no loss of a program.
+    #[test]
+    fn a_run_has_what_grew_in_it() {
+        let counter =
+            |name: &str, driver, count| DeviceCounter { name: name.into(), driver, count };
+        let before = [counter("rx_dropped", false, 3), counter("rx_dropped", true, 5)];
+        let now = |[interface, driver, stack]: [u64; 3]| {
+            let counters = [
+                counter("rx_dropped", false, interface),
+                counter("rx_dropped", true, driver),
+                counter("stack_dropped", false, stack),
+            ];
+            grown(counters.to_vec(), &before)
+        };
+        assert_eq!(now([3, 5, 9]), []);
+        // It was opened again.
+        assert_eq!(now([2, 4, 9]), []);
+        assert_eq!(now([3, 7, 0]), [counter("rx_dropped", true, 2)]);
+        let counters = now([13, 7, 9]);
+        let text = DeviceLosses { port: "eth1".into(), counters }.to_string();
+        assert_eq!(text, "  lost by the device of eth1: rx_dropped 10; driver: rx_dropped 2");
     }
 
     /// Each direction of a socket is in one ring.

@@ -79,7 +79,8 @@ impl Metered {
     pub fn summarize(&mut self, end: Instant, left: u64) -> Result<()> {
         let drops = self.count_drops().all;
         self.run_loop.tell(&self.reporter.finish(end, self.counted))?;
-        self.run_loop.tell(&Losses { port: shown_name(&self.port), drops, left })
+        self.run_loop.tell(&Losses { port: shown_name(&self.port), drops, left })?;
+        self.lasting.tell_device(&self.port, self.run_loop.output)
     }
 
     /// Waits until the other side has taken what was sent on the first transmit ring, as long as it takes

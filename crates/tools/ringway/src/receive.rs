@@ -29,7 +29,8 @@ two runs of `ringway gen` with one --stream send the same numbers.
 
 With --print and `--write -` standard output has nothing but their output; progress goes to standard
 error. Times are UTC; frames of a file have the times of the file. --write is `ringway capture` for
-one port, without rotation of files.
+one port, without rotation of files. What the device of an interface has lost meanwhile is in a line
+of its own below the summary: see `ringway ports --help` for its counters.
 
 Examples (quote the braces of a pipe's name):
   ringway recv 'p}0' --verify

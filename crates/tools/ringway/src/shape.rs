@@ -351,6 +351,7 @@ impl Shaper {
             let drops = lasting.drops(port).all;
             let left = left(port);
             output.write(&Losses { port: port.name().into(), drops, left })?;
+            lasting.tell_device(port, output)?;
         }
         run?;
         written.into_iter().try_for_each(|written| Ok(written?))

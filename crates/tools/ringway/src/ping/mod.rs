@@ -346,6 +346,7 @@ impl Pinger {
         run_loop.output.write(&summary)?;
         let drops = lasting.drops(&port).all;
         run_loop.output.write(&Losses { port: label.clone(), drops, left: 0 })?;
+        lasting.tell_device(&port, run_loop.output)?;
         pinged?;
         if counts.answered == 0 && counts.sent > 0 {
             return Err(Error::NoAnswer { port: label, sent: counts.sent });

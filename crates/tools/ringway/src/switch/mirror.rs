@@ -451,6 +451,7 @@ impl Mirror {
         drops.ring_full += self.no_room;
         let left = left(&mut self.to);
         output.write(&Losses { port: self.to.name().into(), drops, left })?;
+        self.lasting.tell_device(&self.to, output)?;
         mirrored?;
         Ok(written?)
     }

@@ -244,7 +244,8 @@ impl Card {
         }
         let left = left(port);
         output.write(&Losses { port: port.name().into(), drops: at_the_port.all, left })?;
-        output.write(&MachineLosses::of(port.name(), &at_machine))
+        output.write(&MachineLosses::of(port.name(), &at_machine))?;
+        lasting.tell_device(port, output)
     }
 
     /// Waits until the port is open again. No frame moves meanwhile, but a monitor is answered: a machine whose monitor
