@@ -41,8 +41,8 @@ impl Listening {
         let is_free = matches!(&error, Error::Ringway(error) if error.cause() == Cause::Invalid);
         let found = if is_free { open(name, &settings).ok() } else { None };
         let Some(Found::Unused { interface, direction }) = found else { return Err(error) };
-        let tap =
-            Tap::new(&interface, direction, &settings).map_err(|source| refused(name, &source))?;
+        let tap = Tap::new(&interface, direction, &settings)
+            .map_err(|source| refused(name, &interface, &source))?;
         let signals = Signals::default();
         if let Some(expression) = chosen.text() {
             let program = ringway_filter::compile(&expression).map_err(ringway::Error::from)?;
@@ -95,10 +95,33 @@ impl Listening {
     }
 }
 
-fn refused(name: &str, error: &io::Error) -> Error {
+fn refused(name: &str, interface: &str, error: &io::Error) -> Error {
     let remedy = match error.raw_os_error() {
         Some(libc::EPERM) => "it takes CAP_NET_RAW to listen beside the stack",
+        Some(libc::EAFNOSUPPORT) => {
+            return Error::Value(format!(
+                "{name}: cannot listen: its packets have no Ethernet headers; `tcpdump -i {interface}` captures from \
+                 this one"
+            ));
+        }
         _ => "`ip -br link` lists the interfaces that exist",
     };
     Error::Value(format!("{name}: cannot listen: {error}; {remedy}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_tells_what_is_wrong_with_the_interface() {
+        let text = |number| {
+            let error = io::Error::from_raw_os_error(number);
+            refused("netmap:wg0/rt", "wg0", &error).to_string()
+        };
+        assert!(text(libc::ENODEV).ends_with("`ip -br link` lists the interfaces that exist"));
+        let foreign = text(libc::EAFNOSUPPORT);
+        let told = "netmap:wg0/rt: cannot listen: its packets have no Ethernet headers; `tcpdump -i wg0` captures";
+        assert!(foreign.starts_with(told), "{foreign}");
+    }
 }
