@@ -10,19 +10,19 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
+    Arc, Mutex, OnceLock,
+    atomic::{AtomicBool, Ordering::Relaxed},
 };
 use std::time::Instant;
 
 use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG, NS_REPORT};
-use ringway_kring::{Accepted, Driver, Kring, Offsets};
+use ringway_kring::{Accepted, Driver, Kring, LongestTaken, Offsets};
 use ringway_region::{Buf, Layout, Slot};
 use ringway_switch_port::StallReason;
 
 use crate::patience::Patience;
-use crate::sys::{BATCH, Pieces};
-use crate::tx_queue::{is_too_long, stall_reason};
+use crate::sys::{BATCH, Pieces, socket};
+use crate::tx_queue::stall_reason;
 use crate::{MAX_FRAGS, SHORTEST, offsets};
 
 /// Slots that the packets of one system call may have.
@@ -40,23 +40,25 @@ const SLOTS: usize = BATCH + MAX_FRAGS as usize;
 /// have. What the kernel has no room for, or no link, stays in order and goes out with a later sync. What
 /// the device refuses for 50 ms as if it had no room is dropped, so that others behind it go on: as `too_long`, since
 /// the other end of a veth pair may have a smaller MTU, or as `ring_full` where the kernel has taken a packet of that
-/// length before.
+/// length lately, and on all other devices: they have no other end, and tell of what is too long for them by EMSGSIZE.
 pub struct PacketTx {
     socket: Arc<OwnedFd>,
     data_size: u32,
     patience: Mutex<Patience>,
     /// Whether `patience` has something to forget, without the lock.
     has_refused: AtomicBool,
-    /// Bytes of the longest packet that the kernel has taken.
-    longest: AtomicU32,
+    /// Bytes of the longest packet that the kernel has taken lately.
+    longest: LongestTaken,
+    /// Whether the interface is an end of a pair. The kernel is asked when the interface has refused a packet.
+    is_pair: OnceLock<bool>,
 }
 
 impl PacketTx {
     /// For a socket that sends, and a region of this layout.
     pub fn new(socket: Arc<OwnedFd>, layout: &Layout) -> PacketTx {
         let (data_size, patience) = (layout.data_size(), Mutex::default());
-        let (has_refused, longest) = (AtomicBool::new(false), AtomicU32::new(0));
-        PacketTx { socket, data_size, patience, has_refused, longest }
+        let (has_refused, longest) = (AtomicBool::new(false), LongestTaken::none());
+        PacketTx { socket, data_size, patience, has_refused, longest, is_pair: OnceLock::new() }
     }
 
     /// The socket. To poll it for POLLOUT is no use where it is the interface that has no room.
@@ -226,9 +228,7 @@ impl PacketTx {
             patience.taken(longest);
             self.has_refused.store(patience.remembers(), Relaxed);
         }
-        if longest > self.longest.load(Relaxed) {
-            self.longest.fetch_max(longest, Relaxed);
-        }
+        self.longest.taken(longest);
         kring.count(sent.len() as u32);
         kring.note(|c| &c.bytes, sent.iter().map(|packet| u64::from(packet.bytes)).sum());
         sent.last().map_or(from, |packet| packet.next)
@@ -249,6 +249,19 @@ impl PacketTx {
         }
     }
 
+    /// Whether a packet that is given up for this error is too long. A device that is not an end of a pair has no room
+    /// (ENOBUFS) because its queue stands still: that of a tap whose machine is stopped, say.
+    fn is_too_long(&self, error: &io::Error, packet: &Packet, now: Instant) -> bool {
+        let is_pair = || socket::is_pair(self.socket.as_fd()).unwrap_or(false);
+        match error.raw_os_error() {
+            Some(libc::EMSGSIZE) => true,
+            Some(libc::ENOBUFS) => {
+                *self.is_pair.get_or_init(is_pair) && !self.longest.has_taken(packet.bytes, now)
+            }
+            _ => false,
+        }
+    }
+
     /// The kernel does not take the first packet: whether to go on behind it.
     #[cold]
     fn refused(&self, kring: &Kring, error: &io::Error, packet: &Packet, from: u32) -> u32 {
@@ -260,7 +273,7 @@ impl PacketTx {
                 kring.stop();
             }
             _ => {
-                let too_long = is_too_long(error, packet.bytes, self.longest.load(Relaxed));
+                let too_long = self.is_too_long(error, packet, Instant::now());
                 kring.note(
                     |c| match too_long {
                         true => &c.too_long,
@@ -288,6 +301,8 @@ fn consume(kring: &Kring, at: u32, slot: &Slot) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use proptest::prelude::*;
     use ringway_abi::Dir;
     use ringway_kring::Outcome;
@@ -515,18 +530,45 @@ mod tests {
         }
     }
 
-    /// A queue that stands still has no room for what it has taken before, whose length is nothing new.
+    /// The other end of a pair may have a smaller MTU, also than before. No other device refuses a packet so for its
+    /// length.
     #[test]
-    fn what_was_taken_before_is_not_too_long() {
-        let ring = Ring::new(8, OFFSETS);
-        ring.fill(&[Filled { flags: 0, ..filled(0, 30, 0) }]);
-        ring.sync();
+    fn what_a_pair_has_not_taken_lately_is_too_long() {
+        let (no_room, begin) = (io::Error::from_raw_os_error(libc::ENOBUFS), Instant::now());
+        for is_pair in [true, false] {
+            let ring = Ring::new(8, OFFSETS);
+            ring.driver.is_pair.set(is_pair).unwrap();
+            let take = |len| {
+                ring.fill(&[Filled { flags: 0, ..filled(0, len, 0) }]);
+                ring.sync();
+            };
+            let is_too_long = |bytes, seconds| {
+                let packet = Packet { first: 0, slots: 1, next: 5, bytes };
+                let now = begin + Duration::from_secs(seconds);
+                ring.driver.is_too_long(&no_room, &packet, now)
+            };
+            assert_eq!(is_too_long(30, 0), is_pair, "none was taken");
+            take(30);
+            assert_eq!((is_too_long(30, 1), is_too_long(31, 1)), (false, is_pair));
+            take(20);
+            assert!(!is_too_long(30, 2), "it may be full");
+            assert_eq!(is_too_long(30, 4), is_pair, "others pass");
+            take(30);
+            assert!(!is_too_long(30, 5));
+        }
+    }
+
+    /// A device that is not known stands still.
+    #[test]
+    fn what_is_given_up_is_counted_once() {
         let refusal = io::Error::from_raw_os_error(libc::ENOBUFS);
-        for (bytes, counts) in [(30, [0, 1]), (31, [1, 1])] {
-            let packet = Packet { first: 0, slots: 1, next: 5, bytes };
+        let packet = Packet { first: 0, slots: 1, next: 5, bytes: 30 };
+        for (is_pair, counts) in [(Some(true), [1, 0]), (Some(false), [0, 1]), (None, [0, 1])] {
+            let ring = Ring::new(8, OFFSETS);
+            is_pair.into_iter().for_each(|is_pair| ring.driver.is_pair.set(is_pair).unwrap());
             while ring.driver.refused(&ring.kring, &refusal, &packet, 3) != 5 {}
             let c = ring.kring.counters();
-            assert_eq!([&c.too_long, &c.ring_full].map(|c| c.load(Relaxed)), counts, "{bytes}");
+            assert_eq!([&c.too_long, &c.ring_full].map(|c| c.load(Relaxed)), counts, "{is_pair:?}");
         }
     }
 

@@ -43,7 +43,7 @@ fn check(result: libc::c_int) -> io::Result<()> {
 mod tests {
     use std::os::fd::AsFd;
 
-    use ringway_testkit::datagram_sockets;
+    use ringway_testkit::{Netns, datagram_sockets, skip_without_root};
     use rustix::net::{recv, send};
 
     use super::*;
@@ -54,6 +54,26 @@ mod tests {
         let code = |error: io::Error| error.raw_os_error();
         assert_eq!(bound_to(own.as_fd()).map(drop).map_err(code), Err(Some(libc::EINVAL)));
         assert!(socket::take_drops(own.as_fd()).is_err());
+        assert!(socket::is_pair(own.as_fd()).is_err());
+    }
+
+    #[test]
+    fn the_end_of_a_pair_is_one() {
+        if skip_without_root("the_end_of_a_pair_is_one") {
+            return;
+        }
+        let netns = Netns::quiet("rwp");
+        netns.run("ip link add p0 type veth peer name p1");
+        netns.run("ip tuntap add t0 mode tap");
+        let (yes, no) = (Some(true), Some(false));
+        // The loopback interface does not tell a driver's name.
+        for (name, is_pair) in [("p0", yes), ("p1", yes), ("t0", no), ("lo", None)] {
+            let socket = netns.enter(socket::new).unwrap();
+            let index = rustix::net::netdevice::name_to_index(&socket, name).unwrap();
+            socket::bind(socket.as_fd(), index, 0).unwrap();
+            // Also from elsewhere.
+            assert_eq!(socket::is_pair(socket.as_fd()).ok(), is_pair, "{name}");
+        }
     }
 
     /// Any socket takes one: of these packets, those that begin with a 7.

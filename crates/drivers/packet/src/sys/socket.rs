@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
+use rustix::net::netdevice::index_to_name;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use super::check;
@@ -157,9 +158,24 @@ const _: () = assert!(size_of::<DriverInfo>() == 196);
 
 const ETHTOOL_GDRVINFO: u32 = 3;
 
+/// The drivers of pairs of interfaces, whose ends refuse what is longer than the other's MTU.
+const PAIRS: [&str; 2] = ["veth", "netkit"];
+
+/// Whether the interface that the socket is bound to is an end of a pair.
+pub fn is_pair(socket: BorrowedFd<'_>) -> io::Result<bool> {
+    let ifindex = super::bound_to(socket)?.sll_ifindex;
+    let name = index_to_name(socket, u32::try_from(ifindex).unwrap_or(0))?;
+    Ok(PAIRS.contains(&driver_by(socket, &name)?.as_str()))
+}
+
 /// The name of an interface's driver, as `ethtool -i` shows it.
 pub fn driver(interface: &str) -> io::Result<String> {
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    driver_by(socket.as_fd(), interface)
+}
+
+/// The same of an interface in a socket's network namespace.
+fn driver_by(socket: BorrowedFd<'_>, interface: &str) -> io::Result<String> {
     // SAFETY: an ifreq is made of numbers and addresses that may be null: zeros are a valid value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     // The last byte stays zero.
