@@ -294,8 +294,9 @@ impl DropBook {
             (tx.not_written, tx.ring_full) = (tx.ring_full, 0);
         }
         if self.switch.is_some() {
-            // The switch counts these, too.
-            (rx.ring_full, rx.too_long) = (0, 0);
+            // The switch counts the others, but for those that the port's program has noted there itself.
+            let indices = |Drops { bad_index, .. }| Drops { bad_index, ..Drops::default() };
+            (tx, rx) = (indices(tx), indices(rx));
         }
         (self.now[0], self.now[1]) = (tx, rx);
         if let Some(switch) = &self.switch {

@@ -14,6 +14,7 @@ use crate::output::note;
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{RunLoop, interest};
 use ringway::{Interest, Port};
+use ringway_abi::Dir;
 use ringway_vhost::{HEADER_LEN, LostPages, Moved};
 use serde::Serialize;
 use std::fmt;
@@ -125,18 +126,39 @@ impl fmt::Display for MachineLosses<'_> {
 /// One way.
 struct Flow {
     reporter: Reporter,
+    /// Of the port's rings, those that its frames pass.
+    rings: Dir,
     moved: Moved,
     last: Instant,
 }
 
 impl Flow {
-    fn new(label: String, start: Instant) -> Flow {
-        Flow { reporter: Reporter::new(label, start), moved: Moved::default(), last: start }
+    fn new(label: String, rings: Dir, start: Instant) -> Flow {
+        let reporter = Reporter::new(label, start);
+        Flow { reporter, rings, moved: Moved::default(), last: start }
     }
 
-    fn count(&mut self, moved: Moved) {
-        self.moved += moved;
+    fn count(&mut self, moved: Moved, port: &Port) {
+        self.add(moved, port);
         self.last = Instant::now();
+    }
+
+    /// What is lost here is among the drops of the port's ring, too, where others see it while the machine runs: a switch
+    /// counts its own drops elsewhere, and a [`DropBook`](crate::drops::DropBook) leaves these out.
+    fn add(&mut self, moved: Moved, port: &Port) {
+        self.moved += moved;
+        let Moved { too_long, too_short, bad_offload, no_buffers, disabled, not_taken, .. } = moved;
+        // None where its daemon has ended.
+        let ring = port.binding().rings(self.rings).first();
+        if let Some(ring) = ring.filter(|_| moved.dropped() > 0) {
+            ring.kring().note(|c| &c.too_long, too_long);
+            ring.kring().note(|c| &c.bad_slot, too_short + bad_offload);
+            ring.kring().note(|c| &c.ring_full, no_buffers + disabled + not_taken);
+        }
+    }
+
+    fn add_not_taken(&mut self, not_taken: u64, port: &Port) {
+        self.add(Moved { not_taken, ..Moved::default() }, port);
     }
 }
 
@@ -190,8 +212,8 @@ impl Card {
         let (switch, machine) = port.name().split_once(':').unwrap_or((port.name(), "machine"));
         let start = run_loop.start;
         Ok(Card {
-            out: Flow::new(format!("{machine} -> {switch}"), start),
-            into: Flow::new(format!("{switch} -> {machine}"), start),
+            out: Flow::new(format!("{machine} -> {switch}"), Dir::Tx, start),
+            into: Flow::new(format!("{switch} -> {machine}"), Dir::Rx, start),
             header: Header::new(run_loop.waker()?),
             run_loop,
             link: None,
@@ -229,7 +251,7 @@ impl Card {
     fn summarize(&mut self, port: &mut Port, lasting: &mut Lasting) -> Result<()> {
         self.finish_link(port);
         self.tell_untold(port);
-        self.into.moved.not_taken += empty(port);
+        self.into.add_not_taken(empty(port), port);
         let at_the_port = lasting.drops(port);
         let output = self.run_loop.output;
         let mut at_machine = Moved::default();
@@ -346,11 +368,11 @@ impl Card {
         };
         let Remainder { out, into: [frames, bytes] } =
             link.finish(port, self.header.len(), &mut await_room);
-        self.out.moved += out;
+        self.out.add(out, port);
         let into = &mut self.into.moved;
         into.frames = into.frames.saturating_sub(frames);
         into.bytes = into.bytes.saturating_sub(bytes);
-        into.not_taken += frames;
+        self.into.add_not_taken(frames, port);
     }
 
     /// Waits for a monitor, as long as the daemon is there.
@@ -459,7 +481,7 @@ impl Card {
             if let Some(header_len) = self.header.len().filter(|_| !port.is_shut()) {
                 let moved = link.send(port, header_len, ALL);
                 if moved.is_something() {
-                    self.out.count(moved);
+                    self.out.count(moved, port);
                 }
             }
             link.obey()?;
@@ -487,7 +509,7 @@ impl Card {
         let Some(header_len) = self.header.len() else { return Ok(()) };
         if state == State::Up && (self.state != state || has_changed) {
             // What came before is old, or has another header.
-            self.into.moved.not_taken += empty(port);
+            self.into.add_not_taken(empty(port), port);
         }
         if let Some(frame) = link.take_announcement() {
             let mut tx = port.tx(0);
@@ -495,7 +517,7 @@ impl Card {
             tx.sync();
             let bytes = if is_sent { frame.len() as u64 } else { 0 };
             let (frames, not_taken) = (is_sent.into(), (!is_sent).into());
-            self.out.count(Moved { frames, bytes, not_taken, ..Moved::default() });
+            self.out.count(Moved { frames, bytes, not_taken, ..Moved::default() }, port);
         }
         // A driver that has not come yet is not down.
         if self.state == state || (self.state, state) == (State::Connected, State::Down) {
@@ -515,7 +537,7 @@ impl Card {
         let into = link.receive(port, header_len, BATCH);
         for (flow, moved) in [(&mut self.out, out), (&mut self.into, into)] {
             if moved.is_something() {
-                flow.count(moved);
+                flow.count(moved, port);
             }
         }
         Some(Turn { out, into })

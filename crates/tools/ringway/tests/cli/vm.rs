@@ -57,6 +57,14 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
     }
 }
 
+/// What a ring of a port has dropped by now: bad slots, too long, ring full.
+fn ring_drops(home: &Home, port: &str, receives: bool) -> [u64; 3] {
+    let rings = home.json(&["ports", "--rings"]);
+    let ring = rings.iter().find(|ring| ring["port"] == port && ring["receives"] == receives);
+    let ring = ring.unwrap_or_else(|| panic!("{rings:?}"));
+    ["bad_slot", "too_long", "ring_full"].map(|reason| ring[reason].as_u64().unwrap())
+}
+
 /// A frame to everybody.
 fn frame(number: u8, len: usize) -> Vec<u8> {
     let mut frame = vec![number; len];
@@ -161,18 +169,24 @@ fn drops_are_told_by_reason() {
         back += guest.reap(0);
         (back == 2).then_some(()).ok_or(format!("{back}"))
     });
+    until("the port's ring has the drop", || {
+        let dropped = ring_drops(&home, "vale0:alone", false);
+        (dropped == [1, 0, 0]).then_some(()).ok_or(format!("{dropped:?}"))
+    });
     port.proc.signal(Signal::INT);
     let said = finish(port.proc);
     let drops = |kind: &str, reason: &str| find(&said, kind)[reason].as_u64();
     assert_eq!(drops("drops", "no_destination"), Some(2));
     assert_eq!(drops("summary", "packets"), Some(2));
     assert_eq!(find(&said, "drops")["port"], "vale0:alone");
+    // Once.
+    assert_eq!((drops("drops", "bad_slot"), drops("summary", "drops")), (Some(0), Some(3)));
     assert_eq!(drops("machine_drops", "too_short"), Some(1));
     assert_eq!(drops("machine_drops", "no_buffers"), Some(0));
 }
 
 /// What a port's worker has put into its ring, and the machine has not got, is told at the end: what came before the
-/// machine's driver was up, and what waited when the run ended.
+/// machine's driver was up, and what waited when the run ended. The first is among the drops of the port's ring meanwhile.
 #[test]
 fn frames_for_a_machine_that_is_away_are_told() {
     let home = Home::new();
@@ -195,6 +209,7 @@ fn frames_for_a_machine_that_is_away_are_told() {
         got += std::iter::from_fn(|| guest.receive(0)).count();
         (got == 3).then_some(()).ok_or(format!("{got}"))
     });
+    assert_eq!(ring_drops(&home, "vale0:alone", true), [0, 0, 5]);
     drop(guest);
     port.until("disconnected", 1);
     home.json(&["gen", "vale0:program", "--count", "4"]);
@@ -202,6 +217,7 @@ fn frames_for_a_machine_that_is_away_are_told() {
     port.proc.signal(Signal::INT);
     let said = finish(port.proc);
     assert_eq!(find(&said, "machine_drops")["not_taken"], 9);
+    assert_eq!(find(&said, "drops")["ring_full"], 0);
     let summaries: Vec<_> = said.iter().filter(|line| line["type"] == "summary").collect();
     assert_eq!((&summaries[1]["packets"], &summaries[1]["drops"]), (&3.into(), &9.into()));
 }
