@@ -1,6 +1,6 @@
 //! `ringway vm attach`: machines on a switch, by guests that are part of the test.
 
-use crate::home::{Home, LIMIT, find, finish, lines};
+use crate::home::{Home, LIMIT, find, finish};
 use crate::log::System;
 use ringway_testkit::Proc;
 use ringway_vhost::guest::{Guest, Setup};
@@ -536,7 +536,7 @@ fn a_monitor_that_listens() {
     let said = finish(proc);
     let features = &said.iter().find(|line| line["state"] == "up").unwrap()["features"];
     assert_eq!(features, "mergeable buffers");
-    assert!(lines(&serde_json::to_string(&said[0]).unwrap())[0]["port"] == "vale0:one");
+    assert_eq!(find(&said, "open")["port"], "vale0:one");
 }
 
 /// A machine whose frames come by a stream.
