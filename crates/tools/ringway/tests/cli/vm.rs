@@ -476,8 +476,7 @@ fn a_flood_of_connections_has_an_end() {
     }
     assert!(port.times("connected") < TIMES, "{}", port.proc.output());
     port.proc.signal(Signal::TERM);
-    let said = port.proc.wait_for(r#""type":"summary""#, LIMIT);
-    assert!(said.contains(" times more"), "{said}");
+    port.proc.wait_for(" times more", LIMIT);
 }
 
 /// A machine that spoils its queues, a monitor that says what none may, memory that is taken away: the
