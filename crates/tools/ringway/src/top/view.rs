@@ -548,7 +548,7 @@ mod tests {
             .map(|(name, netns)| Row { netns: Some(netns), ..row(Of::Port, name, 1.0, 0) });
         let mut view = View::new(String::new());
         let screen = lines(&mut view, &rows, 80, 24);
-        let names = ["eth0 4026532008  vale", "eth0 4026532009  vale", "eth1  "];
+        let names = ["eth0 4026532008  ", "eth0 4026532009  ", "eth1  "];
         for (line, name) in screen[3..].iter().zip(names) {
             assert!(line.text.starts_with(name), "{screen:?}");
         }
