@@ -244,7 +244,9 @@ fn a_summary_has_what_the_device_lost() {
                 }
             });
             let lost = told().ring_full;
-            [Signal::INT, Signal::CONT].map(|signal| kill_process(pid, signal).unwrap());
+            for signal in [Signal::INT, Signal::CONT] {
+                kill_process(pid, signal).unwrap();
+            }
             results.read_to_string(&mut text).unwrap();
             child.wait().unwrap();
             for part in [
