@@ -157,17 +157,6 @@ fn is_cut(memory: &[u8], frame: &Range<usize>) -> bool {
     memory.get(frame.start + 1).is_some_and(|kind| *kind != 0)
 }
 
-/// Whether a frame of so many bytes, which is given up for this error, was too long. `longest`: bytes of the longest that
-/// the kernel has taken.
-pub fn is_too_long(error: &io::Error, bytes: u32, longest: u32) -> bool {
-    match error.raw_os_error() {
-        Some(libc::EMSGSIZE) => true,
-        // What the device never had room for is longer than the other end takes.
-        Some(libc::ENOBUFS) => bytes > longest,
-        _ => false,
-    }
-}
-
 /// What is in the way of a frame for now; `None` if it will never be sent.
 pub fn stall_reason(error: &io::Error) -> Option<StallReason> {
     match error.raw_os_error().unwrap_or(libc::EIO) {
