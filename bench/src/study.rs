@@ -231,7 +231,11 @@ impl Study {
                         (`ringway vm attach`), or by a testpmd that forwards between two of its own.",
                 limits: "testpmd polls all the time: it writes the headers of what it sends, and \
                          reads nothing. A switch has five processes where testpmd has three, each with \
-                         memory of its own.",
+                         memory of its own. On two processors testpmd's three polling threads take \
+                         each other's time, most of all at 64 bytes: the ratio of that row says \
+                         nothing of a machine with more. With both machines on one processor, and \
+                         what forwards on another, testpmd is nearly four times as fast \
+                         (docs/decisions/0045).",
                 axis: Axis::Name,
                 axis_label: "",
                 original: &[],

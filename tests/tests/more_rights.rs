@@ -11,6 +11,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
     thread,
+    time::UNIX_EPOCH,
 };
 
 use ringway_testkit::{install_script, skip_without_root};
@@ -81,6 +82,7 @@ impl Traps {
         let _ = fs::remove_dir_all(&path);
         DirBuilder::new().mode(0o700).create(&path).unwrap();
         chown(&path, Some(owner), Some(GROUP)).unwrap();
+        fs::File::open(&path).unwrap().set_modified(UNIX_EPOCH).unwrap();
         path
     }
 
@@ -125,11 +127,12 @@ impl Traps {
         });
     }
 
-    /// Whether a mark was made, or something was put into the folder, since last asked.
+    /// Whether a mark was made since last asked, or something was put into the [folder](Self::fresh_folder), which a
+    /// program that can start no daemon takes out again.
     fn are_marked(&self) -> bool {
         let marked = fs::remove_file(self.mark("sprung")).is_ok();
-        let folder = fs::read_dir(self.at("folder")).map_or(0, Iterator::count);
-        marked || folder > 0
+        let folder = fs::metadata(self.at("folder")).unwrap();
+        marked || folder.modified().unwrap() != UNIX_EPOCH
     }
 }
 

@@ -67,7 +67,7 @@ fn connect_private(dir: &Path, socket: &Path) -> Result<OwnedFd, Error> {
         return Ok(connection);
     }
     if let Err(error) = start(dir, socket) {
-        alone.remove_files();
+        alone.remove_own_files();
         return Err(error);
     }
     connect_to(socket)
@@ -281,14 +281,19 @@ impl ShutdownLock {
     /// Leaves the place as it was before: without socket, without lock, without a log that
     /// says nothing. The directory goes too, unless the user named it.
     pub fn remove_files(self) {
+        // What killed programs have left keeps the directory no longer than what they had of the daemon.
+        sweep_ring_texts(&self.dir);
+        self.remove_own_files();
+    }
+
+    /// The same, but for what programs have left.
+    fn remove_own_files(self) {
         let log = self.dir.join("ringwayd.log");
         let silent = fs::metadata(&log).is_ok_and(|log| log.len() == 0);
         let _ = fs::remove_file(self.dir.join("ringwayd.sock"));
         if silent {
             let _ = fs::remove_file(log);
         }
-        // What killed programs have left keeps the directory no longer than what they had of the daemon.
-        sweep_ring_texts(&self.dir);
         let _ = fs::remove_file(self.dir.join("lock"));
         leave(&self.dir);
     }

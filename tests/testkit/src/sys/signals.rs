@@ -2,10 +2,10 @@
 
 use std::{io, os::unix::process::CommandExt, process::Command};
 
-/// A shell has what it starts with `&` ignore them, and a process what it executes.
-const IGNORED_IN_BACKGROUND: [libc::c_int; 2] = [libc::SIGINT, libc::SIGQUIT];
+/// A shell has what it starts with `&` ignore the first two, nohup(1) the third, and a process what it executes.
+const IGNORED_IN_BACKGROUND: [libc::c_int; 3] = [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP];
 
-/// SIGINT and SIGQUIT end the program, also if this process ignores them.
+/// SIGINT, SIGQUIT and SIGHUP end the program, also if this process ignores them.
 pub fn with_default_signals(command: &mut Command) {
     let reset = || {
         for signal in IGNORED_IN_BACKGROUND {

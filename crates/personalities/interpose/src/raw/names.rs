@@ -29,6 +29,7 @@ pub const WRAPPED: &[&str] = &[
     "read",
     "readlink",
     "realpath",
+    "rmdir",
     "sched_yield",
     "send",
     "sendmmsg",

@@ -92,6 +92,7 @@ wrapped! {
         SYS_process_vm_readv[process, to, count, from, parts, flags];
     read(fd, to, len) = SYS_read[fd, to, len];
     readlink(path, to, len) = SYS_readlinkat[AT_CWD, path, to, len];
+    rmdir(path) = SYS_unlinkat[AT_CWD, path, AT_REMOVEDIR as usize];
     sched_yield() = SYS_sched_yield[];
     send(fd, from, len, flags) = SYS_sendto[fd, from, len, flags];
     sendmmsg(fd, messages, count, flags) = SYS_sendmmsg[fd, messages, count, flags];

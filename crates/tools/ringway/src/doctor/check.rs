@@ -375,7 +375,7 @@ pub fn names(conflicts: &[NameConflict]) -> Option<Check> {
     let sentence = |conflict: &NameConflict| {
         let NameConflict { name, asked_by, count, seconds_ago, .. } = conflict;
         let why = match (&conflict.reserved, conflict.owner) {
-            (Some(pattern), _) => format!("is reserved for others by `{pattern}`"),
+            (Some(pattern), _) => format!("is reserved by `{pattern}`, and not for all"),
             (None, Some(owner)) => format!("is user {owner}'s"),
             (None, None) => "is for others".into(),
         };
