@@ -397,6 +397,7 @@ pub use ringway_proto::Declared;
 ///         DeclaredFor::Anyone => println!("{} is for all that may have the name", port.name),
 ///         DeclaredFor::Untold => println!("{}: the daemon is too old to tell", port.name),
 ///     }
+///     assert_eq!(port.declared_for.user(), None, "nothing is declared here");
 /// }
 /// # Ok::<(), ringway::Error>(())
 /// ```

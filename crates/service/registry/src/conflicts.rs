@@ -131,7 +131,7 @@ mod tests {
         assert!(conflicts.info(3, &[]).iter().all(|c| c.reserved.is_some()));
         assert_eq!(conflicts.info(4, &[]), []);
         assert_eq!(conflicts.info(0, &[]).len(), 1 + KEPT_OF_ONE);
-        // Of what is reserved, those learn for whom it is.
+        // Of what is reserved, its users learn.
         let reserved = |pattern, is_holder| {
             let pattern = NamePattern::parse(pattern).unwrap();
             [Reserved { pattern, is_holder }]
