@@ -1,7 +1,7 @@
 //! A machine's card on its port, from one connection of its monitor to the next.
 
 use super::header::Header;
-use super::idle::{Ashore, Away, Idle};
+use super::idle::{Away, Idle};
 use super::limited::Limited;
 use super::link::{ALL, Awaited, End, Link, Remainder, is_readable};
 use super::socket::Socket;
@@ -299,8 +299,9 @@ impl Card {
             let silent = self.silent.as_ref().map(AsFd::as_fd);
             let link = self.link.as_deref();
             let until = lasting.until(Instant::now() + RETRY);
-            let slept =
-                self.run_loop.wait_for(&mut Ashore { link, socket, silent, lost_pages }, until);
+            let lost_pages = Some(lost_pages);
+            let mut away = Away { socket, silent, port: None, link, lost_pages };
+            let slept = self.run_loop.wait_for(&mut away, until);
             outlive(slept, [(&mut *lasting, &mut *port)], &self.run_loop)?;
         }
         Ok(!port.is_shut())
@@ -384,7 +385,8 @@ impl Card {
         port.check(Interest::Rx)?;
         let pause = if socket.listener().is_some() { Duration::from_secs(3600) } else { RETRY };
         let silent = self.silent.as_ref().map(AsFd::as_fd);
-        self.run_loop.wait_for(&mut Away { socket, silent, port }, Instant::now() + pause)
+        let mut away = Away { socket, silent, port: Some(port), link: None, lost_pages: None };
+        self.run_loop.wait_for(&mut away, Instant::now() + pause)
     }
 
     /// Has the link of a monitor that has come meanwhile, if there is one.

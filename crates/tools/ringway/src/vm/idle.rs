@@ -7,12 +7,17 @@ use ringway_vhost::LostPages;
 use rustix::event::PollFlags;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// A card whose machine is away: it waits for a monitor, or the end of the daemon.
+/// A card that moves no frames, because its machine or its daemon is away: it waits for a monitor, and for what it has.
 pub struct Away<'c> {
     pub socket: &'c Socket,
     /// What has connected, and said nothing yet.
     pub silent: Option<BorrowedFd<'c>>,
-    pub port: &'c Port,
+    /// While there is a daemon, which may end.
+    pub port: Option<&'c Port>,
+    /// While there is a monitor, which is answered.
+    pub link: Option<&'c dyn Link>,
+    /// Pages that a monitor has taken from its memory.
+    pub lost_pages: Option<&'c LostPages>,
 }
 
 impl Waiter for Away<'_> {
@@ -29,41 +34,15 @@ impl Waiter for Away<'_> {
 
 impl Sleeper for Away<'_> {
     fn sources<'s>(&'s self, sources: &mut Sources<'s>) {
-        self.port.daemon_fd().into_iter().for_each(|fd| sources.add_connection(fd));
-        let monitors = self.socket.listener().into_iter().chain(self.silent);
-        monitors.for_each(|fd| sources.add(fd, PollFlags::IN));
-    }
-}
-
-/// A card whose daemon is away: its monitor is answered, and another waited for.
-pub struct Ashore<'c> {
-    pub link: Option<&'c dyn Link>,
-    pub socket: &'c Socket,
-    /// What has connected, and said nothing yet.
-    pub silent: Option<BorrowedFd<'c>>,
-    pub lost_pages: &'c LostPages,
-}
-
-impl Waiter for Ashore<'_> {
-    fn look(&mut self) -> bool {
-        false
-    }
-
-    fn arm(&mut self) -> bool {
-        false
-    }
-
-    fn pass_on(&mut self) {}
-}
-
-impl Sleeper for Ashore<'_> {
-    fn sources<'s>(&'s self, sources: &mut Sources<'s>) {
+        if let Some(daemon) = self.port.and_then(Port::daemon_fd) {
+            sources.add_connection(daemon);
+        }
         if let Some(link) = self.link {
             link.message_sources(sources);
         }
         let monitors = self.socket.listener().into_iter().chain(self.silent);
-        monitors.for_each(|fd| sources.add(fd, PollFlags::IN));
-        sources.add(self.lost_pages.as_fd(), PollFlags::IN);
+        let lost_pages = self.lost_pages.map(AsFd::as_fd);
+        monitors.chain(lost_pages).for_each(|fd| sources.add(fd, PollFlags::IN));
     }
 }
 
