@@ -318,7 +318,7 @@ fn what_an_attached_interface_loses() {
 }
 
 /// What the stack sends by an interface that a program, or a switch, has for sending goes to the host rings. Where
-/// nobody has these it is lost, and the stack does not know.
+/// these are not open it is lost, and the stack does not know.
 #[test]
 fn what_the_stack_loses() {
     const SENT: u64 = 7;

@@ -797,7 +797,7 @@ mod tests {
             assert!(!path.exists());
             fs::remove_file(&bad).unwrap();
         }
-        // Each has a name of its own, as far as there are some.
+        // Each has a name of its own, until all names are taken.
         let aside = [""].into_iter().map(String::from).chain((1..ASIDE).map(|n| format!(".{n}")));
         let aside: Vec<_> = aside.map(|n| file(&format!("ringwayd.state.bad{n}"))).collect();
         for number in 0..=aside.len() {

@@ -18,7 +18,7 @@ static long (*const bpf_redirect)(__u32 ifindex, __u64 flags) = (void *)23;
 static __u32 (*const bpf_get_hash_recalc)(struct __sk_buff *skb) = (void *)34;
 static long (*const bpf_skb_change_head)(struct __sk_buff *skb, __u32 len, __u64 flags) = (void *)43;
 
-/* What the stack has sent to nobody: frames of one buffer and of several alike. */
+/* Frames that the stack has sent while no host rings were open. */
 struct {
 	int (*type)[BPF_MAP_TYPE_ARRAY];
 	int (*max_entries)[1];

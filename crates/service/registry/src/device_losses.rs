@@ -13,7 +13,7 @@ use crate::{
 /// Bytes of a counter in a list, at most: its name, which may not be UTF-8, and numbers.
 const COUNTER_BYTES: usize = 3 * 32 + 16;
 
-/// What the stack has sent by the interface while programs, or a switch, had it for sending and nobody took it: the
+/// What the stack has sent by the interface while programs, or a switch, had it for sending and its host rings were not open: the
 /// stack counts it as sent.
 const OF_STACK: &str = "stack_dropped";
 

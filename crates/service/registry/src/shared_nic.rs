@@ -256,7 +256,7 @@ impl SharedNic {
         Ending { attachment, egress_redirect }
     }
 
-    /// Frames that the stack has sent while programs had the tx rings, and nobody the host rings.
+    /// Frames that the stack has sent while programs had the tx rings, and the host rings were not open.
     pub fn stack_dropped(&self) -> u64 {
         self.dropped_before + self.egress_redirect.as_ref().map_or(0, EgressRedirect::dropped)
     }

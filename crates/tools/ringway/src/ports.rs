@@ -48,7 +48,7 @@ of an interface (netmap:eth0-1), is a program's own.
 `device` is the growth, since the port was opened or attached, of the interface's own counters of
 losses (`ip -s -s link`) and its driver's (`ethtool -S`), under their names; what its queueing
 discipline has dropped (qdisc_dropped, from `tc -s qdisc`); and what the kernel's stack has sent by it
-while programs, or a switch, had it for sending and nobody its host rings (stack_dropped): open these
+while programs, or a switch, had it for sending and its host rings were closed (stack_dropped): open these
 (netmap:eth0^), or attach with --host. A frame may be in several of these, and
 rx_dropped and tx_dropped may include frames that the kernel's stack has dropped: do not add them
 up. --json also has the counters of AF_XDP sockets (`sockets`).

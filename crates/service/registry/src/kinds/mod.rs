@@ -154,7 +154,7 @@ pub(crate) trait PortBackend: Acts + Any + Send {
         self.device_losses().and_then(DeviceLosses::netns)
     }
 
-    /// Frames that the stack has sent by its interface, and that nobody has taken.
+    /// Frames that the stack has sent by its interface while the host rings were not open.
     fn stack_dropped(&self, _registry: &Registry) -> u64 {
         0
     }
