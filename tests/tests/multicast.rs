@@ -55,10 +55,10 @@ impl World {
                 number + 1
             ));
             if is_v6 {
-                // It comes with the carrier.
+                // It comes with the carrier, and can be used when the kernel has looked whether another has it.
                 until("it has an address", || {
                     match netns.run("ip -6 addr show dev eth0 scope link") {
-                        shown if shown.contains("fe80") => Ok(()),
+                        shown if shown.contains("fe80") && !shown.contains("tentative") => Ok(()),
                         shown => Err(shown),
                     }
                 });

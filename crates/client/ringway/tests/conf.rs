@@ -37,7 +37,7 @@ fn what_a_new_port_would_not_have_is_refused_to_the_program_too() {
     for (options, name, expected) in [
         (options().tx_rings(100), "vale7:n", "asks for 100 tx rings, and the port has 16"),
         (options().rx_slots(5000), "vale7:n", "asks for 5000 rx slots, and the port has 4096"),
-        (options().tx_slots(5000), "conf}3", "asks for 5000 tx slots, and the port has 4096;"),
+        (options().tx_slots(5000), "conf}5", "asks for 5000 tx slots, and the port has 4096;"),
     ] {
         let said = options.open(name).map(|_| ()).expect_err(name).to_string();
         assert!(said.contains(expected), "{name}: {said}");
