@@ -253,21 +253,24 @@ pub fn queues(cable: &Cable, spec: &str) -> Outcome {
     let what = what.to_lowercase();
     let mut port = open(spec)?;
     passes(cable, &mut port)?;
-    let (mut said, mut is_changed) = (Vec::new(), false);
+    let mut asked = Vec::new();
     for wanted in [count - 1, count] {
         let set = cable.here.try_run(&format!("ethtool -L {} {what} {wanted}", cable.near));
-        is_changed |= set.status.success();
-        said.push(match set.status.success() {
-            true => format!("{wanted} queues: set"),
-            false => format!("{wanted} queues: {}", String::from_utf8_lossy(&set.stderr).trim()),
-        });
-        passes(cable, &mut port).map_err(|e| format!("{}: {e}", said.join("; ")))?;
+        let refusal = String::from_utf8_lossy(&set.stderr).trim().to_string();
+        asked.push((wanted, if set.status.success() { Ok(()) } else { Err(refusal) }));
+        passes(cable, &mut port).map_err(|e| format!("{}: {e}", of_changes(count, &asked)))?;
     }
-    Ok(of_changes(is_changed, &said))
+    Ok(of_changes(count, &asked))
 }
 
-/// What a check of changes came to: none, if each was refused.
-fn of_changes(is_changed: bool, said: &[String]) -> String {
+/// What came of numbers that were asked for where there were `count`. To set what there is, is no change.
+fn of_changes(count: u32, asked: &[(u32, Result<(), String>)]) -> String {
+    let is_changed = asked.iter().any(|(wanted, set)| set.is_ok() && *wanted != count);
+    let said = asked.iter().map(|(wanted, set)| match set {
+        Ok(()) => format!("{wanted} queues: set"),
+        Err(refusal) => format!("{wanted} queues: {refusal}"),
+    });
+    let said: Vec<_> = said.collect();
     format!("{}{}", if is_changed { "" } else { NONE }, said.join("; "))
 }
 
@@ -311,8 +314,12 @@ mod tests {
 
     #[test]
     fn what_was_refused_each_time_was_not_checked() {
-        let said = ["1 queues: busy", "2 queues: set"].map(String::from);
-        assert_eq!(of_changes(true, &said), "1 queues: busy; 2 queues: set");
-        assert_eq!(of_changes(false, &said[..1]), "none: 1 queues: busy");
+        let (set, busy) = (Ok(()), Err("busy".to_string()));
+        assert_eq!(
+            of_changes(2, &[(1, set.clone()), (2, set.clone())]),
+            "1 queues: set; 2 queues: set"
+        );
+        let refused = of_changes(2, &[(1, busy), (2, set)]);
+        assert_eq!(refused, "none: 1 queues: busy; 2 queues: set", "there are two already");
     }
 }
