@@ -38,7 +38,7 @@ cp "$2/ringwayd.socket" /run/units
 echo 'group = "ringway"' > /mnt/ringwayd.toml
 cat > /run/units/ringwayd.service.d/test.conf <<'END'
 [Service]
-WatchdogSec=5
+WatchdogSec=15
 ExecStart=
 ExecStart=/mnt/bin/ringwayd --config /mnt/ringwayd.toml
 ExecReload=
