@@ -4,7 +4,7 @@
 use std::{fs, process::Command, thread, time::Duration};
 
 use ringway::{Control, Port};
-use ringway_testkit::{PacketSocket, Proc, skip_without_root};
+use ringway_testkit::{PacketSocket, Proc, check_json_line, skip_without_root};
 use ringway_tests::{
     GROUP, Home, NOBODY, as_nobody, capture, ends, inside, isolated_for, isolated_with_system,
     packet::numbered, resources::wait_asleep, until, wire::wire,
@@ -234,7 +234,9 @@ impl Ports {
 /// All that the command has told, by its type.
 fn told(output: &str, kind: &str) -> Vec<Value> {
     let lines = output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    lines.filter(|line| line["type"] == kind).collect()
+    let lines: Vec<Value> = lines.filter(|line| line["type"] == kind).collect();
+    lines.iter().for_each(|line| check_json_line(line).unwrap());
+    lines
 }
 
 fn run(home: &Home, case: &Case, daemons: &mut dyn Daemons) {

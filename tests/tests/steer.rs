@@ -3,7 +3,7 @@
 
 use std::{fs, path::PathBuf, time::Duration};
 
-use ringway_testkit::{Netns, Proc, VethPair, skip_without_root};
+use ringway_testkit::{Netns, Proc, VethPair, json_lines, skip_without_root};
 use ringway_tests::{
     Home,
     c::{Language::C11, link},
@@ -98,6 +98,7 @@ impl World {
     fn steered(&self) -> Proc {
         let steer = self.steer(&["-q2", "udp dst port 53", "tcp src host 10.0.0.1", "--json"]);
         steer.wait_for(r#""type":"steered""#, LIMIT);
+        json_lines(&steer.wait_for("}\n", LIMIT));
         steer
     }
 

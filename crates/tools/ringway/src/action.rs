@@ -85,11 +85,13 @@ fn done(control: &Control, action: &str, port: &str) -> Result<()> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "action")]
-struct Line<'a> {
+pub struct Line<'a> {
     port: &'a str,
     netns: Option<u64>,
     #[serde(flatten)]
+    #[cfg_attr(test, schemars(with = "crate::schema::described::Action"))]
     action: &'a ActionInfo,
 }
 

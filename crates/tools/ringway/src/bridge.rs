@@ -107,8 +107,9 @@ pub fn run(args: &Args) -> Result<()> {
 
 /// How frames get across.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "bridge")]
-struct Method {
+pub struct Method {
     zero_copy: bool,
 }
 

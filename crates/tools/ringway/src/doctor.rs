@@ -3,7 +3,7 @@
 pub mod check;
 mod host;
 mod nic;
-mod trial;
+pub mod trial;
 
 use crate::error::{Error, Result};
 use crate::output::Output;
@@ -43,8 +43,9 @@ pub struct Args {
 
 /// Everything that was found.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "diagnosis")]
-struct Diagnosis {
+pub struct Diagnosis {
     /// Pipes and VALE switches will work.
     usable: bool,
     checks: Vec<Check>,

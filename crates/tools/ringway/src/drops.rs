@@ -7,6 +7,7 @@ use std::fmt;
 
 /// Packets dropped at a port, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Drops {
     /// Sent, but nobody else on the switch was there to get it.
     pub no_destination: u64,
@@ -311,6 +312,7 @@ impl DropBook {
 
 /// The drops of one port in the whole run, for the end of it.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "drops")]
 pub struct Losses {
     pub port: String,

@@ -6,8 +6,9 @@ use ringway::Cause;
 use serde::Serialize;
 use std::fmt;
 
-/// A failure, taken apart as far as it says what its parts are.
+/// Why a command has failed.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "error")]
 pub struct Failure {
     /// Of which kind it is, one of a fixed set.

@@ -47,6 +47,7 @@ impl Lateness {
 
 /// Nanoseconds that so many of a hundred frames were late at most.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Percentiles {
     pub p50: u64,
     pub p90: u64,
@@ -58,6 +59,7 @@ pub struct Percentiles {
 
 /// How well the times were kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "pacing")]
 pub struct Pacing {
     pub port: String,

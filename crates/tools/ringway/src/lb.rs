@@ -289,8 +289,9 @@ fn finish(
 
 /// What an output got.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "output")]
-struct Sent {
+pub struct Sent {
     port: String,
     /// It is in other memory than the input.
     copied: bool,

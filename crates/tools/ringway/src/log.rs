@@ -66,9 +66,11 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// An event as it is shown.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "event")]
-struct Line<'a> {
+pub struct Line<'a> {
     number: u64,
+    /// Seconds since 1970.
     time: f64,
     level: &'static str,
     kind: &'static str,
@@ -82,6 +84,7 @@ struct Line<'a> {
     cause: Option<String>,
     /// Of the operating system's error, where one is the cause.
     errno: Option<i32>,
+    /// Events of the same kind and user that were left out before it, because there were too many.
     left_out: u64,
     text: &'a str,
 }

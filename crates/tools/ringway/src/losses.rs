@@ -11,12 +11,15 @@ use crate::drops::Drops;
 
 /// Since the port was opened.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Losses {
     /// What its rings count, with the kernel's part.
     pub drops: Option<Drops>,
     /// What its AF_XDP sockets count.
+    #[cfg_attr(test, schemars(with = "Option<crate::schema::described::Kernel>"))]
     pub sockets: Option<KernelCounters>,
     /// What has grown of the counters of the interface and its driver; `None`: it is not known.
+    #[cfg_attr(test, schemars(with = "Option<Vec<crate::schema::described::Device>>"))]
     pub device: Option<Vec<DeviceCounter>>,
 }
 
@@ -95,9 +98,11 @@ fn grown(now: Vec<DeviceCounter>, before: &[DeviceCounter]) -> Vec<DeviceCounter
 
 /// What the device of an open port has counted in a run with it, for the end of it.
 #[derive(Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "device")]
 pub struct DeviceLosses {
     port: String,
+    #[cfg_attr(test, schemars(with = "Vec<crate::schema::described::Device>"))]
     counters: Vec<DeviceCounter>,
 }
 

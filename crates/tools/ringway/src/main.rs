@@ -71,6 +71,7 @@ mod route;
 mod run;
 mod run_loop;
 mod same_rings;
+mod schema;
 mod shape;
 mod stdout;
 mod steer;
@@ -106,8 +107,9 @@ struct Cli {
 }
 
 const AFTER_HELP: &str = "\
-Every command takes --json. Then each line on standard output is one JSON object with a `type`. A command that changes something, and has no other output, prints what it has done and the new
-state:
+Every command takes --json. Then each line on standard output is one JSON object with a `type`, as
+`ringway schema` describes it. A command that changes something, and has no other output, prints what
+it has done and the new state:
   {\"type\":\"done\",\"action\":\"switch attach\",\"of\":\"vale0\",\"now\":{\"type\":\"switch\",...}}
 Standard error has objects as well, of the type `note`, and one of the type `error` if a command
 fails:
@@ -164,6 +166,8 @@ enum Command {
     Doctor(doctor::Args),
     /// Run a netmap program, unchanged, on Ringway
     Run(run::Args),
+    /// Print the JSON schema of what --json prints
+    Schema(schema::Args),
 }
 
 fn main() -> ExitCode {
@@ -194,6 +198,7 @@ fn main() -> ExitCode {
         Command::Log(args) => log::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Run(args) => run::run(&args).map(|never| match never {}),
+        Command::Schema(args) => schema::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

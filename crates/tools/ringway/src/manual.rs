@@ -85,6 +85,9 @@ fn files(name: &str, page: &mut Roff) {
         page.text([italic(path)]);
         page.text([roman(text)]);
     };
+    if name == "ringway-schema" {
+        entry("PREFIX/share/ringway/ringway-output.schema.json", "The same schema.");
+    }
     if name == "ringway-run" {
         entry("PREFIX/lib/libringway_preload.so", "What is loaded into the program.");
         entry("PREFIX/lib/ringway/libringway_pcap.so", "The same, in the place of libpcap.");

@@ -7,6 +7,7 @@ use std::fmt::{self, Display};
 
 /// A port is open and ready.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "open")]
 pub struct Opened {
     port: String,

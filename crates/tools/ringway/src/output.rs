@@ -29,9 +29,11 @@ pub fn note(text: impl Display) {
     output.tell_aside(&Note { text });
 }
 
+/// Something that is no result.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "note")]
-struct Note {
+pub struct Note {
     text: String,
 }
 
@@ -43,14 +45,16 @@ impl Display for Note {
 
 /// What a command has changed, and how that is now. People see that it has succeeded by its silence.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "done")]
-struct Done<'a> {
+pub struct Done<'a> {
     action: &'a str,
     of: &'a str,
     /// The file and the line that declare it otherwise: the daemon sets it back when it reads them next.
     #[serde(skip_serializing_if = "Option::is_none")]
     declared_at: Option<String>,
     /// As the command that shows such things has it; nothing if it is not there any more.
+    #[cfg_attr(test, schemars(with = "Option<crate::schema::described::Now>"))]
     now: Option<Value>,
 }
 

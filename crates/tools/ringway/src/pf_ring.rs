@@ -6,6 +6,7 @@ use serde::Serialize;
 
 /// A ring, or with the name `info` what there is in all.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "pf_ring")]
 pub struct Text {
     name: String,

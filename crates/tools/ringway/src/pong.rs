@@ -176,8 +176,9 @@ fn udp_ports(frame: &[u8]) -> Option<usize> {
 
 /// What was not sent back.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "ignored")]
-struct Ignored {
+pub struct Ignored {
     ignored: u64,
 }
 

@@ -80,10 +80,11 @@ pub struct Args {
     pf_ring: bool,
 }
 
-/// What [`PortInfo`] says, with the kind that people know.
+/// A port, with the kind that people know.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "port")]
-struct Line<'a> {
+pub struct Line<'a> {
     id: u64,
     name: &'a str,
     kind: String,
@@ -100,7 +101,9 @@ struct Line<'a> {
     queues: &'a [u32],
     /// Receive queues that have no rings, because they were added later.
     added_queues: &'a [u32],
+    #[cfg_attr(test, schemars(with = "Vec<crate::schema::described::Filter>"))]
     filters: &'a [FilterInfo],
+    #[cfg_attr(test, schemars(with = "Vec<crate::schema::described::Action>"))]
     actions: &'a [ActionInfo],
     /// For ports of switches: the user whose the switch is.
     switch_owner: Option<u32>,

@@ -55,8 +55,9 @@ pub struct Printer {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "packet")]
-struct Line<'a> {
+pub struct Line<'a> {
     port: &'a str,
     /// Nanoseconds since 1970.
     time_ns: u64,

@@ -12,6 +12,7 @@ pub const INTERVAL: Duration = Duration::from_secs(1);
 /// on, and those dropped on both sides of it. What was lost before does not count as a packet; what the port or the
 /// file behind has dropped counts as both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Counters {
     pub packets: u64,
     /// Frame bytes, without CRC.
@@ -35,6 +36,7 @@ fn either_way(drops: u64) -> String {
 
 /// The rates of one interval.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "rate")]
 pub struct Line {
     pub label: String,
@@ -61,6 +63,7 @@ impl fmt::Display for Line {
 
 /// The lowest, middle and highest of the intervals' rates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Spread {
     pub min: f64,
     pub median: f64,
@@ -87,6 +90,7 @@ impl Spread {
 
 /// The whole run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "summary")]
 pub struct Summary {
     pub label: String,

@@ -10,6 +10,7 @@ use crate::table::{Table, where_names_repeat};
 
 /// A ring of a port.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "ring")]
 pub struct Line<'a> {
     port: &'a str,
@@ -17,6 +18,7 @@ pub struct Line<'a> {
     netns: Option<u64>,
     region: u16,
     #[serde(flatten)]
+    #[cfg_attr(test, schemars(with = "crate::schema::described::Ring"))]
     ring: RingInfo,
     /// What the count of `packets` counts.
     #[serde(skip)]

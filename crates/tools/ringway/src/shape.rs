@@ -180,9 +180,11 @@ fn some_seed() -> u64 {
     u64::from(now.subsec_nanos()) ^ u64::from(std::process::id())
 }
 
+/// With the same seed the same becomes of the same frames.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "shape")]
-struct Begun {
+pub struct Begun {
     seed: u64,
 }
 
@@ -194,8 +196,9 @@ impl fmt::Display for Begun {
 
 /// What one direction has done to frames.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "link")]
-struct Outcome<'l> {
+pub struct Outcome<'l> {
     label: &'l str,
     #[serde(flatten)]
     counters: LinkCounters,

@@ -44,11 +44,13 @@ pub struct Args {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "steered")]
-struct Line<'a> {
+pub struct Line<'a> {
     interface: &'a str,
     queue: u16,
     #[serde(flatten)]
+    #[cfg_attr(test, schemars(with = "crate::schema::described::Steered"))]
     steered: &'a Steered,
 }
 

@@ -2,15 +2,15 @@
 
 pub mod choose;
 mod declared;
-mod fdb;
-mod mdb;
+pub mod fdb;
+pub mod mdb;
 mod mirror;
-mod mirrors;
+pub mod mirrors;
 mod port_name;
-mod save;
-mod show_port;
-mod stats;
-mod vlan;
+pub mod save;
+pub mod show_port;
+pub mod stats;
+pub mod vlan;
 
 pub use choose::state;
 
@@ -233,9 +233,11 @@ fn tell_owner(control: &Control, switch: &str) {
     }
 }
 
+/// A switch.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "switch")]
-struct Switch<'a> {
+pub struct Switch<'a> {
     name: &'a str,
     forwarding: String,
     /// What becomes of frames for groups of IP: `flood`, `snooping` or `querier`.
@@ -243,6 +245,7 @@ struct Switch<'a> {
     /// The user whose it is.
     owner: Option<u32>,
     /// What the daemon's configuration has to do with it, and which file and line declare it.
+    #[cfg_attr(test, schemars(with = "crate::schema::described::Declared"))]
     declared: Declared,
     #[serde(skip_serializing_if = "Option::is_none")]
     declared_at: Option<&'a str>,
@@ -250,7 +253,9 @@ struct Switch<'a> {
     mirrors: Vec<mirrors::Line<'a>>,
 }
 
+/// A port of a switch.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct SwitchPort<'a> {
     name: &'a str,
     /// How an interface is driven, and why not better.
@@ -262,6 +267,7 @@ struct SwitchPort<'a> {
     /// VLANs, source addresses, limits and losslessness, where there is something to tell.
     #[serde(skip_serializing_if = "String::is_empty")]
     part: String,
+    #[cfg_attr(test, schemars(with = "crate::schema::described::Declared"))]
     declared: Declared,
     /// The user that alone may open it, as declared.
     #[serde(skip_serializing_if = "Option::is_none")]

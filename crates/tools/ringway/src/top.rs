@@ -1,7 +1,7 @@
 //! `ringway top`: what all ports, switches and rings are doing, as it happens.
 
 mod entity;
-mod rates;
+pub mod rates;
 mod sample;
 mod sampler;
 mod screen;

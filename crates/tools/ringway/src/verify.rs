@@ -24,6 +24,7 @@ pub enum Verdict {
 
 /// The sum of all verdicts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "verify")]
 pub struct Tally {
     /// Frames with the right content, in any order; those that came late or twice are among them.

@@ -1,6 +1,6 @@
 //! `ringway vm`: virtual machines on switches.
 
-mod card;
+pub mod card;
 mod header;
 mod idle;
 mod limited;

@@ -9,6 +9,7 @@ use ringway::{NameConflict, SocketPath, connect_remedy};
 
 /// How good it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     Ok,
@@ -29,6 +30,7 @@ impl fmt::Display for Level {
 
 /// What breaks when it is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Need {
     /// Pipes and VALE switches, and so all the rest.
@@ -41,6 +43,7 @@ pub enum Need {
 
 /// The result of looking at one thing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Check {
     pub name: String,
     pub level: Level,

@@ -7,7 +7,7 @@
 //! others are passed over.
 
 mod passage;
-mod report;
+pub mod report;
 
 use crate::error::{Error, Result};
 use crate::interface_use::InterfaceUse;

@@ -78,6 +78,7 @@ impl Default for Settings {
 
 /// What has become of the frames that came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Counters {
     pub frames: u64,
     pub bytes: u64,

@@ -129,14 +129,18 @@ impl Family {
 
 /// A value of a metric, for machines.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "metric")]
 pub struct Line<'a> {
     name: &'static str,
+    #[cfg_attr(test, schemars(with = "std::collections::BTreeMap<String, String>"))]
     labels: Map<String, Json>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "f64"))]
     value: Option<Json>,
     /// Of a histogram: how often up to each bound of the format, and microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Option<crate::schema::described::Durations>"))]
     durations: Option<&'a Durations>,
 }
 

@@ -51,8 +51,9 @@ enum Listener {
 
 /// It is served now.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "listening")]
-struct Listening {
+pub struct Listening {
     address: String,
 }
 

@@ -11,6 +11,7 @@ const MOST: usize = 1 << 20;
 
 /// What has been counted since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Counts {
     pub sent: u64,
     /// Pings that were answered in time.

@@ -357,8 +357,9 @@ impl Pinger {
 
 /// One interval.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "round_trips")]
-struct Line {
+pub struct Line {
     label: String,
     /// Seconds since the start.
     time: f64,
@@ -367,6 +368,7 @@ struct Line {
     /// Given up in this interval.
     lost: u64,
     /// `None`: none was answered.
+    #[cfg_attr(test, schemars(with = "Option<crate::schema::described::Distribution>"))]
     rtt_ns: Option<Distribution>,
 }
 
@@ -385,8 +387,9 @@ impl fmt::Display for Line {
 
 /// The whole run.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "summary")]
-struct Summary {
+pub struct Summary {
     label: String,
     seconds: f64,
     #[serde(flatten)]
@@ -395,6 +398,7 @@ struct Summary {
     waiting: u64,
     corrupt: u64,
     /// `None`: none was answered.
+    #[cfg_attr(test, schemars(with = "Option<crate::schema::described::Distribution>"))]
     rtt_ns: Option<Distribution>,
 }
 

@@ -169,8 +169,9 @@ fn static_address(control: &Control, switch: &str, mac: Mac, vlan: u16) -> Optio
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "address")]
-struct Line<'a> {
+pub struct Line<'a> {
     switch: &'a str,
     address: String,
     /// None: it is in no VLAN, or the switch has none.

@@ -118,9 +118,11 @@ fn drop_doubles(groups: &mut Vec<GroupInfo>) {
     });
 }
 
+/// What a switch knows of the groups of IP at a port.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "group")]
-struct Line<'a> {
+pub struct Line<'a> {
     switch: &'a str,
     /// What is known: `querier`, `router`, `all_groups` or `member`.
     kind: &'static str,

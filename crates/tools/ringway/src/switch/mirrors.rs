@@ -110,9 +110,11 @@ pub fn run(control: &Control, action: &Action) -> Result<()> {
     }
 }
 
+/// A mirror of a switch.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "mirror")]
-pub(super) struct Line<'a> {
+pub struct Line<'a> {
     switch: &'a str,
     name: &'a str,
     /// None: all.
@@ -131,6 +133,7 @@ pub(super) struct Line<'a> {
     foreign: &'a [String],
     /// Its port is there: it mirrors.
     active: bool,
+    #[cfg_attr(test, schemars(with = "crate::schema::described::Declared"))]
     declared: Declared,
     copied_packets: u64,
     copied_bytes: u64,

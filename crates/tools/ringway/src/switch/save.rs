@@ -42,14 +42,17 @@ struct File<'a> {
     switch: &'a [Switch],
 }
 
+/// A switch as the daemon's configuration declares it: the configuration's schema describes the keys.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "switch_declaration")]
-struct Declaration<'a> {
+pub struct Declaration<'a> {
     #[serde(flatten)]
     switch: &'a Switch,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Switch {
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,6 +78,8 @@ struct Switch {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "DeclaredMirror"))]
 struct Mirror {
     name: String,
     from: Mirrored,
@@ -88,13 +93,17 @@ struct Mirror {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
+#[cfg_attr(test, schemars(rename = "DeclaredMirrored"))]
 enum Mirrored {
     All(&'static str),
     Ports(Vec<String>),
 }
 
 #[derive(Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "DeclaredPort"))]
 struct Port {
     #[serde(skip_serializing_if = "Option::is_none")]
     interface: Option<String>,
@@ -153,7 +162,9 @@ struct Port {
 }
 
 #[derive(PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
+#[cfg_attr(test, schemars(rename = "DeclaredSources"))]
 enum Sources {
     Kind(&'static str),
     Only(Vec<String>),
@@ -161,6 +172,7 @@ enum Sources {
 
 /// An expression, and what it is compiled to: the daemon reads none.
 #[derive(PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct FilterText {
     expression: String,
     bytecode: String,

@@ -9,9 +9,11 @@ use std::fmt;
 
 use super::{choose, port_name::check_name};
 
+/// How a port of a switch takes part.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "switch_port_settings")]
-struct Settings<'a> {
+pub struct Settings<'a> {
     port: &'a str,
     index: u32,
     /// For an interface: how it is driven, and why not better.

@@ -37,8 +37,9 @@ pub struct Args {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "switch_port")]
-struct PortLine<'a> {
+pub struct PortLine<'a> {
     switch: &'a str,
     port: &'a str,
     /// None: it is not there, and waited for.
@@ -71,6 +72,7 @@ struct PortLine<'a> {
 
 /// Since the port was attached.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Counted {
     sent_packets: u64,
     sent_bytes: u64,
@@ -81,6 +83,7 @@ struct Counted {
 
 /// Between two looks.
 #[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Rates {
     /// Seconds between the two.
     interval_s: f64,

@@ -23,9 +23,11 @@ pub struct Args {
     switch: Option<String>,
 }
 
+/// The VLANs of a port of a switch.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "port_vlans")]
-struct Line<'a> {
+pub struct Line<'a> {
     switch: &'a str,
     port: &'a str,
     /// None: it is unaware of VLANs.
@@ -34,6 +36,7 @@ struct Line<'a> {
 
 /// A VLAN, or several that follow one another.
 #[derive(Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Entry {
     vlan: u16,
     /// The last of several.

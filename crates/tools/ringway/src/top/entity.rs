@@ -8,6 +8,7 @@ use serde::Serialize;
 
 /// Of what something is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Of {
     #[default]

@@ -7,7 +7,9 @@ use crate::table::{Table, where_names_repeat};
 use serde::Serialize;
 use std::collections::HashMap;
 
+/// The traffic of a port, a port of a switch or a ring in an interval.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "rates")]
 pub struct Row {
     pub of: Of,

@@ -45,8 +45,9 @@ const RETRY: Duration = Duration::from_millis(200);
 
 /// What has become of the machine.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "machine")]
-struct Event<'a> {
+pub struct Event<'a> {
     port: &'a str,
     state: State,
     /// What its driver makes use of.
@@ -56,7 +57,9 @@ struct Event<'a> {
     reason: Option<String>,
 }
 
+/// Of the machine and its monitor.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 enum State {
     /// The monitor is there.
@@ -84,8 +87,9 @@ impl fmt::Display for Event<'_> {
 
 /// What was dropped between the port and the machine in the whole run.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "machine_drops")]
-struct MachineLosses<'a> {
+pub struct MachineLosses<'a> {
     port: &'a str,
     /// Longer than IP's longest packet, or than all buffers that the machine has offered.
     too_long: u64,

@@ -646,8 +646,7 @@ fn what_a_recording_has_not_written_is_told_as_the_files() {
     for (fifo, proc) in commands {
         let (status, text) = proc.wait();
         assert!(!status.success(), "{text}");
-        let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
-        let lines: Vec<Value> = lines.collect();
+        let lines = crate::home::lines(&text);
         let drops: Vec<_> = lines.iter().filter(|line| line["type"] == "drops").collect();
         assert_eq!(find(&lines, "summary")["drops"], 8, "{text}");
         let [at_port, at_file] = drops[..] else { panic!("{text}") };

@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub use ringway_testkit::json_lines as lines;
 use ringway_testkit::{Folder, Netns, Proc};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -135,12 +136,6 @@ pub fn sentence(output: Output) -> String {
     let last = text.lines().last().unwrap_or_default();
     assert!(last.starts_with("ringway: "), "{text}");
     last.into()
-}
-
-/// Every line is one JSON object.
-pub fn lines(text: &str) -> Vec<Value> {
-    let parse = |line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
-    text.lines().map(parse).collect()
 }
 
 /// The first object of a type.

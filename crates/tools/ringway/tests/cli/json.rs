@@ -1,10 +1,10 @@
-//! `--json`: every command takes it, and prints nothing else. Fields stay: `json-fields.txt` has those that these runs
-//! print, and `RINGWAY_UPDATE_JSON=1` adds new ones to it (docs/stability.md).
+//! `--json`: every command takes it, and prints nothing but lines that `ringway schema` describes. Fields stay:
+//! `json-fields.txt` has those that these runs print, and `RINGWAY_UPDATE_JSON=1` adds new ones to it (docs/stability.md).
 #![allow(clippy::disallowed_methods, reason = "tests are told by variables what to do")]
 
 use crate::files::named;
 use crate::home::{Home, LIMIT, find, finish, lines};
-use ringway_testkit::{Netns, bpf_object, skip_without_root};
+use ringway_testkit::{Netns, bpf_object, check_json_line, skip_without_root};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -145,6 +145,11 @@ fn every_command_prints_objects() {
     runs.run(plain(), &["filter", "show"]);
     runs.run(plain(), &["action", "show"]);
     runs.run(plain(), &["metrics"]);
+    // The fields of what it describes are not its own.
+    let schema = home.json(&["schema"]);
+    let schema = find(&schema, "schema");
+    runs.note(&["schema"]);
+    assert_eq!(schema["schema"]["$id"], format!("urn:ringway:output:{}", schema["format"]));
     let logged = runs.run(plain(), &["log"]);
     assert_eq!(find(&logged.results, "event")["kind"], "daemon-start");
     runs.run(plain(), &["doctor"]);
@@ -250,6 +255,39 @@ fn on_interfaces(home: &Home, runs: &mut Runs) {
     receiver.signal(Signal::INT);
     finish(receiver);
     fields_are_kept(&runs.fields);
+}
+
+/// What other tests hold every line against refuses a field too many, a field too few, and a value of another kind.
+#[test]
+fn the_schema_tells_what_is_no_line() {
+    let note = json!({ "type": "note", "text": "" });
+    let open = json!({ "type": "open", "port": "vale0:a", "kind": "", "region": 1, "tx_rings": 1, "rx_rings": 1 });
+    for line in [note, open] {
+        check_json_line(&line).unwrap();
+        for (name, value) in line.as_object().unwrap() {
+            let with = |value: Option<Value>| {
+                let mut line = line.clone();
+                let fields = line.as_object_mut().unwrap();
+                fields.remove(name);
+                fields.extend(value.map(|value| (name.clone(), value)));
+                check_json_line(&line)
+            };
+            with(Some(value.clone())).unwrap();
+            with(None).unwrap_err();
+            with(Some(json!([]))).unwrap_err();
+        }
+        let mut more = line;
+        more["more"] = json!(1);
+        check_json_line(&more).unwrap_err();
+    }
+}
+
+/// For an editor, or another program, as it is.
+#[test]
+fn the_schema_is_printed_as_it_is_kept() {
+    let output = Home::new().run(&["schema"]);
+    let kept = include_str!("../../ringway-output.schema.json");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), kept);
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn scraped(stream: impl Stream) -> String {
 fn serve(home: &Home, address: &str) -> (Proc, String) {
     let exporter = home.start(&["metrics", "--listen", address]);
     let said = exporter.wait_for(r#""type":"listening""#, LIMIT);
-    let line: Value = serde_json::from_str(said.lines().next_back().unwrap()).unwrap();
+    let line = &crate::home::lines(said.lines().next_back().unwrap())[0];
     (exporter, line["address"].as_str().unwrap().into())
 }
 

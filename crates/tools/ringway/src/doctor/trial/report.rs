@@ -8,6 +8,7 @@ use std::fmt;
 
 /// One mode of an interface.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename = "trial")]
 pub struct Trial {
     pub interface: String,
@@ -23,6 +24,7 @@ pub struct Trial {
 
 /// One end, and what was lost there.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct End {
     pub port: String,
     pub mtu: Option<u32>,
@@ -32,6 +34,7 @@ pub struct End {
 
 /// A direction with its ends.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Way {
     from: String,
     to: String,
@@ -41,6 +44,7 @@ pub struct Way {
 
 /// What has come by one direction.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Direction {
     /// In order.
     pub sizes: Vec<Size>,
@@ -50,6 +54,7 @@ pub struct Direction {
 
 /// The frames of one size, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Size {
     /// Bytes, without the checksum that hardware adds.
     pub size: usize,
