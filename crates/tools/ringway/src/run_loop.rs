@@ -61,7 +61,7 @@ impl Waker {
 }
 
 impl RunLoop {
-    /// Starts the clock and takes over SIGINT, SIGTERM and SIGHUP.
+    /// Starts the clock and takes over SIGINT, SIGQUIT, SIGTERM and SIGHUP.
     pub fn begin(args: &Args) -> Result<RunLoop> {
         let stop = Stop::install()?;
         let start = Instant::now();

@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM and SIGHUP as an event: a data loop ends its batch and prints its summary.
+//! Ctrl-C, SIGQUIT, SIGTERM and SIGHUP as an event: a data loop ends its batch and prints its summary.
 
 use crate::error::{Error, Result};
 use rustix::event::{EventfdFlags, eventfd};
@@ -52,13 +52,13 @@ static SIGNALLED: OnceLock<Signalled> = OnceLock::new();
 pub struct Stop(&'static Signalled);
 
 impl Stop {
-    /// Takes over SIGINT, SIGTERM and, unless it is ignored as under nohup(1), SIGHUP. A signal later than half a
+    /// Takes over SIGINT, SIGQUIT, SIGTERM and, unless it is ignored as under nohup(1), SIGHUP. A signal later than half a
     /// second after the first ends the program at once.
     pub fn install() -> Result<Stop> {
         let new = Signalled::new()?;
         let signalled = SIGNALLED.get_or_init(|| new);
         let fail = |source| Error::System { what: "taking over signals", source };
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP] {
             if signal != libc::SIGHUP || !is_ignored(signal).map_err(fail)? {
                 handle(signal).map_err(fail)?;
             }

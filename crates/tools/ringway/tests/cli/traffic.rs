@@ -404,9 +404,9 @@ fn an_interface_that_is_down_is_named() {
     home.is_left_clean();
 }
 
-/// A terminal that is closed ends a run as Ctrl-C does, with its summary; nohup(1) keeps it.
+/// Ctrl-\ and a terminal that is closed end a run as Ctrl-C does, with its summary; nohup(1) keeps it from the latter.
 #[test]
-fn a_hangup_ends_a_run_with_its_summary_unless_it_is_ignored() {
+fn a_quit_or_hangup_ends_a_run_with_its_summary_unless_it_is_ignored() {
     let home = Home::new();
     let runs = [
         &["recv", "vale0:b"][..],
@@ -418,9 +418,10 @@ fn a_hangup_ends_a_run_with_its_summary_unless_it_is_ignored() {
         &["shape", "vale0:h", "vale1:h"],
         &["gen", "p{0"],
     ];
-    for args in runs {
+    let signals = [Signal::HUP, Signal::QUIT].into_iter().cycle();
+    for (args, signal) in runs.into_iter().zip(signals) {
         let run = home.open(args);
-        run.signal(Signal::HUP);
+        run.signal(signal);
         let (status, text) = run.wait();
         assert_eq!(status.signal(), None, "{args:?}: {text}");
         find(&lines(&text), "summary");
