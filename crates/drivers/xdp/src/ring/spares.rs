@@ -33,6 +33,19 @@ pub(super) fn take(kring: &Kring) -> Option<u32> {
     kring.ring().buf(spare).is_some().then_some(spare)
 }
 
+/// Of a ring that sends: whether some come back from the slots in front of `end`, which were sent.
+#[cold]
+pub(super) fn are_lent(kring: &Kring, end: u32) -> bool {
+    let mut at = kring.ring().next(kring.hwtail());
+    while at != end {
+        if kring.shadow(at).load(Relaxed) & SPARE != 0 {
+            return true;
+        }
+        at = kring.ring().next(at);
+    }
+    false
+}
+
 /// Gives back the spare buffer that a shadow word names.
 pub(super) fn give_back(kring: &Kring, shadow: u32) {
     let free = &kring.owner().spares;

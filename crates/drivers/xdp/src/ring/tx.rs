@@ -36,7 +36,9 @@ const LOSSES: u32 = 16;
 /// Packets are sent whole, or dropped whole, completed at once and counted: as `too_long` with a
 /// slot that is longer than what is left of its buffer (S-SYNC-9), with more slots than the kernel takes, or when they
 /// are longer than the interface sends: the kernel gets none of these, which it would drop, or not, by its driver and
-/// the other end; as `bad_slot` when they name no buffer, or begin with a slot of less than 14 bytes. What the kernel
+/// the other end; as `bad_slot` when they name no buffer, or begin with a slot of less than 14 bytes. Packets with
+/// buffers that the kernel does not reach wait for [spare ones](super::spares); with more of them than there are, they
+/// are `too_long`, and `bad_slot` where there is none at all. What the kernel
 /// drops counts as `too_long` where it is longer than the interface's MTU allows by then, or than all that the kernel
 /// has taken while the link was there: the other end may have a smaller MTU. Else it counts as `ring_full`.
 ///
@@ -135,7 +137,7 @@ impl Batch {
 enum Chain {
     /// It is on the TX ring; the next one begins there.
     Staged(u32),
-    /// It cannot be sent; `goes_on`: there is more of it at `next`.
+    /// It cannot be sent; `goes_on`: the rest of it is at `next`.
     Bad { next: u32, goes_on: bool },
     /// It is not whole yet, or there is no room for it.
     Waits,
@@ -239,7 +241,7 @@ impl XdpTx {
     }
 
     /// The same of slot `at` alone, which holds no frame that is sent, or has a buffer that the kernel does not reach. False:
-    /// there is no spare buffer for it.
+    /// there is no spare buffer for it yet.
     #[cold]
     #[inline(never)]
     fn stage_other(
@@ -252,15 +254,14 @@ impl XdpTx {
         batch: &mut Batch,
     ) -> bool {
         let is_sent = |desc: &Desc| is_frame(desc) && desc.length <= longest(kring);
-        match self.place(kring, offsets, &slot).filter(is_sent) {
-            Some(desc) => {
-                let Some((copied, mark)) = self.copy_out(kring, slot.buf_idx, desc) else {
-                    return false;
-                };
+        let desc = self.place(kring, offsets, &slot).filter(is_sent);
+        match desc.and_then(|desc| self.copy_out(kring, slot.buf_idx, desc)) {
+            Some((copied, mark)) => {
                 tx.write(batch.staged, copied);
                 kring.shadow(at).store(mark, Relaxed);
                 batch.add(1, copied.length);
             }
+            None if desc.is_some() && spares::are_lent(kring, at) => return false,
             None => {
                 kring.shadow(at).store(DONE, Relaxed);
                 self.note_loss(kring, offsets, at, kring.ring().next(at));
@@ -305,7 +306,8 @@ impl XdpTx {
                         true => (desc, slot.buf_idx),
                         false => match self.copy_out(kring, slot.buf_idx, desc) {
                             Some(copied) => copied,
-                            None => return wait(at),
+                            None if spares::are_lent(kring, first) => return wait(at),
+                            None => return Chain::Bad { next: at, goes_on: true },
                         },
                     };
                     tx.write(staged, desc.going_on());

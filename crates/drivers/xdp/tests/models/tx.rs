@@ -67,10 +67,12 @@ fn filled() -> impl Strategy<Value = Filled> {
 
 fn op() -> impl Strategy<Value = Op> {
     // A packet that may be too long, and slots at random.
-    let packet = (1usize..2 * MAX_FRAGS as usize, filled()).prop_map(|(count, filled)| {
-        let own = Filled { buffer: Buffer::Own, length: 40, ..filled };
-        (1..=count).map(|i| Filled { more: i < count, ..own }).collect()
-    });
+    let buffer = prop_oneof![3 => Just(Buffer::Own), 1 => Just(Buffer::Beyond)];
+    let packet =
+        (1usize..2 * MAX_FRAGS as usize, filled(), buffer).prop_map(|(count, filled, buffer)| {
+            let own = Filled { buffer, length: 40, ..filled };
+            (1..=count).map(|i| Filled { more: i < count, ..own }).collect()
+        });
     prop_oneof![
         6 => vec(filled(), 1..8).prop_map(Op::Fill),
         2 => packet.prop_map(Op::Fill),
@@ -212,7 +214,7 @@ impl World {
             } else {
                 1
             };
-            let count = end.unwrap_or(usize::MAX).min(limit);
+            let mut count = end.unwrap_or(usize::MAX).min(limit);
             // Each takes a place, and a spare buffer where the kernel does not reach its own, until there is none.
             let (mut places, mut spares, mut waits) = (0, 0, false);
             for i in 0..count {
@@ -228,6 +230,11 @@ impl World {
                 if World::is_good(&filled) && filled.length >= least && !is_beyond {
                     places += 1;
                     if let Buffer::Beyond = filled.buffer {
+                        if spares == self.spares && spares == SPARES {
+                            // Even all of them are too few.
+                            count = i;
+                            break;
+                        }
                         if spares == self.spares {
                             waits = true;
                             break;
@@ -321,12 +328,20 @@ impl World {
 
     fn complete(&mut self, count: usize, which: &[prop::sample::Index]) {
         for which in which.iter().take(count.min(self.taken.len())) {
-            let (at, address) = self.taken.remove(which.index(self.taken.len()));
-            self.kernel.complete(&[address]);
-            let slot = self.slots.iter_mut().find(|slot| slot.at == at).unwrap();
-            slot.done = true;
-            self.returning += u32::from(matches!(slot.filled.buffer, Buffer::Beyond));
+            self.complete_one(which.index(self.taken.len()));
         }
+    }
+
+    fn complete_one(&mut self, which: usize) {
+        let (at, address) = self.taken.remove(which);
+        self.kernel.complete(&[address]);
+        let slot = self.slots.iter_mut().find(|slot| slot.at == at).unwrap();
+        slot.done = true;
+        self.returning += u32::from(matches!(slot.filled.buffer, Buffer::Beyond));
+    }
+
+    fn complete_all(&mut self) {
+        (0..self.taken.len()).for_each(|_| self.complete_one(0));
     }
 }
 
@@ -352,6 +367,37 @@ proptest! {
             }
         }
     }
+}
+
+/// A packet that needs more spare buffers than the ring has is lost as a whole, and what is behind it is sent; so is a
+/// frame that needs one where there is none.
+#[test]
+fn what_no_spare_buffers_hold_is_lost() {
+    let mut world = World::new(0, MAX_FRAGS, false, 0);
+    let of = |buffer, more| Filled { buffer, length: 60, more, offset: 0 };
+    let beyond = |count: u32| (1..=count).map(move |i| of(Buffer::Beyond, i < count));
+    // All spare buffers but one are on their way: the packet waits for them, and is lost when they are back.
+    world.fill(&beyond(SPARES - 1).collect::<Vec<_>>());
+    world.fill(&beyond(SPARES + 2).collect::<Vec<_>>());
+    world.fill(&[of(Buffer::Own, false)]);
+    world.sync().unwrap();
+    assert_eq!((world.packets, world.lost), (1, [0, 0]));
+    world.take(u32::MAX).unwrap();
+    world.complete_all();
+    world.sync().unwrap();
+    world.sync().unwrap();
+    assert_eq!((world.packets, world.lost), (2, [0, 1]));
+    world.take(u32::MAX).unwrap();
+    world.complete_all();
+    world.sync().unwrap();
+
+    world.kring.owner().spares.store(0, Relaxed);
+    let slots = [of(Buffer::Beyond, false), of(Buffer::Beyond, true), of(Buffer::Own, false)];
+    world.fill(&slots);
+    let head = world.kring.ring().head();
+    sync(&world.kring, head, &world.driver);
+    assert_eq!(dropped(&world.kring), [2, 1, 0]);
+    assert_eq!(world.kring.ring().tail(), world.kring.ring().prev(head));
 }
 
 /// What is on the completion ring and belongs to no slot is passed over: it is of a process that was killed.
