@@ -53,7 +53,7 @@ static void
 rings(void)
 {
 	const char *interface = own("vale$:a");
-	int version = TPACKET_V3, queue = 0, reserve = 64, value = 1;
+	int version = TPACKET_V3, queue = 0, reserve = 64, value = 1, loss = 0;
 	unsigned int index = if_nametoindex(interface);
 	int fd = socket(AF_PACKET, SOCK_RAW, htons(ETH_P_ALL));
 	socklen_t len = sizeof(version);
@@ -70,6 +70,9 @@ rings(void)
 	check_call(getsockopt(fd, SOL_PACKET, PACKET_VERSION, &version, &len), 0, "is told");
 	check_number(version, TPACKET_V4, "the version");
 	check_call(v4_option(fd, PACKET_RESERVE, &reserve, sizeof(reserve)), 0, "a reserve");
+	check_call(v4_option(fd, PACKET_LOSS, &value, sizeof(value)), 0, "no errors in descriptors");
+	check_call(getsockopt(fd, SOL_PACKET, PACKET_LOSS, &loss, &len), 0, "is told");
+	check_number(loss, value, "whether they have errors");
 	check_call(v4_option(fd, PACKET_QDISC_BYPASS, &value, sizeof(value)), 0, "no discipline");
 	check_call(v4_ring(fd, PACKET_RX_RING, fd, 63), EINVAL, "a power of two of descriptors");
 	check_call(v4_ring(fd, PACKET_RX_RING, 0, 64), EINVAL, "memory of another descriptor");
@@ -81,6 +84,7 @@ rings(void)
 	check_call(v4_ring(fd, PACKET_RX_RING, fd, 512), 0, "a receive ring, on its own memory");
 	check_call(v4_option(fd, PACKET_VERSION, &version, sizeof(version)), EBUSY, "the version is settled");
 	check_call(v4_option(fd, PACKET_RESERVE, &reserve, sizeof(reserve)), EBUSY, "so is the reserve");
+	check_call(v4_option(fd, PACKET_LOSS, &value, sizeof(value)), EBUSY, "and what descriptors tell");
 	map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	check(map == MAP_FAILED && errno == EINVAL, "half of the rings");
 	map = mmap(NULL, 768 * 16, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 4096);

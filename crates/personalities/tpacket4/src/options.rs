@@ -127,7 +127,14 @@ pub fn set(
             setup.reserve = reserve;
             Ok(())
         }
-        (SOL_PACKET, PACKET_LOSS) => value::<c_int>(address, len).map(drop),
+        (SOL_PACKET, PACKET_LOSS) => {
+            let loss: c_int = value(address, len)?;
+            if setup.has_rings() {
+                return Err(libc::EBUSY);
+            }
+            setup.loss = loss != 0;
+            Ok(())
+        }
         (SOL_PACKET, PACKET_QDISC_BYPASS | PACKET_IGNORE_OUTGOING) => {
             let on = value::<c_int>(address, len)? != 0;
             setup.change_stack(&socket.ends, socket.rings()?, |stack| match name {
@@ -181,8 +188,8 @@ fn registered(fd: RawFd) -> Result<Option<Area>, i32> {
 /// Answers what an option is.
 pub fn get(socket: &Socket, option: SocketOption, to: u64, len: u64) -> Result<(), i32> {
     let SocketOption { level, name } = option;
-    let set_up = socket.look(|setup| (setup.version_4, setup.reserve));
-    let (version_4, reserve) = set_up.ok_or(libc::EBADF)?;
+    let set_up = socket.look(|setup| (setup.version_4, setup.reserve, setup.loss));
+    let (version_4, reserve, loss) = set_up.ok_or(libc::EBADF)?;
     match (level, name) {
         (SOL_PACKET, PACKET_VERSION) => {
             put(to, len, &(if version_4 { TPACKET_V4 } else { TPACKET_V1 }))
@@ -194,6 +201,7 @@ pub fn get(socket: &Socket, option: SocketOption, to: u64, len: u64) -> Result<(
             put(to, len, &tpacket_stats_v3 { tp_packets, tp_drops, tp_freeze_q_cnt: 0 })
         }
         (SOL_PACKET, PACKET_RESERVE) => put(to, len, &reserve),
+        (SOL_PACKET, PACKET_LOSS) => put(to, len, &c_int::from(loss)),
         (SOL_SOCKET, libc::SO_TYPE) => put(to, len, &libc::SOCK_RAW),
         (SOL_SOCKET, libc::SO_DOMAIN) => put(to, len, &libc::AF_PACKET),
         (SOL_SOCKET, libc::SO_PROTOCOL) => {

@@ -23,7 +23,7 @@ use crate::{
     rx::Receiver,
     stack::{Stack, StackOptions},
     sys::Words,
-    tx::Transmitter,
+    tx::{Transmitter, TxQueue},
 };
 
 /// Bytes of a descriptor.
@@ -50,6 +50,8 @@ pub struct Setup {
     pub area: Option<Area>,
     /// Bytes in front of received data, besides those of the area.
     pub reserve: u32,
+    /// Packets to be sent that are not good come back without an error.
+    pub loss: bool,
     stack: StackOptions,
     /// The queue pair of zero-copy mode.
     queue: Option<u16>,
@@ -390,7 +392,8 @@ impl Setup {
         let tx = match &self.tx {
             Some(Ring { area: Some(area), at, .. }) => {
                 let ring = DescRing::new(words(rx_bytes, tx_bytes)?, *at);
-                Some(Arc::new(Transmitter::new(ring, area.clone(), open(Dir::Tx)?)))
+                let queue = TxQueue::new(ring, area.clone()).with_loss(self.loss);
+                Some(Arc::new(Transmitter::new(queue, open(Dir::Tx)?)))
             }
             _ => None,
         };

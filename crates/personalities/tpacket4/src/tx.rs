@@ -36,8 +36,8 @@ pub struct Transmitter {
 }
 
 impl Transmitter {
-    pub fn new(ring: DescRing, area: Area, device: Device) -> Transmitter {
-        Transmitter { queue: Pausable::new(TxQueue::new(ring, area)), device }
+    pub fn new(queue: TxQueue, device: Device) -> Transmitter {
+        Transmitter { queue: Pausable::new(queue), device }
     }
 
     pub fn device(&self) -> &Device {
@@ -149,13 +149,25 @@ pub struct TxQueue {
     area: Area,
     /// The descriptors of a packet that has several.
     packet: Vec<Desc>,
+    /// `PACKET_LOSS`: what is not good comes back without an error.
+    loss: bool,
     /// Nothing is read from the frames: the program may have unmapped them.
     closed: bool,
 }
 
 impl TxQueue {
     pub fn new(ring: DescRing, area: Area) -> TxQueue {
-        TxQueue { ring, area, packet: Vec::new(), closed: false }
+        TxQueue { ring, area, packet: Vec::new(), loss: false, closed: false }
+    }
+
+    /// What is not good comes back without an error, if `loss` is set: as sent.
+    pub fn with_loss(self, loss: bool) -> TxQueue {
+        TxQueue { loss, ..self }
+    }
+
+    /// The error of what is not good.
+    fn error(&self, error: u8) -> u8 {
+        if self.loss { 0 } else { error }
     }
 
     /// Sends packets. False: some are left, for which there is no room.
@@ -247,7 +259,7 @@ impl TxQueue {
             return self.several(ring, at, room);
         }
         let Some(data) = self.area.filled(&desc) else {
-            self.ring.give_back(desc.returned(BAD));
+            self.ring.give_back(desc.returned(self.error(BAD)));
             return Step::Taken(0);
         };
         if room == 0 {
@@ -311,7 +323,7 @@ impl TxQueue {
 
     /// The packet goes back as it is.
     fn refuse(&mut self, error: u8) -> Step {
-        self.give_back(error);
+        self.give_back(self.error(error));
         Step::Taken(0)
     }
 

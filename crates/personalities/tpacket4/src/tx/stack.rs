@@ -40,7 +40,7 @@ impl TxQueue {
             let (batch, rest) = gather(&self.ring, &self.area, &mut self.packet);
             let (done, error) = match (batch.count, rest) {
                 (0, Rest::Nothing | Rest::More) => return true,
-                (0, Rest::Bad(descs, error)) => (descs, error),
+                (0, Rest::Bad(descs, error)) => (descs, self.error(error)),
                 _ => match batch.send(socket) {
                     Ok(0) => return false,
                     Ok(sent) => (batch.ends[sent - 1], 0),

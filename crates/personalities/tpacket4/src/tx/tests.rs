@@ -1,10 +1,11 @@
-use std::cell::RefCell;
+use std::{cell::RefCell, io::stderr, os::fd::AsFd};
 
 use proptest::prelude::*;
 use ringway_abi::Dir;
 
 use super::*;
 use crate::{
+    abi::TP4_PKT_CONT,
     stepped::Queues,
     testing::{DESCS, SLOTS, World, any_descs, hand_over},
 };
@@ -105,4 +106,32 @@ fn a_program_that_hands_over_as_fast_does_not_hold_the_call() {
         ring.set_tail(ring.prev(ring.head()));
     });
     assert_eq!((all, tx.ring.position()), (false, DESCS + 1));
+}
+
+/// With `PACKET_LOSS`, what is not good comes back as what was sent, on a port and in copy mode.
+#[test]
+fn bad_packets_of_lossy_sockets_come_back_without_an_error() {
+    let desc = |idx, flags| Desc { idx, len: 60, offset: 0, error: 0, flags };
+    let bad = |flags| desc(u64::MAX, flags);
+    let endless = vec![desc(0, TP4_PKT_CONT); DESCS as usize];
+    for (list, error) in
+        [(vec![bad(0)], BAD), (vec![desc(0, TP4_PKT_CONT), bad(0)], BAD), (endless, TOO_LONG)]
+    {
+        for (loss, is_port) in [(false, false), (false, true), (true, false), (true, true)] {
+            let mut world = World::new(Dir::Tx, 2048);
+            let ring = world.ring();
+            ring.set_tail(SLOTS - 1);
+            let Queues { tx, words: [_, words], .. } = &mut world.queues;
+            tx.loss = loss;
+            hand_over(words, 0, &list);
+            // Nothing is sent: any descriptor is a socket.
+            let all = if is_port { tx.fill(&ring, || {}) } else { tx.send(stderr().as_fd()) };
+            assert!(all);
+            let expected = if loss { 0 } else { error };
+            let left = &world.descs(1)[..list.len()];
+            let returned: Vec<_> =
+                list.iter().map(|desc| [desc.idx, desc.returned(expected).second()]).collect();
+            assert_eq!(left, returned, "loss: {loss}, port: {is_port}");
+        }
+    }
 }
