@@ -9,7 +9,7 @@ use ringway_errno::errno;
 use ringway_filter::Insn;
 use ringway_proto::{
     Extmem, Filter, FloodLimit, Flow, Forwarding, Grant, Lossless, Options, PortSettings,
-    PortShape, RateLimit, Registration, Reply, Request, RingBackend, RingSelection,
+    PortShape, RateLimit, Registration, Reply, Request, RingBackend, RingSelection, SwitchPosition,
 };
 use ringway_region::Sizes;
 use ringway_registry::{Caller, Registry, Settings};
@@ -908,6 +908,48 @@ fn switch_ports_take_what_can_be() {
     let limit = PortSettings { max_addresses: Some(Some(4)), ..Default::default() };
     let limit = Request::SwitchPort { name: "vale0:a".into(), settings: limit };
     assert_eq!(world.ask(limit).map(drop), Err(EINVAL), "it does not learn");
+}
+
+/// Flows that fall to a port that has gone go to the others.
+#[test]
+fn flows_are_spread_over_the_ports_that_are_there() {
+    const FLOWS: u8 = 32;
+    let mut w = World::new();
+    let [from, a, b] = ["vale0:in", "vale0:a", "vale0:b"]
+        .map(|name| w.register(name, Registration::default()).unwrap().0);
+    let over = ["a", "b"].map(String::from).into();
+    let forwarding = Forwarding::Hash { over, back: None };
+    w.ask(Request::SwitchForward { bridge: "vale0".into(), forwarding }).unwrap();
+    w.close([a]);
+    let tx = w.ring(from, Dir::Tx);
+    for flow in 0..FLOWS {
+        let ip = [0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        let head = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
+        let frame = [&head[..], &ip, &[1, flow, 0, 9, 0, 26, 0, 0], &[0; 18]].concat();
+        let slot = tx.ring().slot(flow.into());
+        tx.ring().buf(slot.buf_idx).unwrap().write(0, &frame);
+        tx.ring().set_slot(flow.into(), slot.buf_idx, frame.len() as u16, 0);
+    }
+    tx.csb().app.publish(FLOWS.into(), FLOWS.into());
+    let totals = loop {
+        // Each question wakes the worker.
+        let Ok(Reply::Switches { switches, .. }) =
+            w.ask(Request::Switches { from: SwitchPosition::default() })
+        else {
+            panic!("no switches");
+        };
+        let of = |name: &str| {
+            let ports = switches.iter().flat_map(|switch| &switch.ports);
+            ports.clone().find(|port| port.name == name).map(|port| port.totals).unwrap()
+        };
+        if of("vale0:in").sent_packets == FLOWS.into() {
+            break ["vale0:in", "vale0:b"].map(of);
+        }
+    };
+    let [sent, received] = totals;
+    assert_eq!((sent.drops.no_destination, received.received_packets), (0, FLOWS.into()));
+    w.close([from, b]);
+    w.assert_empty();
 }
 
 /// A flow has addresses of one version of IP, whatever a request says.

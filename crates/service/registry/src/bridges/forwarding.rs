@@ -1,7 +1,8 @@
 //! The forwarding function of a bridge, whose ports come and go.
 //!
 //! Users name ports; the worker knows their places. A port that is not there has no place, so that
-//! nothing goes to a port that has got its place since; and it has its part again when it is back.
+//! nothing goes to a port that has got its place since; and it has its part again when it is back. Where flows are spread
+//! over ports, others take its part meanwhile.
 
 use ringway_proto::{Forwarding, Result};
 use ringway_switch_port::PortIndex;
@@ -56,7 +57,7 @@ impl BridgeEntry {
                 flood_unknown: *flood_unknown,
             },
             Forwarding::Hash { over, back } => ringway_vale::Forwarding::Hash {
-                over: over.iter().map(index).collect(),
+                over: with_stand_ins(over.iter().map(index).collect()),
                 back: back.as_ref().map(index),
             },
             Forwarding::Flood => ringway_vale::Forwarding::Flood,
@@ -81,5 +82,31 @@ impl BridgeEntry {
             self.apply_statics();
         }
         self.mirrored_ports_changed(full);
+    }
+}
+
+/// Has ports that are there take the parts of those that are not, one after the other. They keep their own.
+fn with_stand_ins(mut over: Vec<PortIndex>) -> Vec<PortIndex> {
+    let there: Vec<_> = over.iter().copied().filter(|&port| port != ABSENT).collect();
+    let absent = over.iter_mut().filter(|port| **port == ABSENT);
+    absent.zip(there.iter().cycle()).for_each(|(port, &other)| *port = other);
+    over
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_that_are_there_take_all_parts() {
+        for (over, expected) in [
+            (vec![], vec![]),
+            (vec![3, 1, 2], vec![3, 1, 2]),
+            (vec![3, ABSENT, 2], vec![3, 3, 2]),
+            (vec![ABSENT, 1, ABSENT, 2, ABSENT], vec![1, 1, 2, 2, 1]),
+            (vec![ABSENT, ABSENT], vec![ABSENT, ABSENT]),
+        ] {
+            assert_eq!(with_stand_ins(over.clone()), expected, "{over:?}");
+        }
     }
 }
