@@ -1,6 +1,7 @@
 //! The slots that the program holds, taken one after the other: what sending and receiving have
 //! in common.
 
+use ringway_abi::NS_MOREFRAG;
 use ringway_region::RingView;
 
 /// Slots between `head` and `tail`, as of the last sync; none if somebody spoiled the cursors.
@@ -43,6 +44,19 @@ impl<'r> Batch<'r> {
         self.taken -= slots;
         self.left += slots;
         self.at = self.ring.advance(self.at, self.ring.num_slots() - slots);
+    }
+
+    /// Slots of the packet that begins with the next one, and whether its end is among them.
+    #[inline]
+    pub fn packet(&self) -> (usize, bool) {
+        let mut at = self.at;
+        for count in 1..=self.left {
+            if self.ring.slot(at).flags & NS_MOREFRAG == 0 {
+                return (count as usize, true);
+            }
+            at = self.ring.next(at);
+        }
+        (self.left as usize, false)
     }
 
     pub fn left(&self) -> usize {

@@ -151,16 +151,17 @@ pub struct Forwarded {
     pub packets: u64,
     /// See `packets`.
     pub bytes: u64,
-    /// Packets with a slot that no buffer of the other port holds: they were dropped.
+    /// Packets that were dropped: with a slot that no buffer of the other port holds, or longer than its ring.
     pub misfits: u64,
 }
 
 impl RxRing<'_> {
-    /// Sends the packets in the first `slots` slots on by another port, as many slots of them as that has
-    /// room for: without copying if both ports share a region, unless `copy` is wanted. A packet with a
-    /// slot that does not fit is dropped as a whole. A packet that goes on behind these slots is begun;
-    /// [`whole`](Self::whole) leaves it out. In a capture file, packets keep the time and the length on the wire that
-    /// another file has of them, and the time at which a monitor has seen them.
+    /// Sends the packets that begin in the first `slots` slots on by another port, whole, and in their order: without
+    /// copying if both ports share a region, unless `copy` is wanted. A packet that finds too little room stays, with
+    /// those behind it. One with a slot that no buffer of the other port holds, or with more slots than its ring has
+    /// room for at all, is dropped as a whole. A packet whose end has not come is begun: as far as these slots go, and
+    /// as there is room; [`whole`](Self::whole) leaves it out. In a capture file, packets keep the time and the length
+    /// on the wire that another file has of them, and the time at which a monitor has seen them.
     ///
     /// ```
     /// # use ringway_doc as Port;
@@ -175,40 +176,56 @@ impl RxRing<'_> {
     /// ```
     pub fn forward(&mut self, to: &mut TxRing<'_>, slots: usize, copy: bool) -> Forwarded {
         let mut forwarded = Forwarded::default();
-        // Slots that are looked at are released, sent on or not.
-        let slots = slots.min(to.space());
         let recorded = self.times_for(to);
-        let mut free = to.batch(slots);
-        // Slots and bytes of the packet so far, and whether it is lost.
-        let (mut taken, mut bytes, mut lost) = (0, 0, false);
-        let mut first = None;
-        for frame in self.batch(slots) {
-            let more = frame.more_fragments();
-            if !lost {
+        let longest = to.ring().num_slots() as usize - 1;
+        let mut free = to.batch(usize::MAX);
+        // Slots that are looked at are released, sent on or not.
+        let mut frames = self.batch(usize::MAX);
+        let mut left = slots;
+        let mut is_short = false;
+        while left > 0 {
+            let (mut count, is_whole) = frames.packet();
+            let room = free.size_hint().0;
+            if !is_whole {
+                count = count.min(left).min(room);
+            }
+            let mut lost = count > longest;
+            is_short = count > room && !lost;
+            if count == 0 || is_short {
+                break;
+            }
+            left = left.saturating_sub(count);
+            let mut bytes = 0;
+            let mut first = None;
+            for (taken, frame) in (1..).zip(frames.by_ref().take(count)) {
+                if lost {
+                    continue;
+                }
                 let Some(mut slot) = free.next() else { break };
-                (taken, bytes) = (taken + 1, bytes + frame.len() as u64);
+                bytes += frame.len() as u64;
                 let known = if taken == 1 { recorded.of(&frame) } else { None };
                 let fits =
                     if copy { frame.forward_copy(&mut slot) } else { frame.forward(&mut slot) };
                 first = known.map(|known| (known, slot)).or(first);
                 if !fits {
                     free.take_back(taken);
-                    forwarded.misfits += 1;
                     lost = true;
                 }
             }
-            if !more {
-                if !lost {
-                    forwarded.packets += 1;
-                    forwarded.bytes += bytes;
-                    if let Some((known, mut slot)) = first.take() {
-                        let length = known.length.max(bytes as u32);
-                        slot.set_recorded(Recorded { length, ..known });
-                    }
+            if lost {
+                forwarded.misfits += 1;
+            } else if is_whole {
+                forwarded.packets += 1;
+                forwarded.bytes += bytes;
+                if let Some((known, mut slot)) = first {
+                    let length = known.length.max(bytes as u32);
+                    slot.set_recorded(Recorded { length, ..known });
                 }
-                first = None;
-                (taken, bytes, lost) = (0, 0, false);
             }
+        }
+        drop((frames, free));
+        if is_short {
+            to.slots().await_more();
         }
         forwarded
     }
@@ -266,6 +283,14 @@ impl Times {
 pub struct RxBatch<'r> {
     batch: Batch<'r>,
     bound: &'r BoundRing,
+}
+
+impl RxBatch<'_> {
+    /// Slots of the next packet, and whether its end is among them.
+    #[inline]
+    fn packet(&self) -> (usize, bool) {
+        self.batch.packet()
+    }
 }
 
 impl<'r> Iterator for RxBatch<'r> {

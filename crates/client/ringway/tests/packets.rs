@@ -140,3 +140,62 @@ fn forwarding_leaves_what_finds_no_room() {
         assert_eq!(seen, (0..20).collect::<Vec<_>>(), "copy: {copy}");
     }
 }
+
+/// A packet that has more slots than all room of the other port is dropped whole, and a packet that has more than are free
+/// stays whole; those behind them are not mixed up with them.
+#[test]
+fn forwarding_cuts_no_packet() {
+    for copy in [false, true] {
+        for by_room in [false, true] {
+            let [mut source, mut from] = pipe("long-source", 64);
+            let [mut to, mut sink] = pipe("long-sink", 8);
+            let lengths = [3u8, 8, 5, 7, 20, 1];
+            for &length in &lengths {
+                for (n, mut slot) in (1..).zip(source.tx(0).batch(length.into())) {
+                    slot.write_part(&[length; 60], n < length);
+                }
+            }
+            source.tx(0).sync();
+            from.rx(0).sync();
+            let (mut seen, mut misfits) = (Vec::new(), 0);
+            while from.rx(0).available() > 0 {
+                let before = from.rx(0).available();
+                let room = if by_room { to.tx(0).space() } else { usize::MAX };
+                misfits += from.rx(0).forward(&mut to.tx(0), room, copy).misfits;
+                from.rx(0).sync();
+                to.tx(0).sync();
+                sink.rx(0).sync();
+                let mut packet = Vec::new();
+                while sink.rx(0).pop(&mut packet) {
+                    assert_eq!(packet, vec![packet[0]; 60 * usize::from(packet[0])]);
+                    seen.push(packet[0]);
+                }
+                sink.rx(0).sync();
+                to.tx(0).sync();
+                assert_eq!(to.tx(0).pending(), 0, "a packet without its end");
+                assert!(from.rx(0).available() < before);
+            }
+            assert_eq!((seen, misfits), (vec![3, 5, 7, 1], 2), "copy: {copy}, by room: {by_room}");
+        }
+    }
+}
+
+/// A packet that finds too few free slots is waited for: those that are free end no wait.
+#[test]
+fn too_little_room_ends_no_wait() {
+    let [mut source, mut from] = pipe("short-source", 64);
+    let [mut to, mut sink] = pipe("short-sink", 8);
+    assert!((0..5).all(|_| to.tx(0).push(&[1; 60])));
+    to.tx(0).sync();
+    assert!(source.tx(0).push(&[2; 5000]));
+    source.tx(0).sync();
+    from.rx(0).sync();
+    assert_eq!(from.rx(0).forward(&mut to.tx(0), usize::MAX, false).packets, 0);
+    assert_eq!(from.rx(0).available(), 3, "it stays whole");
+    assert!(!to.wait(Interest::Tx, Some(Duration::ZERO)).unwrap(), "two slots are free");
+    sink.rx(0).sync();
+    assert_eq!(sink.rx(0).batch(1).count(), 1);
+    sink.rx(0).sync();
+    assert!(to.wait(Interest::Tx, Some(Duration::ZERO)).unwrap());
+    assert_eq!(from.rx(0).forward(&mut to.tx(0), usize::MAX, false).packets, 1);
+}
