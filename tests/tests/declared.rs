@@ -470,12 +470,13 @@ fn changes_of_what_is_declared_are_told() {
     isolated_with_system("changes_of_what_is_declared_are_told", HANGS, |home| {
         let world = World::new(home);
         let (daemon, control) = world.as_declared(home);
-        let place = || {
+        let place = |name: &str| {
             let text = fs::read_to_string(config(home)).unwrap();
-            let line = 1 + text.lines().position(|line| line == "name = \"vale0\"").unwrap();
+            let is_it = |line: &str| line.ends_with(&format!(" = \"{name}\""));
+            let line = 1 + text.lines().position(is_it).unwrap();
             format!("{}: line {line}", config(home).display())
         };
-        assert_eq!(switch(&control, "vale0").unwrap().declared_at, Some(place()));
+        assert_eq!(switch(&control, "vale0").unwrap().declared_at, Some(place("vale0")));
         let run = |args: &str| {
             let args: Vec<_> = ["switch"].into_iter().chain(args.split(' ')).collect();
             let (good, said) = world.run(home, "ringway", &args);
@@ -502,7 +503,8 @@ fn changes_of_what_is_declared_are_told() {
             ("detach vale0 c1", "vale0:c1 is declared"),
             ("delete vale0", "vale0 is declared"),
         ] {
-            let (place, said) = (place(), run(args));
+            let declared = is.split(' ').next().unwrap().rsplit(':').next().unwrap();
+            let (place, said) = (place(declared), run(args));
             assert!(said.contains(&format!("{is} ({place}): the daemon ")), "{args}: {said}");
             if args.starts_with("detach") {
                 let now = switch(&control, "vale0").map(|it| it.declared);

@@ -171,6 +171,9 @@ pub struct BridgePortInfo {
     /// one than the daemon's.
     #[serde(with = "Shown::<7>", default)]
     pub netns: Option<u64>,
+    /// The file and the line that declare it, if it is declared.
+    #[serde(with = "Shown::<7>", default)]
+    pub declared_at: Option<String>,
 }
 
 /// A port, for display.

@@ -167,6 +167,11 @@ impl DeclaredSwitch {
         self.port(full).map(|port| &port.settings)
     }
 
+    /// The file and the line that declare a port.
+    pub(crate) fn place_of(&self, full: &str) -> Option<&str> {
+        Some(&*self.port(full)?.place).filter(|place| !place.is_empty())
+    }
+
     /// The user that alone may open a port.
     pub(crate) fn user_of(&self, full: &str) -> Option<u32> {
         self.port(full)?.user()

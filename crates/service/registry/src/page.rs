@@ -64,8 +64,8 @@ pub(crate) fn switch_port_bytes(port: &BridgePortInfo) -> usize {
         SourceAddresses::Any | SourceAddresses::One => 0,
     };
     let texts = [&port.mode, &port.waits_for, &port.loops_with, &port.interface];
-    let filters = [&port.filter_in, &port.filter_out];
-    let texts = texts.into_iter().chain(filters);
+    let others = [&port.filter_in, &port.filter_out, &port.declared_at];
+    let texts = texts.into_iter().chain(others);
     let texts = texts.flatten().map(String::len).sum::<usize>();
     400 + port.name.len() + texts + vlans + sources
 }

@@ -197,6 +197,29 @@ fn why_a_declared_interface_is_not_attached() {
     w.assert_empty();
 }
 
+/// Each declared port has its own line, there or not.
+#[test]
+fn ports_show_where_they_are_declared() {
+    let mut w = World::new();
+    w.caller.uid = 0;
+    let at = |name: &str, place: &str| DeclaredPort { place: place.into(), ..port(name, 10) };
+    let ports = vec![at("vale0:a", "f: line 5"), at("vale0:b", "f: line 8"), at("vale0:old", "")];
+    let wanted = DeclaredSwitch { place: "f: line 2".into(), ..switch("vale0", ports) };
+    assert_eq!(declare(&mut w, &[wanted]), [""; 0]);
+    let handles = ["vale0:a", "vale0:other"].map(|name| open(&mut w, 0, name).unwrap());
+    for (name, place) in [
+        ("vale0:a", Some("f: line 5")),
+        ("vale0:b", Some("f: line 8")),
+        ("vale0:old", None),
+        ("vale0:other", None),
+    ] {
+        assert_eq!(shown(&mut w, name).declared_at.as_deref(), place, "{name}");
+    }
+    w.close(handles);
+    declare(&mut w, &[]);
+    w.assert_empty();
+}
+
 /// What a reading takes from a port that a program has open, or may open, is said; once.
 #[test]
 fn a_port_that_is_declared_no_more_is_told() {

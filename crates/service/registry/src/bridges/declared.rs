@@ -125,6 +125,11 @@ impl BridgeEntry {
         }
     }
 
+    /// Where a port of that name is declared.
+    pub(super) fn declared_at(&self, full: &str) -> Option<String> {
+        self.declared.as_ref()?.place_of(full).map(str::to_owned)
+    }
+
     /// The user that alone may open a port of that name.
     pub(super) fn declared_for(&self, full: &str) -> Option<u32> {
         self.declared.as_ref()?.user_of(full)

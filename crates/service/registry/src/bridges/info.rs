@@ -252,6 +252,7 @@ impl BridgeEntry {
             declared_for: self.declared_for(name).into(),
             interface: None,
             netns: about.netns,
+            declared_at: self.declared_at(name),
         }
     }
 }
@@ -291,6 +292,7 @@ impl PortEntry {
             declared_for: bridge.declared_for(&self.name).into(),
             interface: about.interface,
             netns: about.netns,
+            declared_at: bridge.declared_at(&self.name),
         }
     }
 }
