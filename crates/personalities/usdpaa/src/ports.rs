@@ -8,7 +8,7 @@
 //! These words come from the environment variable `RINGWAY_USDPAA_PORTS`, without blanks around the equals sign;
 //! else from the file that `RINGWAY_USDPAA_CONFIG` names; else from `/etc/ringway/usdpaa.conf`.
 
-use std::{fmt, fs, str::FromStr};
+use std::{ffi::OsString, fmt, fs, path, str::FromStr};
 
 pub const PORTS: &str = "RINGWAY_USDPAA_PORTS";
 pub const CONFIG: &str = "RINGWAY_USDPAA_CONFIG";
@@ -104,19 +104,26 @@ pub fn parse(text: &str, separated_by_blanks: bool) -> Result<Vec<Named>, String
 /// # Errors
 /// A line for the user, with the remedy.
 pub fn configured() -> Result<Vec<Named>, String> {
-    let variable = |name| ringway_environment::variable(name)?.into_string().ok();
-    let (from, found) = match (variable(PORTS), variable(CONFIG)) {
-        (Some(text), _) => (PORTS.into(), parse(&text, true)),
+    let variable = ringway_environment::variable;
+    configured_by(variable(PORTS), variable(CONFIG))
+}
+
+fn configured_by(text: Option<OsString>, file: Option<OsString>) -> Result<Vec<Named>, String> {
+    let (from, found) = match (text, file) {
+        (Some(text), _) => (PORTS.into(), parse(&text.to_string_lossy(), true)),
         (_, file) => {
             let file = file.unwrap_or_else(|| DEFAULT_CONFIG.into());
+            // The user may not know which folder the program is in now.
+            let whole = path::absolute(&file).unwrap_or_else(|_| file.clone().into());
+            let from = whole.display().to_string();
             let text = fs::read_to_string(&file).map_err(|error| {
                 format!(
                     "which ports are the interfaces? Set {PORTS}, as in {PORTS}='fm0-10g0=vale0:a', or write \
-                     such lines into {file}: {error}"
+                     such lines into {from}: {error}"
                 )
             })?;
             let found = parse(&text, false);
-            (file, found)
+            (from, found)
         }
     };
     match found {
@@ -130,7 +137,23 @@ pub fn configured() -> Result<Vec<Named>, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::{env, os::unix::ffi::OsStringExt, process};
+
     use super::*;
+
+    /// A file of any name is read, and a file that is missing is named with its folder.
+    #[test]
+    fn files_have_any_names() {
+        let bytes = [b"rw-usdpaa-\xff", process::id().to_string().as_bytes()].concat();
+        let file = env::temp_dir().join(OsString::from_vec(bytes));
+        fs::write(&file, "fm0-10g0 = vale0:a\n").unwrap();
+        let found = configured_by(None, Some(file.clone().into()));
+        fs::remove_file(&file).unwrap();
+        assert_eq!(found.map(|found| found.len()), Ok(1));
+        let said = configured_by(None, Some("none/of.conf".into())).unwrap_err();
+        let whole = env::current_dir().unwrap().join("none/of.conf");
+        assert!(said.contains(&format!("{}: ", whole.display())), "{said}");
+    }
 
     #[test]
     fn interfaces_are_sorted_by_place() {
