@@ -126,6 +126,7 @@ enum Error {
 /// The file of one daemon.
 pub struct StateFile {
     path: PathBuf,
+    former: Option<PathBuf>,
     /// What is in the file.
     written: Option<Lasting>,
     progress: Progress,
@@ -136,8 +137,9 @@ pub struct StateFile {
 impl StateFile {
     /// The file of the daemon at `socket`.
     pub fn beside(socket: &Path) -> StateFile {
+        let (path, former) = (path_beside(socket), former_path(socket));
         let progress = Progress::default();
-        StateFile { path: path_beside(socket), written: None, progress, unwritten: None }
+        StateFile { path, former, written: None, progress, unwritten: None }
     }
 
     /// What a daemon that runs, or the last one, has; nothing if there is no file.
@@ -152,6 +154,12 @@ impl StateFile {
 
     /// What the daemon before this one had. It is to be [set up](Self::done) now.
     pub fn take_over(&mut self) -> Option<Lasting> {
+        if let Some(former) = self.former.take()
+            && self.path.symlink_metadata().is_err()
+        {
+            // There may be none; what cannot be moved stays.
+            let _ = fs::rename(former, &self.path);
+        }
         let contents = match self.read() {
             Ok(contents) => contents?,
             Err(error) => {
@@ -297,7 +305,7 @@ impl StateFile {
             let problem = format!("{} bytes, of which {LARGEST} would be read", text.len());
             return Err(io::Error::new(ErrorKind::FileTooLarge, problem));
         }
-        let new = self.path.with_extension("state.new");
+        let new = with_more(&self.path, ".new");
         // An entry that a daemon was killed over.
         remove(&new)?;
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
@@ -342,24 +350,33 @@ impl StateFile {
 /// Where to put a file aside, beside those before: `.bad`, `.bad.1` and so on. The last one is replaced.
 fn free_aside(path: &Path) -> PathBuf {
     let name = |number: u32| match number {
-        0 => path.with_extension("state.bad"),
-        _ => path.with_extension(format!("state.bad.{number}")),
+        0 => with_more(path, ".bad"),
+        _ => with_more(path, &format!(".bad.{number}")),
     };
     let is_free = |path: &PathBuf| path.symlink_metadata().is_err();
     (0..ASIDE - 1).map(name).find(is_free).unwrap_or_else(|| name(ASIDE - 1))
 }
 
-/// `ringwayd.state` for `ringwayd.sock`. A name with another ending keeps it: the file is never the socket, and sockets
-/// share one only if their names differ by `.sock` alone.
+/// `ringwayd.state` for `ringwayd.sock`. A name with another ending keeps it, and gets an ending that no such file has: no
+/// two sockets share a file, and it is never the socket.
 fn path_beside(socket: &Path) -> PathBuf {
     match socket.extension() {
         Some(ending) if ending == "sock" => socket.with_extension("state"),
-        _ => {
-            let mut path = socket.as_os_str().to_owned();
-            path.push(".state");
-            path.into()
-        }
+        _ => with_more(socket, ".socket-state"),
     }
+}
+
+/// Where daemons before 0.3 had the file, if that was another place, and can be no other socket's.
+fn former_path(socket: &Path) -> Option<PathBuf> {
+    let is_shared = socket.extension().is_some_and(|ending| ending == "sock")
+        || with_more(socket, ".sock").symlink_metadata().is_ok();
+    (!is_shared).then(|| with_more(socket, ".state"))
+}
+
+fn with_more(path: &Path, more: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(more);
+    name.into()
 }
 
 fn remove(path: &Path) -> io::Result<()> {
@@ -528,13 +545,36 @@ mod tests {
     fn sockets_have_files_of_their_own() {
         for (socket, state) in [
             ("/r/ringwayd.sock", "/r/ringwayd.state"),
-            ("/r/r.a", "/r/r.a.state"),
-            ("/r/r.b", "/r/r.b.state"),
-            ("/r/r", "/r/r.state"),
-            ("/r/r.state", "/r/r.state.state"),
-            ("/r/.sock", "/r/.sock.state"),
+            ("/r/r.sock", "/r/r.state"),
+            ("/r/r.a", "/r/r.a.socket-state"),
+            ("/r/r.b", "/r/r.b.socket-state"),
+            ("/r/r", "/r/r.socket-state"),
+            ("/r/r.state", "/r/r.state.socket-state"),
+            ("/r/.sock", "/r/.sock.socket-state"),
         ] {
             assert_eq!(path_beside(Path::new(socket)), Path::new(state));
+        }
+    }
+
+    /// What an older daemon has left for `r` is taken over from `r.state`, unless that may be the file of `r.sock`.
+    #[test]
+    fn a_file_of_a_former_name_is_taken_over() {
+        for (socket, other, is_taken) in
+            [("r", None, true), ("r.a", Some("r.sock"), true), ("r", Some("r.sock"), false)]
+        {
+            let folder = Folder::new();
+            let path = |name: &str| folder.path().join(name);
+            at(&folder).keep(lasting());
+            let former = path(&format!("{socket}.state"));
+            fs::rename(path("ringwayd.state"), &former).unwrap();
+            if let Some(other) = other {
+                fs::write(path(other), "").unwrap();
+            }
+            let mut file = StateFile::beside(&path(socket));
+            assert_eq!(file.look().unwrap(), Lasting::default(), "a look moves nothing");
+            assert_eq!(file.take_over(), is_taken.then(lasting), "{socket}");
+            assert_eq!(former.exists(), !is_taken, "{socket}");
+            assert_eq!(path(&format!("{socket}.socket-state")).exists(), is_taken, "{socket}");
         }
     }
 
