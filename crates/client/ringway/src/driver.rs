@@ -133,6 +133,7 @@ impl RingDriver {
                 host,
                 frags,
                 max_segs,
+                is_pair,
                 partial_csum,
                 timestamps,
                 ..
@@ -145,6 +146,7 @@ impl RingDriver {
                         let driver = XdpTx::new(socket, sizes, layout).ok()?;
                         let max_segs = if frags { max_segs.unwrap_or(MAX_FRAGS) } else { 1 };
                         let driver = driver.with_frags(max_segs);
+                        let driver = if is_pair { driver.of_pair() } else { driver };
                         RingDriver::XdpTx(if host { driver.to_host() } else { driver })
                     }
                     Dir::Rx => {

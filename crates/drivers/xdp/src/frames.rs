@@ -128,6 +128,7 @@ impl FrameQueue {
             free: (for_rx..umem.chunks()).collect(),
             taken: Vec::with_capacity(for_rx as usize),
             tx_buffers: umem.chunks() - for_rx,
+            lengths: Lengths::none(socket.is_pair),
             rings,
             socket,
             umem,
@@ -135,7 +136,6 @@ impl FrameQueue {
             staged_packets: 0,
             staged_bytes: 0,
             counters: FrameCounters::default(),
-            lengths: Lengths::none(),
         }
     }
 
@@ -485,8 +485,13 @@ mod tests {
 
     fn queue(kernel: &FakeKernel) -> FrameQueue {
         let sizes = RingSizes { fill: 4, completion: 16, rx: 4, tx: 16 };
-        let socket =
-            XskSocket { fd: datagram_sockets().0, sizes, frags: true, max_segs: MAX_FRAGS };
+        let socket = XskSocket {
+            fd: datagram_sockets().0,
+            sizes,
+            frags: true,
+            max_segs: MAX_FRAGS,
+            is_pair: true,
+        };
         FrameQueue::over(socket, kernel.rings().unwrap(), Umem::anonymous(12, CHUNK).unwrap())
     }
 

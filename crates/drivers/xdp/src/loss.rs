@@ -1,7 +1,8 @@
 //! Why the kernel has lost a frame. It says no more than that it has (EBUSY), for a peer whose ring is full, and for
 //! a peer that takes no frames of that length: the other end of a veth pair may have a smaller MTU.
 //!
-//! Where a ring is full, frames of each length find room now and then. So a frame is held to be too long if none of
+//! Other devices than such pairs have no other end with an MTU: what they lose had no room, also where they take nothing
+//! at all, as a tap whose machine is stopped. At a pair, where a ring is full, frames of each length find room now and then. So a frame is held to be too long if none of
 //! its length or longer has been taken lately: the TX ring still has what the kernel has consumed, as it was, and
 //! what it has lost is marked there.
 
@@ -20,6 +21,8 @@ pub(crate) const PASSED_OVER: u32 = u32::MAX;
 /// What is known of the lengths that the kernel takes from a TX ring.
 #[derive(Debug)]
 pub(crate) struct Lengths {
+    /// The interface is an end of a pair.
+    is_pair: bool,
     /// The longest that it has taken, of those that were looked at.
     taken: LongestTaken,
     /// How many it had consumed by then: those are not looked at again.
@@ -30,14 +33,14 @@ pub(crate) struct Lengths {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LostFrame {
     pub bytes: u32,
-    /// None so long has been taken lately.
+    /// The interface is an end of a pair, and none so long has been taken lately.
     pub too_long: bool,
 }
 
 impl Lengths {
     /// None has been taken.
-    pub fn none() -> Lengths {
-        Lengths { taken: LongestTaken::none(), looked_at: AtomicU32::new(0) }
+    pub fn none(is_pair: bool) -> Lengths {
+        Lengths { is_pair, taken: LongestTaken::none(), looked_at: AtomicU32::new(0) }
     }
 
     /// The frame that the kernel has consumed last was lost.
@@ -57,7 +60,8 @@ impl Lengths {
             at = next;
         }
         self.looked_at.store(consumed, Relaxed);
-        LostFrame { bytes, too_long: !self.taken.has_taken(bytes, now) }
+        let too_long = self.is_pair && !self.taken.has_taken(bytes, now);
+        LostFrame { bytes, too_long }
     }
 }
 
@@ -109,7 +113,7 @@ mod tests {
         let sizes = RingSizes { fill: 8, completion: 8, rx: 8, tx: 8 };
         let mut kernel = FakeKernel::new(sizes).unwrap();
         let mut rings = kernel.rings().unwrap();
-        let (lengths, now) = (Lengths::none(), Instant::now());
+        let (lengths, now) = (Lengths::none(true), Instant::now());
         let mut lost = |sent: &[u32]| lost(&mut rings, &mut kernel, &lengths, sent, now);
         assert!(lost(&[60, 1500, 9000]));
         // What was lost counts as nothing taken, whether it is looked at once more or not.
@@ -123,13 +127,30 @@ mod tests {
         assert!(lost(&[9001]));
     }
 
+    /// Nothing is taken by a tap whose machine is stopped, however long that lasts, and no frame is too long for it.
+    #[test]
+    fn a_device_without_another_end_loses_for_want_of_room() {
+        let sizes = RingSizes { fill: 8, completion: 8, rx: 8, tx: 8 };
+        for (is_pair, expected) in [(true, [true, false, true]), (false, [false; 3])] {
+            let mut kernel = FakeKernel::new(sizes).unwrap();
+            let mut rings = kernel.rings().unwrap();
+            let (lengths, begin) = (Lengths::none(is_pair), Instant::now());
+            let found =
+                [(0, &[60][..]), (1, &[1400, 1400]), (9, &[1400])].map(|(seconds, sent)| {
+                    let now = begin + Duration::from_secs(seconds);
+                    lost(&mut rings, &mut kernel, &lengths, sent, now)
+                });
+            assert_eq!(found, expected, "an end of a pair: {is_pair}");
+        }
+    }
+
     /// The other end may have a smaller MTU by now.
     #[test]
     fn a_length_that_is_not_taken_any_more_is_too_long() {
         let sizes = RingSizes { fill: 8, completion: 8, rx: 8, tx: 8 };
         let mut kernel = FakeKernel::new(sizes).unwrap();
         let mut rings = kernel.rings().unwrap();
-        let (lengths, begin) = (Lengths::none(), Instant::now());
+        let (lengths, begin) = (Lengths::none(true), Instant::now());
         let mut lost = |seconds: u64, sent: &[u32]| {
             let now = begin + Duration::from_secs(seconds);
             lost(&mut rings, &mut kernel, &lengths, sent, now)

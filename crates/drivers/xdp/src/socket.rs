@@ -21,6 +21,8 @@ pub struct XskSocket {
     /// Descriptors that a packet to be sent may have: 1 without `frags`, [`MAX_FRAGS`](crate::MAX_FRAGS) where the
     /// kernel copies, what the driver takes where that reads the memory itself.
     pub max_segs: u32,
+    /// Whether the interface is an end of a pair, as of veth: the other end may have a smaller MTU.
+    pub is_pair: bool,
 }
 
 /// Whether a bound socket's rings can be mapped, by the processes that it is passed to: not before

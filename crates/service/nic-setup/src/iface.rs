@@ -107,6 +107,11 @@ impl Interface {
         self.software || (HYPERVISORS.contains(&&*self.driver) && mode != Mode::ZeroCopy)
     }
 
+    /// Whether it is an end of a pair: it takes no frames that are longer than the other end's MTU.
+    pub fn is_pair(&self) -> bool {
+        ["veth", "netkit"].contains(&&*self.driver)
+    }
+
     /// Whether the driver makes other buffers of all that it receives for an XDP program, and has segmentation
     /// turned off at the other end: what the program lets pass is slower then.
     pub fn converts_for_xdp(&self) -> bool {

@@ -435,7 +435,7 @@ impl State {
             let Some(&mode) = modes.last() else {
                 return Err(refused(&interface.name, libc::EOPNOTSUPP));
             };
-            let socket = XskSocket { fd, sizes, frags: false, max_segs: 1 };
+            let socket = XskSocket { fd, sizes, frags: false, max_segs: 1, is_pair: false };
             bound.push(Xsk { socket, mode, partial_csum: false, refused: Vec::new() });
         }
         Ok(bound)

@@ -110,6 +110,7 @@ struct XskSocketDef {
     sizes: RingSizes,
     frags: bool,
     max_segs: u32,
+    is_pair: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -260,7 +261,8 @@ impl Xsk {
                 Ok(()) => {
                     let partial_csum = config.interface.leaves_partial_csum(mode);
                     let max_segs = max_segs(config.interface, mode, frags);
-                    let socket = XskSocket { fd, sizes: config.sizes, frags, max_segs };
+                    let is_pair = config.interface.is_pair();
+                    let socket = XskSocket { fd, sizes: config.sizes, frags, max_segs, is_pair };
                     return Ok(Xsk { socket, mode, partial_csum, refused });
                 }
                 Err(Refusal::Busy) => {

@@ -125,6 +125,9 @@ pub enum RingBackend {
         /// A packet to be sent may have so many at most. `None`: 18, as where the kernel copies.
         #[serde(with = "Shown::<7>", default)]
         max_segs: Option<u32>,
+        /// The interface is an end of a pair, as of veth: the other end may have a smaller MTU.
+        #[serde(with = "Shown::<7>", default)]
+        is_pair: bool,
         /// A packet's checksum may be partial.
         partial_csum: bool,
         /// What is received has timestamps.

@@ -336,6 +336,7 @@ fn backends() -> Vec<RingBackend> {
             host: false,
             frags: false,
             max_segs: None,
+            is_pair: true,
             partial_csum: false,
             timestamps: false,
         },

@@ -253,6 +253,7 @@ impl Socket {
                     host,
                     frags: xsk.socket.frags,
                     max_segs: Some(xsk.socket.max_segs),
+                    is_pair: xsk.socket.is_pair,
                     // The stack's own frames come by a pair that finishes them.
                     partial_csum: xsk.partial_csum && !host,
                     timestamps: timestamps.is_some(),

@@ -38,9 +38,9 @@ const LOSSES: u32 = 16;
 /// are longer than the interface sends: the kernel gets none of these, which it would drop, or not, by its driver and
 /// the other end; as `bad_slot` when they name no buffer, or begin with a slot of less than 14 bytes. Packets with
 /// buffers that the kernel does not reach wait for [spare ones](super::spares); with more of them than there are, they
-/// are `too_long`, and `bad_slot` where there is none at all. What the kernel
-/// drops counts as `too_long` where it is longer than the interface's MTU allows by then, or than all that the kernel
-/// has taken while the link was there: the other end may have a smaller MTU. Else it counts as `ring_full`.
+/// are `too_long`, and `bad_slot` where there is none at all. What the kernel drops counts as `too_long` where it is
+/// longer than the interface's MTU allows by then, or, at an end of [a pair](XdpTx::of_pair), than all that the kernel
+/// has taken lately while the link was there: the other end may have a smaller MTU. Else it counts as `ring_full`.
 ///
 /// A packet that is not whole yet waits, with those behind it, for its last slot. By default the
 /// kernel takes one slot a packet, and a packet of several is dropped as `too_long`;
@@ -86,13 +86,18 @@ impl XdpTx {
         let chunks = Chunks::new(layout)?;
         // S-FLAGS-NS_REPORT, S-FLAGS-NS_BUF_CHANGED.
         let consumed = NS_REPORT | NS_BUF_CHANGED;
-        let (most_slots, lengths) = (1, Lengths::none());
+        let (most_slots, lengths) = (1, Lengths::none(false));
         Ok(XdpTx { completion, tx, socket, chunks, consumed, most_slots, lengths })
     }
 
     /// For a socket that takes packets of up to so many buffers ([`crate::XskSocket::max_segs`]).
     pub fn with_frags(self, max_segs: u32) -> XdpTx {
         XdpTx { most_slots: max_segs.max(1), ..self }
+    }
+
+    /// For an interface that is an end of a pair, as of veth: the other end may have a smaller MTU.
+    pub fn of_pair(self) -> XdpTx {
+        XdpTx { lengths: Lengths::none(true), ..self }
     }
 
     /// For a host ring: the flags of slots stay (S-HOST-4).

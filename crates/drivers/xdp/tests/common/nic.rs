@@ -199,7 +199,7 @@ impl Rings {
         Rings {
             tx: open(2 * number, Dir::Tx),
             rx: open(2 * number + 1, Dir::Rx),
-            tx_driver: tx_driver.with_frags(if frags { MAX_FRAGS } else { 1 }),
+            tx_driver: tx_driver.of_pair().with_frags(if frags { MAX_FRAGS } else { 1 }),
             rx_driver: if frags { rx_driver.with_frags() } else { rx_driver },
         }
     }

@@ -41,7 +41,13 @@ fn uneven(queue_counts: [usize; 2], max_segs: u32) -> (NicPort<()>, Vec<Kernel>)
         }
         rings.fill.submit(FOR_RX);
         FrameQueue::over(
-            XskSocket { fd: kernel.socket(), sizes: SIZES, frags: in_parts, max_segs },
+            XskSocket {
+                fd: kernel.socket(),
+                sizes: SIZES,
+                frags: in_parts,
+                max_segs,
+                is_pair: true,
+            },
             rings,
             umem,
         )

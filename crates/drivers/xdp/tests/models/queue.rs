@@ -88,7 +88,8 @@ fn queue(kernel: &Kernel, frags: bool) -> FrameQueue {
         rings.fill.write(chunk, u64::from(chunk) * CHUNK);
     }
     rings.fill.submit(FOR_RX);
-    let socket = XskSocket { fd: kernel.socket(), sizes: SIZES, frags, max_segs: MAX_FRAGS };
+    let socket =
+        XskSocket { fd: kernel.socket(), sizes: SIZES, frags, max_segs: MAX_FRAGS, is_pair: true };
     FrameQueue::over(socket, rings, umem)
 }
 
@@ -343,7 +344,8 @@ fn a_packet_has_no_more_chunks_than_are_taken() {
     let kernel = Kernel::new(SIZES, 0);
     let chunk = CHUNK as u32;
     let umem = Umem::anonymous(CHUNKS, chunk).unwrap();
-    let socket = XskSocket { fd: kernel.socket(), sizes: SIZES, frags: true, max_segs: 3 };
+    let socket =
+        XskSocket { fd: kernel.socket(), sizes: SIZES, frags: true, max_segs: 3, is_pair: true };
     let mut queue = FrameQueue::over(socket, kernel.fake.rings().unwrap(), umem);
     assert_eq!(queue.max_tx_packet(), 3 * chunk);
     assert!(!queue.send_parts(3 * chunk + 1, |_| panic!("there is no room")));
