@@ -299,6 +299,56 @@ fn tagged_frames_take_the_kernels_path() {
     });
 }
 
+/// The tag of a frame that ends within a second tag cannot be taken off: it is dropped, and was sent once.
+#[test]
+fn a_frame_whose_tag_cannot_be_taken_is_sent_once() {
+    if skip_without_root("a_frame_whose_tag_cannot_be_taken_is_sent_once") {
+        return;
+    }
+    let _turn = beside_others();
+    isolated("a_frame_whose_tag_cannot_be_taken_is_sent_once", |home| {
+        let control = Control::connect().unwrap();
+        let containers = Containers::new(2);
+        containers.attach(&control);
+        let trunk = Vlan::Trunk { allowed: [5].into(), native: None };
+        for (name, vlan) in [("vale0:c0", Vlan::Access(5)), ("vale0:c1", trunk)] {
+            let settings = PortSettings { vlan: Some(vlan), ..PortSettings::default() };
+            control.switch_port(name, settings).unwrap();
+        }
+        let [access, trunk] = &containers.there[..] else { panic!("two") };
+        let sockets = [access, trunk].map(|netns| PacketSocket::new(netns, "eth0"));
+        // Behind the addresses of a frame for all.
+        let (from_access, mut from_trunk) = (broadcast(access), broadcast(trunk));
+        from_trunk.splice(12..12, [0x81, 0, 0, 5]);
+        let mut cut: Vec<u8> = [&from_access[6..12], &from_trunk[6..12]].concat();
+        cut.extend([0x81, 0, 0, 5, 0x88, 0xa8, 0, 0]);
+        let counted = || totals(&control, "vale0:c1");
+        sockets[0].send(&from_access);
+        sockets[1].send(&from_trunk);
+        until("the switch knows both", || {
+            let sent = ["vale0:c0", "vale0:c1"].map(|name| totals(&control, name).sent_packets);
+            if sent.contains(&0) { Err(format!("{sent:?}")) } else { Ok(()) }
+        });
+        // The worker has the first ones.
+        let (before, after) = until("the kernel drops one", || {
+            let before = counted();
+            sockets[1].send(&cut);
+            let after = until("it is counted", || match counted() {
+                after if after.sent_packets > before.sent_packets => Ok(after),
+                after => Err(format!("{after:?}")),
+            });
+            match after.drops.ring_full - before.drops.ring_full {
+                1 => Ok((before, after)),
+                _ => Err(format!("{after:?}")),
+            }
+        });
+        assert_eq!(after.sent_packets - before.sent_packets, 1, "{before:?}, {after:?}");
+        control.switch_delete("vale0").unwrap();
+        drop((control, containers));
+        home.assert_left();
+    });
+}
+
 /// A frame that is too long for its receiver's interface is dropped, and counted there; one for an interface without a
 /// link goes to the others, as its address is forgotten; one for a program comes up; an address that moves is found where it is.
 #[test]

@@ -505,26 +505,31 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 		pair->number = 0;
 	}
 	pair->since = 0;
-	sent->sent_packets++;
 	sent->sent_bytes += skb->len + tag;
 	/* A tag is not counted. */
 	if (!skb->gso_size && skb->len > to->max_frame + 4) {
+		sent->sent_packets++;
 		received->too_long++;
 		return TC_ACT_SHOT;
 	}
 	if (to->flags & FILTERS_RECEIVED &&
 	    !passes(skb, 4 * key + 2 + !!(to->flags & SECOND_RECEIVED),
 		    !leaves_with ? 0 : tag ? tag_beside(skb) : tag_of(CUSTOMERS, vid))) {
+		sent->sent_packets++;
 		policing_ = bpf_map_lookup_elem(&policing, &key);
 		if (policing_)
 			__sync_fetch_and_add(&policing_->denied_received, 1);
 		return TC_ACT_SHOT;
 	}
-	/* It fails for want of memory. */
+	/*
+	 * It fails for want of memory, and for a frame that ends within the tag behind the one that is taken. What is not
+	 * copied counts as sent by itself.
+	 */
 	if (leaves_with != tag && (tag ? bpf_skb_vlan_pop(skb) : bpf_skb_vlan_push(skb, TAG, vid))) {
 		sent->not_copied++;
 		return TC_ACT_SHOT;
 	}
+	sent->sent_packets++;
 	received->received_packets++;
 	/* Behind a tag that was taken there may be another, which is beside the frame then. */
 	received->received_bytes += skb->len + (skb->vlan_present ? 4 : 0);
