@@ -12,7 +12,8 @@ use ringway_nic_setup::kept;
 use ringway_proto::EventKind;
 use ringway_region::LostPages;
 use ringway_registry::{
-    Accounts, Caller, DropWatch, Handle, LostRegion, Netns, Registry, Reserved, Subject,
+    Accounts, Caller, DropWatch, Handle, LostRegion, Netns, ReceiveWatch, Registry, Reserved,
+    Subject,
 };
 use rustix::{
     event::{Timespec, epoll},
@@ -123,6 +124,7 @@ pub struct Server {
     /// What is being set up again, by the keys that its work has.
     being_restored: HashMap<u64, Restoring>,
     drop_watch: DropWatch,
+    receive_watch: ReceiveWatch,
     /// The handle for that.
     own_handle: Handle,
     workers: Workers,
@@ -204,6 +206,7 @@ impl Server {
             pace: Pace::new(Instant::now()),
             being_restored: HashMap::new(),
             drop_watch: DropWatch::default(),
+            receive_watch: ReceiveWatch::default(),
             own_handle,
             workers,
             queued: Vec::new(),
@@ -252,10 +255,10 @@ impl Server {
             self.go_on_without_others();
             let due = self.next_due();
             let leave = idle_since.map(|since: Instant| LINGER.saturating_sub(since.elapsed()));
-            let drops = self.watch_drops();
+            let (drops, received) = (self.watch_drops(), self.watch_received());
             let unread = self.look_at_unread();
-            let again =
-                [again, due, drops, unread, self.keep_state(), leave].into_iter().flatten().min();
+            let again = [again, due, drops, received, unread, self.keep_state(), leave];
+            let again = again.into_iter().flatten().min();
             // Those who are ready are served after a look at who else is.
             let again = if self.ready.is_empty() { again } else { Some(Duration::ZERO) };
             let again = again.and_then(|time| Timespec::try_from(time).ok());

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::operation::ReadLosses;
 use crate::privileges::unprivileged;
-use crate::rtnl::{Message, TcHeader, find, link_by_index};
+use crate::rtnl::{LinkAnswer, Message, TcHeader, find, link_by_index};
 use crate::sys::ethtool::statistics;
 use crate::{Error, Interface, helper};
 
@@ -65,13 +65,8 @@ pub fn losses(interface: &Interface) -> Result<Vec<LossCounter>, Error> {
 pub(crate) fn losses_here(name: &str, index: u32) -> Result<Vec<LossCounter>, Error> {
     let ask = || -> io::Result<Vec<LossCounter>> {
         let link = link_by_index(index)?;
-        let numbers = link.find(IFLA_STATS64).unwrap_or_default();
-        let count = |place: usize| {
-            let bytes = numbers.get(place * 8..place * 8 + 8)?;
-            Some(u64::from_ne_bytes(bytes.try_into().ok()?))
-        };
         let of_interface = OF_INTERFACE.iter().filter_map(|&(name, place)| {
-            Some(LossCounter { name: name.into(), driver: false, count: count(place)? })
+            Some(LossCounter { name: name.into(), driver: false, count: counter(&link, place)? })
         });
         let mut all: Vec<_> = of_interface.collect();
         all.push(LossCounter {
@@ -94,6 +89,12 @@ pub(crate) fn losses_here(name: &str, index: u32) -> Result<Vec<LossCounter>, Er
         "its counters cannot be read",
         "see `ip -s link show`, and the limit of open files",
     ))
+}
+
+/// The counter of a link at this place of `struct rtnl_link_stats64`.
+pub(crate) fn counter(link: &LinkAnswer, place: usize) -> Option<u64> {
+    let bytes = link.find(IFLA_STATS64)?.get(place * 8..place * 8 + 8)?;
+    Some(u64::from_ne_bytes(bytes.try_into().ok()?))
 }
 
 /// 0 where there is no queueing discipline.

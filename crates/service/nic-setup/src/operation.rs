@@ -27,6 +27,7 @@ use crate::{
     pair::{self, Pair},
     parcel::{self, Fd, Parcel},
     program::Made,
+    received::received_here,
     rule::PackedRules,
     steer::{self, Plan},
     switch::{self, SwitchParts},
@@ -78,7 +79,7 @@ macro_rules! operations {
 }
 
 operations! {
-    LookUp, Watch, ReadLosses, NetnsCookie, NetnsOf, NamedNetns,
+    LookUp, Watch, ReadLosses, ReadReceived, NetnsCookie, NetnsOf, NamedNetns,
     AttachProgram, LoadRules, MakeXsk, BindXsk,
     OpenRxSocket, OpenMessages, OpenTxSocket, HasTcx, BeginIngressDrop, BeginIngressRedirect, HoldPromiscuous,
     MakeSwitchProgram, AttachSwitchProgram,
@@ -142,6 +143,25 @@ impl Run for ReadLosses {
 
     fn run(self) -> Result<Vec<LossCounter>, Error> {
         losses_here(&self.name, self.index)
+    }
+}
+
+/// See [`received`](crate::received()). Not quick either.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct ReadReceived {
+    pub name: String,
+    pub index: u32,
+}
+
+impl Run for ReadReceived {
+    type Output = u64;
+
+    fn interface(&self) -> &str {
+        &self.name
+    }
+
+    fn run(self) -> Result<u64, Error> {
+        received_here(&self.name, self.index)
     }
 }
 

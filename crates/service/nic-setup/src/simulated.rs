@@ -330,6 +330,10 @@ impl State {
                 true => pack(&Ok::<Vec<crate::LossCounter>, Error>(Vec::new())),
                 false => refuse(&o.name, libc::ENODEV),
             },
+            Operation::ReadReceived(o) => match self.devices.contains_key(&o.index) {
+                true => pack(&Ok::<u64, Error>(0)),
+                false => refuse(&o.name, libc::ENODEV),
+            },
             Operation::AttachProgram(o) => pack(&self.attach_program(&o.interface, &o.modes)),
             Operation::LoadRules(o) => match o.rules.queues() > QUEUES as usize {
                 true => pack::<Result<(), Error>>(&Err(o.loader.too_many_queues())),

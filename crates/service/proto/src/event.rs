@@ -2,9 +2,12 @@
 
 use std::{fmt, str::FromStr};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
-use crate::{error::Error, version::Shown};
+use crate::{
+    error::Error,
+    version::{Shown, spoken},
+};
 
 /// How much an event matters: the first are the gravest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -124,6 +127,8 @@ kinds! {
     Bug "bug"
     /// A port of a switch loses frames, or does no more.
     Drops "drops"
+    /// An interface receives frames of which its port gets none, or does no more.
+    NotReceived "not-received"
 }
 
 impl fmt::Display for EventKind {
@@ -142,6 +147,7 @@ pub struct Event {
     /// How much it matters.
     pub level: Level,
     /// What it is about.
+    #[serde(serialize_with = "known_kind")]
     pub kind: EventKind,
     /// Whether it tells of something granted or refused.
     pub audit: bool,
@@ -166,6 +172,14 @@ pub struct Event {
     pub netns: Option<u64>,
 }
 
+/// A kind that there is in the version of the message.
+fn known_kind<S: Serializer>(kind: &EventKind, to: S) -> Result<S::Ok, S::Error> {
+    match kind {
+        EventKind::NotReceived if spoken() < 7 => EventKind::Drops.serialize(to),
+        kind => kind.serialize(to),
+    }
+}
+
 /// A part of the daemon's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventPage {
@@ -183,6 +197,7 @@ pub struct EventPage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::version::in_version;
 
     #[test]
     fn levels_are_told_by_their_names() {
@@ -192,6 +207,33 @@ mod tests {
         assert!(Level::Error < Level::Debug);
         let error = "loud".parse::<Level>().unwrap_err();
         assert!(error.to_string().contains("error, warn, info and debug"), "{error}");
+    }
+
+    #[test]
+    fn an_older_version_is_told_a_kind_that_it_has() {
+        let event = Event {
+            number: 1,
+            time: 2,
+            level: Level::Warn,
+            kind: EventKind::NotReceived,
+            audit: false,
+            uid: None,
+            pid: None,
+            port: "eth1".into(),
+            switch: String::new(),
+            mode: String::new(),
+            cause: String::new(),
+            left_out: 0,
+            text: "a text".into(),
+            netns: None,
+        };
+        for (version, kind) in [(6, EventKind::Drops), (7, EventKind::NotReceived)] {
+            let told = in_version(version, || {
+                let bytes = postcard::to_allocvec(&event).unwrap();
+                postcard::from_bytes::<Event>(&bytes).unwrap()
+            });
+            assert_eq!(told, Event { kind, ..event.clone() });
+        }
     }
 
     #[test]

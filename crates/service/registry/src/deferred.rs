@@ -300,6 +300,16 @@ impl Deferred {
         self.busy.contains_key(subject)
     }
 
+    /// Work that no request waits for: what has come of it is to be [discarded](Registry::discard).
+    pub(crate) fn unasked(
+        &mut self,
+        subject: Subject,
+        work: impl FnOnce() + Send + 'static,
+    ) -> Work {
+        self.begun(&subject);
+        Work::new(subject, work)
+    }
+
     /// Closes what the kernel takes its time for; whatever is about the same subject comes after that.
     pub(crate) fn close_off_loop(
         &mut self,

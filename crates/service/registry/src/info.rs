@@ -14,7 +14,7 @@ use crate::{
     bridges::AboutPort,
     caller::Caller,
     handles::Handle,
-    kinds::{KindInfo, OpenRequest, attached::Attached},
+    kinds::{KindInfo, OpenRequest, attached::Attached, nic::Nic},
     lasting::{LastingAttachment, LastingNetns},
     lasting_state::lasting_attachment,
     netns::Netns,
@@ -213,6 +213,7 @@ fn one_port(registry: &Registry, id: PortId, port: &Port) -> Option<PortInfo> {
         mode,
         switch_owner: registry.switch_owner(port),
         added_queues: added.collect(),
+        gets_nothing: port.get::<Nic>().is_some_and(Nic::gets_nothing),
         netns: port.backend.netns(registry),
     };
     shorten_texts(&mut info);

@@ -151,6 +151,7 @@ impl KeptSockets {
             actions: Vec::new(),
             switch_owner: None,
             added_queues: Vec::new(),
+            gets_nothing: false,
             netns: kept.netns,
         };
         self.all.iter().map(info).map(|info| (info.id, info))

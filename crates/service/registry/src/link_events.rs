@@ -83,6 +83,11 @@ impl Watches {
         self.heard.retain(|event| event.id != id);
     }
 
+    /// The ports whose interfaces are watched.
+    pub fn ports(&self) -> impl Iterator<Item = PortId> {
+        self.by_port.keys().copied()
+    }
+
     /// Whether the interface of a port is watched. False: the watch has reported that the interface has gone.
     pub fn has(&self, id: PortId) -> bool {
         self.by_port.contains_key(&id) || self.heard.iter().any(|event| event.id == id)

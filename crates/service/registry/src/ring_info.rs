@@ -21,8 +21,13 @@ const RING_BYTES: usize = 170;
 impl Port {
     /// A page of its rings, tx before rx, those of the host last.
     pub fn rings_info(&self, from: u32) -> (Vec<RingInfo>, Option<u32>) {
-        let rings = [Dir::Tx, Dir::Rx].into_iter().flat_map(|dir| of_direction(self, dir));
+        let rings = [Dir::Tx, Dir::Rx].into_iter().flat_map(|dir| self.rings_of(dir));
         page((0..).zip(rings).skip(from as usize), |_| RING_BYTES)
+    }
+
+    /// Those of one direction, those of the host last.
+    pub(crate) fn rings_of(&self, dir: Dir) -> impl Iterator<Item = RingInfo> {
+        of_direction(self, dir)
     }
 }
 

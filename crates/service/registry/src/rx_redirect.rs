@@ -69,6 +69,11 @@ impl RxRule {
         }
     }
 
+    /// Whether some of the frames may be left to others.
+    pub fn selects(&self) -> bool {
+        self.action.is_some() || self.filter.is_some()
+    }
+
     fn cost(&self) -> u64 {
         let action = self.action.as_ref().map_or(0, |action| action.cost());
         let filter = self.filter.as_ref().map_or(0, |filter| filter.cost);
@@ -166,6 +171,11 @@ impl Sockets {
             }
         }
         counted.iter().map(|(_, cost)| cost).sum()
+    }
+
+    /// Whether frames of any queue are redirected to programs.
+    pub fn is_any_redirected(&self) -> bool {
+        self.rx_rules.iter().any(|rule| rule.redirected)
     }
 
     /// The queues whose frames are redirected to programs, all or some.

@@ -18,6 +18,8 @@ pub enum Subject {
     Names(u32),
     /// Counters of interfaces that an account's programs ask for.
     Counters(u32),
+    /// What interfaces have received, which is compared with what their ports have got.
+    Received,
     /// What the worker of a switch is asked for, by the switch's name.
     Switch(String),
 }

@@ -282,7 +282,7 @@ mod tests {
             serde_json::from_value(json!({
                 "id": id, "name": name, "kind": "Nic", "mem_id": mem_id, "buf_size": 2048, "uid": 0, "rings": [1, 1],
                 "slots": [64, 64], "users": 1, "mtu": null, "mode": null, "queues": [], "filters": [], "actions": [],
-                "switch_owner": null, "added_queues": [], "netns": netns,
+                "switch_owner": null, "added_queues": [], "gets_nothing": false, "netns": netns,
             }))
             .unwrap()
         };

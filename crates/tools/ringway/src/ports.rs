@@ -25,7 +25,8 @@ sends frames. A port of a switch keeps its name when its interface is renamed (`
 what the interface is called now. `mtu` is the present MTU of the interface. `mode` is the mode of a network interface,
 and why a better one was not possible: zerocopy, copy or generic (AF_XDP), or packet (AF_PACKET); it
 also names frames that are too long since the MTU was changed, and queues that `ethtool -L` has
-added since and that have no rings. Without an option each interface gets
+added since and that have no rings. It says so if the interface receives frames of which its port
+gets none. Without an option each interface gets
 the best mode that works. With a filter for all its queues a veth pair is in packet mode, in which
 the stack's share stays fast, and so is an interface without native XDP.
 netmap:eth0@mode=packet, or RINGWAY_NIC_MODE=packet in the environment, asks for this mode and no

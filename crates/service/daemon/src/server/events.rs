@@ -6,7 +6,7 @@ use std::{
 };
 
 use ringway_proto::{Cause, Error, EventKind, Level, PortInfo, PortKind, Reply, Request};
-use ringway_registry::Notice;
+use ringway_registry::{Looked, Notice};
 
 use super::{
     Server,
@@ -16,6 +16,7 @@ use crate::{
     log::{self, By, Entry, log},
     peer::User,
     ready::For,
+    workers::Waiter,
 };
 
 /// What to do about descriptors that do not close.
@@ -187,6 +188,18 @@ impl Server {
     pub(super) fn watch_drops(&mut self) -> Option<Duration> {
         let (notices, again) = self.drop_watch.look(&mut self.registry, Instant::now());
         notices.into_iter().for_each(|notice| self.note(notice));
+        again
+    }
+
+    /// Tells of interfaces that receive what their ports do not get, or do no more; when to look again.
+    pub(super) fn watch_received(&mut self) -> Option<Duration> {
+        let Looked { notices, work, again } =
+            self.receive_watch.look(&mut self.registry, Instant::now());
+        notices.into_iter().for_each(|notice| self.note(notice));
+        if let Some(work) = work {
+            // Without a thread the next look reads them.
+            let _ = self.start(Waiter::Nobody, work);
+        }
         again
     }
 

@@ -75,7 +75,9 @@ impl fmt::Display for What {
             What::Work(Subject::User(uid)) => write!(f, "a check of a program of user {uid}"),
             What::Work(Subject::Memory(uid)) => write!(f, "memory that user {uid} has closed"),
             What::Work(Subject::Names(uid)) => write!(f, "a look at interfaces of user {uid}"),
-            What::Work(Subject::Counters(_)) => write!(f, "counters of an interface"),
+            What::Work(Subject::Counters(_) | Subject::Received) => {
+                write!(f, "counters of an interface")
+            }
             What::Work(Subject::Switch(name)) => write!(f, "the worker of {name}"),
         }
     }

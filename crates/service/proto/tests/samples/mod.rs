@@ -18,6 +18,8 @@ pub struct Samples {
     last: u64,
     /// Of each enumeration how many variants there are, and which have had their turn.
     pub variants: BTreeMap<&'static str, (u32, BTreeSet<u32>)>,
+    /// Enumerations of which not all variants are made: how many of the first.
+    pub limits: BTreeMap<&'static str, u32>,
     /// The variant of the next enumeration.
     wanted: Option<u32>,
 }
@@ -99,7 +101,7 @@ impl<'de> Deserializer<'de> for &mut Samples {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        let count = variants.len() as u32;
+        let count = self.limits.get(name).copied().unwrap_or(variants.len() as u32);
         let (_, seen) = self.variants.entry(name).or_insert((count, BTreeSet::new()));
         let first_new = (0..count).find(|variant| !seen.contains(variant));
         let variant = self.wanted.take().or(first_new).unwrap_or(self.last as u32 % count);

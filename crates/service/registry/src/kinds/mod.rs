@@ -36,6 +36,7 @@ pub(crate) mod make_persistent;
 pub(crate) mod monitor;
 pub(crate) mod nic;
 pub(crate) mod nic_filters;
+pub(crate) mod nic_intake;
 pub(crate) mod nic_mtu;
 pub(crate) mod nic_queues;
 pub(crate) mod nic_receiving;

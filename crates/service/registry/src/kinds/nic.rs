@@ -28,6 +28,7 @@ use crate::{
     port::{Port, PortId, Ring, Shape, make_all_rings, make_empty_ring},
     ports::Ports,
     queues::{LinkedRing, Socket},
+    receive_watch,
     registry::Registry,
     selection::Selection,
     settings::Settings,
@@ -45,7 +46,7 @@ pub(crate) fn ring_counts(interface: &Interface) -> [u32; 2] {
 /// A NIC that ports are made of.
 pub(crate) struct Nic {
     pub interface: Interface,
-    pub(super) netns: OpenNetns,
+    pub netns: OpenNetns,
     /// What it shares with the ports that other users have of the same interface.
     pub key: NicKey,
     losses: DeviceLosses,
@@ -60,6 +61,11 @@ pub(crate) struct Nic {
 }
 
 impl Nic {
+    /// Whether what is sent can arrive.
+    pub fn has_link(&self) -> bool {
+        self.has_link
+    }
+
     /// The interface has another name now.
     pub fn rename(&mut self, name: &str) {
         self.interface.name = name.into();
@@ -139,7 +145,13 @@ impl PortBackend for Nic {
         let sockets = self.sockets.as_ref();
         let shared = registry.shared.get(&self.key);
         let mode = sockets.zip(shared).map(|(sockets, shared)| sockets.describe(&shared.refused));
-        let parts: Vec<_> = mode.into_iter().chain(Nic::lost_by_mtu(registry, port)).collect();
+        let missing = sockets.filter(|sockets| sockets.arrivals.are_missing());
+        let missing = missing.and_then(Sockets::mode).map(|mode| {
+            let remedy = receive_watch::remedy(&port.name, mode);
+            format!("its interface receives frames and the port gets none; {remedy}")
+        });
+        let lost = Nic::lost_by_mtu(registry, port);
+        let parts: Vec<_> = mode.into_iter().chain(missing).chain(lost).collect();
         let mut filters = sockets.map(Sockets::filters).unwrap_or_default();
         filters.extend(self.stack.as_ref().and_then(NicStack::filter_info));
         KindInfo {

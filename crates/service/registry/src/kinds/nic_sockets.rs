@@ -7,6 +7,7 @@ use ringway_proto::{Error, NicMode, Refusals, Result};
 use ringway_region::Region;
 
 use crate::{
+    arrivals::Arrivals,
     nic_mode::{ModeRequest, describe},
     queues::{Entry, OpenedQueues, Opening, RxAttachment, Socket},
     rx_redirect::RxRule,
@@ -18,6 +19,8 @@ pub(crate) struct Sockets {
     by_queue: Vec<Option<Socket>>,
     /// Which frames are redirected to them.
     pub rx_rules: Vec<RxRule>,
+    /// Whether frames come to them.
+    pub arrivals: Arrivals,
 }
 
 /// What a port's programs do with queues.
@@ -30,7 +33,8 @@ pub(super) struct Uses {
 impl Sockets {
     pub(super) fn none(queues: u32) -> Sockets {
         let by_queue = (0..queues).map(|_| None).collect();
-        Sockets { by_queue, rx_rules: vec![RxRule::default(); queues as usize] }
+        let rx_rules = vec![RxRule::default(); queues as usize];
+        Sockets { by_queue, rx_rules, arrivals: Arrivals::default() }
     }
 
     /// The socket of a queue, if the port has it.
@@ -71,11 +75,15 @@ impl Sockets {
         self.by_queue.iter().flatten().any(|socket| socket.mode() != NicMode::Packet)
     }
 
+    /// The mode, which is the same for all of them.
+    pub fn mode(&self) -> Option<NicMode> {
+        self.by_queue.iter().flatten().next().map(Socket::mode)
+    }
+
     /// The mode, and why it is no better one: what was `refused` to the program that opened the
     /// interface first.
     pub fn describe(&self, refused: &Refusals) -> String {
-        let socket = self.by_queue.iter().flatten().next();
-        socket.map_or("no queues".into(), |socket| describe(socket.mode().name(), refused))
+        self.mode().map_or("no queues".into(), |mode| describe(mode.name(), refused))
     }
 }
 

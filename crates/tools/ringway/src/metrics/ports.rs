@@ -26,6 +26,7 @@ struct Ports {
     info: Family,
     handles: Family,
     mtu: Family,
+    gets_nothing: Family,
     sockets: Family,
     device: Family,
     filters: Family,
@@ -41,6 +42,10 @@ impl Ports {
             ),
             handles: Family::gauge("ringway_port_handles", "Handles that have a port open"),
             mtu: Family::gauge("ringway_port_mtu_bytes", "The MTU that an interface has now"),
+            gets_nothing: Family::gauge(
+                "ringway_port_gets_nothing",
+                "1 while an interface receives frames of which its port gets none, else 0",
+            ),
             sockets: Family::counter(
                 "ringway_port_socket_events_total",
                 "What the AF_XDP sockets of a port have counted, under the kernel's names",
@@ -69,6 +74,7 @@ impl Ports {
         self.handles.put(of, &[], info.users);
         if let Some(mtu) = info.mtu {
             self.mtu.put(of, &[], mtu);
+            self.gets_nothing.put(of, &[], u64::from(info.gets_nothing));
         }
         let sockets: Vec<_> = rings.iter().filter_map(|ring| ring.kernel).collect();
         if !sockets.is_empty() {
@@ -106,8 +112,8 @@ impl Ports {
     }
 
     fn families(self) -> impl Iterator<Item = Family> {
-        let Ports { info, handles, mtu, sockets, device, filters, actions } = self;
-        [info, handles, mtu, sockets, device, filters, actions].into_iter()
+        let Ports { info, handles, mtu, gets_nothing, sockets, device, filters, actions } = self;
+        [info, handles, mtu, gets_nothing, sockets, device, filters, actions].into_iter()
     }
 }
 

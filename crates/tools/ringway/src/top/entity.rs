@@ -168,6 +168,7 @@ mod tests {
             actions: Vec::new(),
             switch_owner: Some(0),
             added_queues: Vec::new(),
+            gets_nothing: false,
             netns: None,
         };
         let totals = PortTotals {
