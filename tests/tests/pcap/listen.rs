@@ -323,3 +323,27 @@ fn an_interface_that_goes_ends_the_wait() {
         assert!(!status.success() && said.contains("the interface has gone"), "{said}");
     });
 }
+
+/// What another network namespace has open is neither monitored by its name nor in the way.
+#[test]
+fn interfaces_of_one_name_are_told_apart() {
+    if skip_without_root("listen::interfaces_of_one_name_are_told_apart") {
+        return;
+    }
+    isolated("listen::interfaces_of_one_name_are_told_apart", |home| {
+        install(home);
+        let both = [(); 2].map(|()| Netns::quiet("rwp"));
+        let pairs = both.each_ref().map(|netns| netns.veth(netns, "n0", "n1"));
+        let [a, b] = &both;
+        let other = a.enter(|| Port::open("netmap:n0")).unwrap();
+        let tcpdump = run(home, Some(b), "tcpdump -nn -e -i netmap:n0 -c 1 ether proto 0x88b5");
+        tcpdump.wait_for("listening on", LIMIT);
+        let mut far = b.enter(|| Port::open("netmap:n1")).unwrap();
+        let frame = [&[0xff; 6][..], &[2, 0, 0, 0, 0, 1, 0x88, 0xb5], &[0; 46]].concat();
+        assert!(far.tx(0).push(&frame));
+        far.tx(0).sync();
+        let said = succeeds(tcpdump);
+        assert!(said.contains("02:00:00:00:00:01 > ff:ff:ff:ff:ff:ff"), "{said}");
+        drop((other, far, pairs));
+    });
+}

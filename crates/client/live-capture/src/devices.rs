@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use ringway::{Control, PortKind, SocketPath};
+use ringway::{Control, PortInfo, PortKind, SocketPath};
 
-use crate::name;
+use crate::{name, namespace::is_named_here};
 
 /// A port in a list.
 pub struct Device {
@@ -19,8 +19,9 @@ pub fn devices() -> Vec<Device> {
     }
     let Ok(control) = Control::connect() else { return Vec::new() };
     let ports = control.ports().unwrap_or_default();
+    let is_here = |port: &&PortInfo| is_named_here(port, &port.name);
     let mut found: Vec<Device> =
-        ports.iter().filter_map(|port| device(&port.name, port.kind)).collect();
+        ports.iter().filter(is_here).filter_map(|port| device(&port.name, port.kind)).collect();
     let known: BTreeSet<String> = found.iter().map(|device| device.name.clone()).collect();
     // Interfaces that are attached are the switch's ports.
     let attached =

@@ -6,7 +6,7 @@
 //!                                               or tap.rs           --> a packet socket
 //! ```
 //!
-//! `devices.rs` lists the ports that there are. `live/reopening.rs` has a port in the mode that suits its filter,
+//! `devices.rs` lists the ports that there are, and `namespace.rs` says which of them a name means. `live/reopening.rs` has a port in the mode that suits its filter,
 //! `live/run.rs` hands on packets one by one.
 //!
 //! What the personalities of capturing APIs have in common. The types of a packet's header and of the counters are
@@ -23,6 +23,7 @@ mod live;
 mod losses;
 mod metadata;
 pub mod name;
+pub mod namespace;
 mod opened;
 mod promiscuous;
 mod send;

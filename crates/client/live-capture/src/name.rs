@@ -9,7 +9,7 @@ use ringway::{
     Cause, Control, Error, OpenOptions, Port, PortSpec, Registration, RingSelection, Timestamps,
 };
 
-use crate::{abi::*, settings::Settings};
+use crate::{abi::*, namespace::is_named_here, settings::Settings};
 
 /// Bytes of a buffer: what slots are counted by where a program asks for a buffer size.
 const BUFFER: u32 = 2048;
@@ -135,7 +135,7 @@ fn says_how(name: &str, reg: &Registration) -> bool {
 }
 
 fn is_open(control: &Control, name: &str) -> Result<bool, Error> {
-    Ok(control.ports()?.iter().any(|port| port.name == name && port.users > 0))
+    Ok(control.ports()?.iter().any(|port| port.users > 0 && is_named_here(port, name)))
 }
 
 fn options(name: &str, settings: &Settings, is_monitor: bool) -> OpenOptions {

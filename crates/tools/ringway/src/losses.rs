@@ -4,6 +4,7 @@
 //! drops of the port's ring, and may be among those of the interface and of its driver.
 
 use ringway::{Control, DeviceCounter, KernelCounters, Port, PortInfo, PortKind, RingInfo};
+use ringway_live_capture::namespace::is_named_here;
 use serde::Serialize;
 use std::fmt;
 
@@ -80,7 +81,9 @@ fn counters(port: &Port) -> Option<Vec<DeviceCounter>> {
     }
     let control = Control::connect_running().ok()?;
     let is_it = |info: &PortInfo| {
-        info.kind == PortKind::Nic && info.mem_id == port.mem_id() && info.name == port.name()
+        info.kind == PortKind::Nic
+            && info.mem_id == port.mem_id()
+            && is_named_here(info, port.name())
     };
     control.device_counters(&control.ports().ok()?.into_iter().find(is_it)?).ok()
 }

@@ -2,10 +2,10 @@
 
 use crate::error::{Error, Result};
 use crate::sys;
+pub use ringway_live_capture::namespace::here;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::{self, File};
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::panic::resume_unwind;
 use std::path::{Component, Path};
 use std::thread;
@@ -19,11 +19,6 @@ pub enum Namespace {
     Own,
     /// A namespace that has a name in `ip netns`.
     Named(String),
-}
-
-/// The inode number of the namespace that the calling thread is in.
-pub fn here() -> Option<u64> {
-    fs::metadata("/proc/thread-self/ns/net").ok().map(|file| file.ino())
 }
 
 impl Namespace {

@@ -5,6 +5,7 @@ use crate::output::Output;
 use crate::ports;
 use crate::units::number;
 use ringway::{Control, PortSpec};
+use ringway_live_capture::namespace::is_named_here;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -46,6 +47,6 @@ pub fn run(args: &Args) -> Result<()> {
     control.redirect_queues(&which.port, &which.queues, lead)?;
     Output::chosen().done(action, &which.port, None, || {
         let name = PortSpec::parse(&which.port).ok()?.name;
-        ports::json(control.ports().ok()?.iter().find(|port| port.name == name)?)
+        ports::json(control.ports().ok()?.iter().find(|port| is_named_here(port, &name))?)
     })
 }

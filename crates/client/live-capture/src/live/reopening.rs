@@ -23,7 +23,7 @@ use ringway_filter::Insn;
 use ringway_packet::socket::driver;
 
 use super::{End, Live, Reader, Reading, gather, held};
-use crate::{abi::*, metadata::Metadata};
+use crate::{abi::*, metadata::Metadata, namespace::is_named_here};
 
 /// The driver of veth pairs, as ethtool names it.
 const VETH: &str = "veth";
@@ -105,7 +105,7 @@ impl Live {
         // It keeps a private daemon while the port is closed.
         let control = Control::connect_running().ok()?;
         let ports = control.ports().ok()?;
-        let others = |info: &&PortInfo| info.name == port.name() && info.users > 0;
+        let others = |info: &&PortInfo| info.users > 0 && is_named_here(info, port.name());
         let mut same = ports.iter().filter(others);
         let (info, None) = (same.next()?, same.next()) else { return None };
         let is_watched = ports.iter().any(|info| {
@@ -237,7 +237,7 @@ fn open_again(
 ) -> Result<Port, Error> {
     let name = PortSpec::parse(spec)?.name;
     let monitor = || Port::options().open(&format!("{spec}/rt"));
-    if control.ports()?.iter().any(|port| port.name == name && port.users > 0) {
+    if control.ports()?.iter().any(|port| port.users > 0 && is_named_here(port, &name)) {
         return monitor();
     }
     let anew = options.clone().filter(filter).open(spec);

@@ -4,6 +4,7 @@ use super::nic::Nic;
 use crate::losses::Losses;
 use crate::sys;
 use ringway::{Cause, Control, NameConflict, PortInfo, SocketPath, daemon_binary};
+use ringway_live_capture::namespace::is_named_here;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, socketpair};
@@ -135,7 +136,10 @@ fn ports((_, answer): &(SocketPath, io::Result<()>), only: Option<&str>) -> Vec<
         answer.as_ref().ok()?;
         let control = Control::connect_running().ok()?;
         let mut ports = control.ports().ok()?;
-        ports.retain(|port| only.is_none_or(|only| port.name == only));
+        // Those of other network namespaces are not the interfaces that are looked at.
+        ports.retain(|port| {
+            is_named_here(port, &port.name) && only.is_none_or(|only| port.name == only)
+        });
         let open = |port: PortInfo| OpenPort {
             losses: Losses::at(&port, &control).of_device(),
             name: port.name,
