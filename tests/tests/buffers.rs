@@ -71,8 +71,8 @@ fn buffers_of_a_page() {
                     }
                 }
                 for stats in [near.stats(), far.stats()] {
-                    let lost = [stats.bad_slot, stats.too_long, stats.ring_full];
-                    assert_eq!(lost, [0; 3], "{mode}, MTU {mtu}: {stats:?}");
+                    let lost = [stats.bad_slot, stats.too_short, stats.too_long, stats.ring_full];
+                    assert_eq!(lost, [0; 4], "{mode}, MTU {mtu}: {stats:?}");
                 }
             }
         }

@@ -134,6 +134,58 @@ fn packets_arrive_whole_or_not_at_all() {
     });
 }
 
+/// A packet that is shorter than an Ethernet header is dropped for the same reason everywhere.
+#[test]
+fn short_packets_have_one_reason() {
+    if skip_without_root("short_packets_have_one_reason") {
+        return;
+    }
+    isolated("short_packets_have_one_reason", |home| {
+        let (a, _b, pair) = wire();
+        let control = Control::connect().unwrap();
+        // What rings and switches tell of a port: too short, bad slots, too long.
+        let dropped = |port: &str| {
+            let ports = control.ports().unwrap();
+            let rings = ports.iter().filter(|info| info.name.contains(port));
+            let rings = rings.flat_map(|info| control.rings(info).unwrap());
+            let of_rings = rings.map(|ring| [ring.too_short, ring.bad_slot, ring.too_long]);
+            let switches = control.switches().unwrap();
+            let members = switches.iter().flat_map(|switch| &switch.ports);
+            let members = members.filter(|member| member.name.contains(port));
+            let drops = members.map(|member| member.totals.drops);
+            let of_switches = drops.map(|drops| [drops.too_short, drops.bad_slot, drops.too_long]);
+            let all: Vec<_> = of_rings.chain(of_switches).collect();
+            [0, 1, 2].map(|reason| all.iter().map(|counts| counts[reason]).sum::<u64>())
+        };
+        for (name, counts) in [
+            ("netmap:n0@mode=copy", "n0"),
+            ("netmap:n0@mode=generic", "n0"),
+            ("netmap:n0@mode=packet", "n0"),
+            ("netmap:n0^", "n0"),
+            ("vale0:p", "vale0:p"),
+        ] {
+            let mut port = open(&a, name);
+            put(&mut port, 1, &[13]);
+            put(&mut port, 1, &[1]);
+            until(&format!("{name}: they are counted"), || match dropped(counts) {
+                [2, 0, 0] => Ok(()),
+                found => Err(format!("{found:?}")),
+            });
+        }
+        // A capture file has all frames that are not empty.
+        let file = format!("file:{}@write", home.path().join("short.pcap").display());
+        let mut port = Port::open(&file).unwrap();
+        for lengths in [&[13][..], &[0], &[0, 0]] {
+            put(&mut port, 1, lengths);
+        }
+        port.finish_file().unwrap();
+        let stats = port.stats();
+        assert_eq!((stats.tx_packets, stats.too_short, stats.bad_slot), (1, 2, 0));
+        drop((port, control, pair));
+        home.assert_left();
+    });
+}
+
 /// A capture file has whole frames only; a pipe, which looks at nothing, hands slots on as they are.
 #[test]
 fn files_and_pipes() {

@@ -98,8 +98,8 @@ pub struct BoundRing {
 /// use ringway::Stats;
 ///
 /// let port = Port::open("vale0:a")?;
-/// let Stats { ring_full, too_long, bad_slot, bad_index, .. } = port.stats();
-/// println!("{} packets are lost", ring_full + too_long + bad_slot + bad_index);
+/// let Stats { ring_full, too_long, too_short, bad_slot, bad_index, .. } = port.stats();
+/// println!("{} packets are lost", ring_full + too_long + too_short + bad_slot + bad_index);
 /// # Ok::<(), ringway::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,6 +117,10 @@ pub struct Stats {
     pub too_long: u64,
     /// Packets lost because the next queue was full.
     pub ring_full: u64,
+    /// Packets shorter than an Ethernet header.
+    pub too_short: u64,
+    /// Packets that asked hardware for what cannot be.
+    pub bad_offload: u64,
     /// System calls made to wake somebody.
     pub kicks: u64,
 }
@@ -566,7 +570,8 @@ impl BoundRing {
     /// ring's driver and a switch's worker have counted them in shared memory, modulo 2^64.
     pub fn lost(&self) -> [u64; 2] {
         let stats = self.stats();
-        [stats.ring_full, stats.too_long.wrapping_add(stats.bad_slot)]
+        let refused = [stats.too_long, stats.bad_slot, stats.too_short, stats.bad_offload];
+        [stats.ring_full, refused.into_iter().fold(0, u64::wrapping_add)]
     }
 
     fn add_to(&self, stats: &mut Stats) {
@@ -586,6 +591,8 @@ impl BoundRing {
         add(&mut stats.bad_slot, &counters.bad_slot, lost.bad_slot);
         add(&mut stats.too_long, &counters.too_long, lost.too_long.wrapping_add(too_long));
         add(&mut stats.ring_full, &counters.ring_full, lost.ring_full.wrapping_add(no_room));
+        add(&mut stats.too_short, &counters.too_short, 0);
+        add(&mut stats.bad_offload, &self.kring.more_counters().bad_offload, 0);
         add(&mut stats.kicks, &counters.kicks, 0);
     }
 

@@ -98,7 +98,7 @@ impl Binding {
                 data.copy_to(slot.len.into(), &mut frame[before..]);
             }
             if frame.len() < SHORTEST {
-                return kring.note(|c| &c.bad_slot, 1);
+                return kring.note(|c| &c.too_short, 1);
             }
             // A program that is too fast for the stack loses packets there, as with any other interface.
             let sent = self.stack.socket().map_or(Err(Errno::NODEV), |socket| {

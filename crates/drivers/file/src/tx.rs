@@ -124,10 +124,10 @@ impl FileTx {
                 // The recorder counts it, unless it is empty.
                 false => {}
             }
-            // A packet without a byte counts as one.
-            let bad_slots = bad_slots.max((length == 0).into());
             if bad_slots > 0 {
                 kring.note(|c| &c.bad_slot, bad_slots);
+            } else if length == 0 {
+                kring.note(|c| &c.too_short, 1);
             }
             kring.consume(first, end, NS_REPORT | NS_BUF_CHANGED);
             first = end;

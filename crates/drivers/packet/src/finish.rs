@@ -59,10 +59,12 @@ pub fn finish<'m>(
 pub struct OffloadScratch(Mutex<Vec<u8>>);
 
 impl OffloadScratch {
-    /// [Finishes](finish) a frame, and gives what it consists of to `each`. False if no frame can be
-    /// made of it.
+    /// [Finishes](finish) a frame, and gives what it consists of to `each`.
+    ///
+    /// # Errors
+    /// No frame can be made of it.
     #[cold]
-    pub fn finish(&self, frame: &Captured<'_>, each: impl FnMut(Buf<'_>)) -> bool {
+    pub fn finish(&self, frame: &Captured<'_>, each: impl FnMut(Buf<'_>)) -> Result<(), Error> {
         // A thread that holds the lock may have been lost by a fork: there is other memory.
         let mut memory = self
             .0
@@ -70,11 +72,11 @@ impl OffloadScratch {
             .map_or_else(|_| Vec::new(), |mut memory| std::mem::take(&mut *memory));
         memory.resize(ROOM, 0);
         let made = finish(frame, &mut memory);
-        let good = made.map(|(frames, _)| frames.map(Buf::of).for_each(each)).is_ok();
+        let done = made.map(|(frames, _)| frames.map(Buf::of).for_each(each));
         if let Ok(mut place) = self.0.try_lock() {
             *place = memory;
         }
-        good
+        done
     }
 }
 
@@ -164,7 +166,7 @@ pub(crate) mod tests {
             let mut bytes = partial(&[1; 60]);
             let frame = captured(&mut bytes, header, None);
             assert!(finish(&frame, &mut vec![0; ROOM]).is_err());
-            assert!(!scratch.finish(&frame, |_| panic!("there is no frame")));
+            assert!(scratch.finish(&frame, |_| panic!("there is no frame")).is_err());
         }
     }
 
@@ -176,7 +178,7 @@ pub(crate) mod tests {
             let mut bytes = partial(&[5; 250]);
             let mut found = Vec::new();
             let frame = captured(&mut bytes, header, None);
-            assert!(scratch.finish(&frame, |piece| found.push(piece.size())));
+            assert!(scratch.finish(&frame, |piece| found.push(piece.size())).is_ok());
             assert_eq!(found, lengths);
             assert_eq!(scratch.0.lock().unwrap().len(), ROOM);
         }

@@ -15,6 +15,7 @@ use std::sync::{Arc, atomic::Ordering::Relaxed};
 use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG};
 use ringway_kring::{Accepted, Driver, Kring, Offsets};
 use ringway_region::{Buf, Layout, Timestamps};
+use ringway_vnet::Error;
 use rustix::time::{ClockId, DynamicClockId, Timespec, clock_gettime, clock_gettime_dynamic};
 
 use crate::blocks::{Blocks, Captured, Found};
@@ -26,7 +27,8 @@ use crate::{Geometry, MAX_FRAGS, offsets};
 ///
 /// Frames come as on a wire: with their VLAN tags, with checksums, and no longer than the interface
 /// sends them. Those that are longer than a buffer take several slots, NS_MOREFRAG on all but the
-/// last. What fits no ring is dropped at once (`too_long`), and what the kernel dropped counts as `ring_full`. Of a frame
+/// last. What fits no ring is dropped at once (`too_long`), as is a frame whose header asks for what cannot be
+/// (`bad_offload`), and what the kernel dropped counts as `ring_full`. Of a frame
 /// that is cut into more than the ring ever has room for, the parts that find none are dropped (`ring_full`).
 ///
 /// A released slot that names no buffer (`bad_slot`) comes back in its turn with length 0. A sync makes
@@ -148,7 +150,7 @@ impl PacketRx {
         let (mut put, mut left) = (0, 0);
         // How many slots all that it is cut into takes; `None`: more than there ever are.
         let mut needed = None;
-        let good = self.scratch.finish(frame, |piece| {
+        let done = self.scratch.finish(frame, |piece| {
             if left == 0 && slots.put([piece].iter()) {
                 put += 1;
                 return;
@@ -159,13 +161,14 @@ impl PacketRx {
             needed = needed.and_then(|taken| before.room_for(piece.size(), taken));
             left += 1;
         });
-        if !good {
-            kring.note(|c| &c.too_long, 1);
-        } else if needed.is_some() {
-            *slots = before;
-            return None;
-        } else {
-            kring.note_shared(|c| &c.ring_full, left);
+        match done {
+            Err(Error::NoRoom) => kring.note(|c| &c.too_long, 1),
+            Err(_) => kring.note_bad_offload(1),
+            Ok(()) if needed.is_some() => {
+                *slots = before;
+                return None;
+            }
+            Ok(()) => kring.note_shared(|c| &c.ring_full, left),
         }
         Some(put)
     }
@@ -592,7 +595,8 @@ mod tests {
             assert_eq!(found, lengths, "{round}");
         }
         let bytes = 2 * (142 + 142 + 92) + 102;
-        assert_eq!(ring.counts(), [7, bytes, 0, 1, 7]);
+        assert_eq!(ring.counts(), [7, bytes, 0, 0, 7]);
+        assert_eq!(ring.kring.more_counters().bad_offload.load(Relaxed), 1);
     }
 
     /// Slots are reset as a sync does, and released.

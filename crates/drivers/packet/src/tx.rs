@@ -32,7 +32,7 @@ const SLOTS: usize = BATCH + MAX_FRAGS as usize;
 ///
 /// Slots that NS_MOREFRAG joins are one packet, which waits until its last slot is there; in
 /// netmap's emulated mode each would be a packet. Packets are sent whole, or dropped whole and
-/// counted: as `bad_slot` when they name no buffer, have less than 14 bytes or more than 64 slots;
+/// counted: as `bad_slot` when they name no buffer, or have more than 64 slots; as `too_short` with less than 14 bytes;
 /// as `too_long` when they are longer than the interface sends, or a slot is longer than its buffer
 /// (S-SYNC-9).
 ///
@@ -100,12 +100,20 @@ struct Packet {
     bytes: u32,
 }
 
+/// What is wrong with a packet.
+#[derive(Clone, Copy)]
+enum Misfit {
+    BadSlot,
+    TooLong,
+    TooShort,
+}
+
 /// What the slots from some place on are.
 enum Chain {
     /// A packet, which is in the batch now; the next one begins there.
     Packet(u32),
     /// What cannot be sent; `goes_on`: there is more of it at `next`.
-    Bad { next: u32, goes_on: bool, too_long: bool },
+    Bad { next: u32, goes_on: bool, why: Misfit },
     /// Not whole yet.
     Waits,
 }
@@ -126,8 +134,15 @@ impl PacketTx {
                 Chain::Waits => break,
                 // What comes before goes out first: the order of events is that of the slots.
                 Chain::Bad { .. } if batch.count > 0 => break,
-                Chain::Bad { next, goes_on, too_long } => {
-                    kring.note(|c| if too_long { &c.too_long } else { &c.bad_slot }, 1);
+                Chain::Bad { next, goes_on, why } => {
+                    kring.note(
+                        |c| match why {
+                            Misfit::BadSlot => &c.bad_slot,
+                            Misfit::TooLong => &c.too_long,
+                            Misfit::TooShort => &c.too_short,
+                        },
+                        1,
+                    );
                     // The driver's mark: the rest of a packet with too many slots is to be dropped.
                     kring.owner().driver_cursor.store(goes_on.into(), Relaxed);
                     start = self.skip_rest(kring, next, head);
@@ -165,7 +180,7 @@ impl PacketTx {
         // One that cannot end in time is not waited for: the program may have no slot left.
         let most = MAX_FRAGS.min(ring.num_slots() - 1);
         let (mut at, mut good, mut bytes, before) = (first, true, 0, batch.data.count());
-        let mut too_long = false;
+        let mut why = Misfit::BadSlot;
         for _ in 0..most {
             if at == head {
                 batch.data.truncate(before);
@@ -179,7 +194,9 @@ impl PacketTx {
                 }
                 None => {
                     good = false;
-                    too_long |= u32::from(slot.len) > self.room(offsets, &slot);
+                    if u32::from(slot.len) > self.room(offsets, &slot) {
+                        why = Misfit::TooLong;
+                    }
                 }
             }
             consume(kring, at, &slot);
@@ -187,7 +204,8 @@ impl PacketTx {
             if slot.flags & NS_MOREFRAG == 0 {
                 if !good || bytes < SHORTEST {
                     batch.data.truncate(before);
-                    return Chain::Bad { next: at, goes_on: false, too_long };
+                    let why = if good { Misfit::TooShort } else { why };
+                    return Chain::Bad { next: at, goes_on: false, why };
                 }
                 let slots = batch.data.count() - before;
                 batch.packets[batch.count] = Packet { first: before, slots, next: at, bytes };
@@ -196,7 +214,7 @@ impl PacketTx {
             }
         }
         batch.data.truncate(before);
-        Chain::Bad { next: at, goes_on: true, too_long }
+        Chain::Bad { next: at, goes_on: true, why }
     }
 
     /// What a slot holds; `None` if it names no buffer, or is longer than its buffer (S-SYNC-9).
@@ -406,6 +424,7 @@ mod tests {
         packets: Vec<Vec<u8>>,
         bad_slot: u64,
         too_long: u64,
+        too_short: u64,
     }
 
     impl Expected {
@@ -415,11 +434,13 @@ mod tests {
             let room = |slot: &Filled| DATA_SIZE - (slot.ptr & 0xff).min(40) as u32;
             let is_long = |slot: &Filled| u32::from(slot.len) > room(slot);
             let bytes: Vec<u8> = slots.iter().flat_map(|slot| slot.bytes.clone()).collect();
-            let is_bad = slots.iter().any(|slot| slot.buffer.is_some()) || bytes.len() < 14;
+            let is_bad = slots.len() > 64 || slots.iter().any(|slot| slot.buffer.is_some());
             if looked_at.iter().any(is_long) {
                 self.too_long += 1;
-            } else if is_bad || slots.len() > 64 {
+            } else if is_bad {
                 self.bad_slot += 1;
+            } else if bytes.len() < 14 {
+                self.too_short += 1;
             } else {
                 self.packets.push(bytes);
             }
@@ -476,7 +497,8 @@ mod tests {
             let left = ring.kring.ring().distance(ring.kring.hwcur(), ring.kring.ring().head()) as usize;
             prop_assert_eq!(left, if open < 64 { open } else { 0 });
             let bytes: usize = found.iter().map(Vec::len).sum();
-            let Expected { packets, bad_slot, too_long } = expected;
+            let Expected { packets, bad_slot, too_long, too_short } = expected;
+            prop_assert_eq!(ring.kring.counters().too_short.load(Relaxed), too_short);
             prop_assert_eq!(ring.counts(), [packets.len() as u64, bytes as u64, bad_slot, too_long]);
             prop_assert!(found == packets);
             // The last ones that were filled.

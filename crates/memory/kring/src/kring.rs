@@ -16,7 +16,7 @@ use crate::{
     csb_mode::CsbMode,
     feed::{Turn, before_reuse},
     lock::Guard,
-    owner::{Counters, Owner, RingFeed, add},
+    owner::{Counters, MoreCounters, Owner, RingFeed, add},
 };
 
 /// The control block of a ring in shared memory.
@@ -27,9 +27,10 @@ struct Block {
     counters: Counters,
     feed: RingFeed,
     csb_mode: CsbMode,
+    more_counters: MoreCounters,
 }
 
-shared_struct!(Block { csb, owner, counters, feed, csb_mode });
+shared_struct!(Block { csb, owner, counters, feed, csb_mode, more_counters });
 
 /// One ring, mapped.
 #[derive(Clone, Debug)]
@@ -102,6 +103,12 @@ impl Kring {
     #[inline]
     pub fn counters(&self) -> &Counters {
         &self.block().counters
+    }
+
+    /// What few rings count.
+    #[inline]
+    pub fn more_counters(&self) -> &MoreCounters {
+        &self.block().more_counters
     }
 
     /// The ring itself, which the program reads and writes.
@@ -290,6 +297,11 @@ impl Kring {
     #[inline]
     pub fn note(&self, which: impl Fn(&Counters) -> &std::sync::atomic::AtomicU64, n: u64) {
         add(which(self.counters()), n);
+    }
+
+    /// Counts packets whose offload headers ask for what cannot be.
+    pub fn note_bad_offload(&self, n: u64) {
+        add(&self.more_counters().bad_offload, n);
     }
 
     /// Counts something that several parties count at once: the program and the daemon, say.

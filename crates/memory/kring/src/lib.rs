@@ -80,7 +80,7 @@ pub use longest_taken::LongestTaken;
 #[cfg(not(loom))]
 pub use offsets::Offsets;
 #[cfg(not(loom))]
-pub use owner::{Counters, Owner};
+pub use owner::{Counters, MoreCounters, Owner};
 #[cfg(not(loom))]
 pub use sync::BadIndex;
 #[cfg(not(loom))]

@@ -59,7 +59,17 @@ shared_struct!(Owner {
     spares
 });
 shared_struct!(RingFeed { lock, id, ended });
-shared_struct!(Counters { packets, bytes, bad_index, bad_slot, too_long, ring_full, kicks });
+shared_struct!(Counters {
+    packets,
+    bytes,
+    bad_index,
+    bad_slot,
+    too_long,
+    ring_full,
+    kicks,
+    too_short
+});
+shared_struct!(MoreCounters { bad_offload });
 
 impl Owner {
     /// Bytes of the [longest](Self::longest) frame without a VLAN tag; `u32::MAX` where that is not known.
@@ -107,6 +117,18 @@ pub struct Counters {
     pub ring_full: AtomicU64,
     /// System calls made to wake the other party.
     pub kicks: AtomicU64,
+    /// Packets dropped because they were shorter than an Ethernet header.
+    pub too_short: AtomicU64,
+}
+
+const _: () = assert!(size_of::<Counters>() == 64);
+
+/// A counter that the [first line](Counters) has no room for, written as those are.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct MoreCounters {
+    /// Packets dropped because what they asked of hardware cannot be.
+    pub bad_offload: AtomicU64,
 }
 
 /// Adds to a counter, modulo 2^64: whatever others have written there, it goes on from it. One

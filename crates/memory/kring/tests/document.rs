@@ -133,8 +133,11 @@ fn fields_are_where_the_document_says() {
         ("too_long", &counters.too_long, 25),
         ("ring_full", &counters.ring_full, 26),
         ("kicks", &counters.kicks, 27),
+        ("too_short", &counters.too_short, 28),
     ] {
         counter.store(number << 32, Relaxed);
         assert_eq!(value("counters", name), number << 32, "{name}");
     }
+    kring.note_bad_offload(29 << 32);
+    assert_eq!(value("more counters", "bad_offload"), 29 << 32);
 }

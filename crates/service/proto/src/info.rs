@@ -252,6 +252,12 @@ pub struct RingInfo {
     pub too_long: u64,
     /// Packets for which there was no free slot, with the kernel's part.
     pub ring_full: u64,
+    /// Packets that were shorter than an Ethernet header.
+    #[serde(with = "Shown::<7>", default)]
+    pub too_short: u64,
+    /// Packets that asked hardware for what cannot be.
+    #[serde(with = "Shown::<7>", default)]
+    pub bad_offload: u64,
     /// System calls made to have it served.
     pub kicks: u64,
     /// What the kernel has counted on the queue of an interface, where it is an AF_XDP socket's.

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Bytes of a ring in a list, at most.
-const RING_BYTES: usize = 170;
+const RING_BYTES: usize = 190;
 
 impl Port {
     /// A page of its rings, tx before rx, those of the host last.
@@ -90,6 +90,8 @@ fn one(ring: &Ring, dir: Dir, socket: Option<&Socket>, base: RingInfo) -> RingIn
         bad_slot: counted.bad_slot.load(Relaxed).wrapping_add(lost.bad_slot),
         too_long: counted.too_long.load(Relaxed).wrapping_add(lost.too_long),
         ring_full: counted.ring_full.load(Relaxed).wrapping_add(lost.ring_full),
+        too_short: counted.too_short.load(Relaxed),
+        bad_offload: ring.kring.more_counters().bad_offload.load(Relaxed),
         kicks: counted.kicks.load(Relaxed),
         kernel,
         ..base

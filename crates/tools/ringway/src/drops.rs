@@ -84,14 +84,31 @@ impl Drops {
 
     /// What a ring has counted, with the kernel's part.
     pub fn of_ring(ring: &RingInfo) -> Drops {
-        let &RingInfo { bad_index, bad_slot, too_long, ring_full, .. } = ring;
-        Drops { bad_index, bad_slot, too_long, ring_full, ..Drops::default() }
+        let &RingInfo { bad_index, bad_slot, too_long, ring_full, too_short, bad_offload, .. } =
+            ring;
+        Drops {
+            bad_index,
+            bad_slot,
+            too_long,
+            ring_full,
+            too_short,
+            bad_offload,
+            ..Drops::default()
+        }
     }
 
     /// What rings have counted.
     fn of_rings(rings: Stats) -> Drops {
-        let Stats { bad_index, bad_slot, too_long, ring_full, .. } = rings;
-        Drops { bad_index, bad_slot, too_long, ring_full, ..Drops::default() }
+        let Stats { bad_index, bad_slot, too_long, ring_full, too_short, bad_offload, .. } = rings;
+        Drops {
+            bad_index,
+            bad_slot,
+            too_long,
+            ring_full,
+            too_short,
+            bad_offload,
+            ..Drops::default()
+        }
     }
 
     /// Of what a switch counts for a port: what was lost on its way out of the port's program.

@@ -36,11 +36,12 @@ const LOSSES: u32 = 16;
 /// Packets are sent whole, or dropped whole, completed at once and counted: as `too_long` with a
 /// slot that is longer than what is left of its buffer (S-SYNC-9), with more slots than the kernel takes, or when they
 /// are longer than the interface sends: the kernel gets none of these, which it would drop, or not, by its driver and
-/// the other end; as `bad_slot` when they name no buffer, or begin with a slot of less than 14 bytes. Packets with
-/// buffers that the kernel does not reach wait for [spare ones](super::spares); with more of them than there are, they
-/// are `too_long`, and `bad_slot` where there is none at all. What the kernel drops counts as `too_long` where it is
-/// longer than the interface's MTU allows by then, or, at an end of [a pair](XdpTx::of_pair), than all that the kernel
-/// has taken lately while the link was there: the other end may have a smaller MTU. Else it counts as `ring_full`.
+/// the other end; as `too_short` with less than 14 bytes; as `bad_slot` when they name no buffer, or begin with a slot
+/// of less than 14 bytes and go on. Packets with buffers that the kernel does not reach wait for
+/// [spare ones](super::spares); with more of them than there are, they are `too_long`, and `bad_slot` where there is
+/// none at all. What the kernel drops counts as `too_long` where it is longer than the interface's MTU allows by then,
+/// or, at an end of [a pair](XdpTx::of_pair), than all that the kernel has taken lately while the link was there: the
+/// other end may have a smaller MTU. Else it counts as `ring_full`.
 ///
 /// A packet that is not whole yet waits, with those behind it, for its last slot. By default the
 /// kernel takes one slot a packet, and a packet of several is dropped as `too_long`;
@@ -367,8 +368,14 @@ impl XdpTx {
             length = length.saturating_add(slot.len.into());
             at = next;
         }
-        let too_long = good && length > longest(kring);
-        kring.note(|c| if too_long { &c.too_long } else { &c.bad_slot }, 1);
+        kring.note(
+            |c| match () {
+                () if good && length > longest(kring) => &c.too_long,
+                () if good && length < SHORTEST => &c.too_short,
+                () => &c.bad_slot,
+            },
+            1,
+        );
     }
 
     /// Bytes of a buffer behind an offset, which [`Chunks::offsets`] keeps within it.

@@ -114,6 +114,7 @@ struct World {
     packets: u64,
     bytes: u64,
     lost: [u64; 2],
+    short: u64,
     stamp: u8,
 }
 
@@ -147,6 +148,7 @@ impl World {
             packets: 0,
             bytes: 0,
             lost: [0; 2],
+            short: 0,
             stamp: 0,
         }
     }
@@ -272,7 +274,11 @@ impl World {
                 let too_long = is_long
                     || is_beyond && has_buffers
                     || packet.iter().any(|slot| World::is_too_long(&slot.filled));
-                self.lost[usize::from(too_long)] += 1;
+                let length: u32 = packet.iter().map(|slot| u32::from(slot.filled.length)).sum();
+                match !too_long && has_buffers && length < 14 {
+                    true => self.short += 1,
+                    false => self.lost[usize::from(too_long)] += 1,
+                }
                 self.dropping = is_long;
             }
             from += count;
@@ -303,6 +309,7 @@ impl World {
         let counted = [&counters.packets, &counters.bytes].map(|c| c.load(Relaxed));
         prop_assert_eq!(counted, [self.packets, self.bytes]);
         prop_assert_eq!(dropped(&self.kring), [self.lost[0], self.lost[1], 0]);
+        prop_assert_eq!(counters.too_short.load(Relaxed), self.short);
         prop_assert_eq!(self.kring.owner().spares.load(Relaxed), self.spares);
         Ok(())
     }

@@ -66,6 +66,8 @@ impl Nic {
                 ring.bad_slot,
                 ring.too_long,
                 ring.ring_full,
+                ring.too_short,
+                ring.bad_offload,
                 kernel.rx_dropped,
                 kernel.rx_invalid_descs,
                 kernel.rx_ring_full,

@@ -3,13 +3,15 @@
 use ringway::RingInfo;
 
 /// All reasons for which a ring drops packets, with the kernel's part.
-pub fn of_ring(ring: &RingInfo) -> [(&'static str, u64); 4] {
-    let &RingInfo { bad_index, bad_slot, too_long, ring_full, .. } = ring;
+pub fn of_ring(ring: &RingInfo) -> [(&'static str, u64); 6] {
+    let &RingInfo { bad_index, bad_slot, too_long, ring_full, too_short, bad_offload, .. } = ring;
     [
         ("bad_index", bad_index),
         ("bad_slot", bad_slot),
         ("too_long", too_long),
         ("ring_full", ring_full),
+        ("too_short", too_short),
+        ("bad_offload", bad_offload),
     ]
 }
 
@@ -36,8 +38,15 @@ mod tests {
     /// A ring has these reasons among its fields, and a switch has them all.
     #[test]
     fn reasons_of_rings_are_reasons_of_ports() {
-        let ring =
-            RingInfo { bad_index: 1, bad_slot: 2, too_long: 3, ring_full: 4, ..Default::default() };
+        let ring = RingInfo {
+            bad_index: 1,
+            bad_slot: 2,
+            too_long: 3,
+            ring_full: 4,
+            too_short: 5,
+            bad_offload: 6,
+            ..Default::default()
+        };
         let fields = serde_json::to_value(&ring).unwrap();
         for (reason, n) in of_ring(&ring) {
             assert_eq!(fields[reason], n, "{reason}");

@@ -156,7 +156,8 @@ impl Flow {
         let ring = port.binding().rings(self.rings).first();
         if let Some(ring) = ring.filter(|_| moved.dropped() > 0) {
             ring.kring().note(|c| &c.too_long, too_long);
-            ring.kring().note(|c| &c.bad_slot, too_short + bad_offload);
+            ring.kring().note(|c| &c.too_short, too_short);
+            ring.kring().note_bad_offload(bad_offload);
             ring.kring().note(|c| &c.ring_full, no_buffers + disabled + not_taken);
         }
     }

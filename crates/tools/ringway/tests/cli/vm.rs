@@ -57,12 +57,12 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
     }
 }
 
-/// What a ring of a port has dropped by now: bad slots, too long, ring full.
+/// What a ring of a port has dropped by now: too short, too long, ring full.
 fn ring_drops(home: &Home, port: &str, receives: bool) -> [u64; 3] {
     let rings = home.json(&["ports", "--rings"]);
     let ring = rings.iter().find(|ring| ring["port"] == port && ring["receives"] == receives);
     let ring = ring.unwrap_or_else(|| panic!("{rings:?}"));
-    ["bad_slot", "too_long", "ring_full"].map(|reason| ring[reason].as_u64().unwrap())
+    ["too_short", "too_long", "ring_full"].map(|reason| ring[reason].as_u64().unwrap())
 }
 
 /// A frame to everybody.
@@ -180,7 +180,7 @@ fn drops_are_told_by_reason() {
     assert_eq!(drops("summary", "packets"), Some(2));
     assert_eq!(find(&said, "drops")["port"], "vale0:alone");
     // Once.
-    assert_eq!((drops("drops", "bad_slot"), drops("summary", "drops")), (Some(0), Some(3)));
+    assert_eq!((drops("drops", "too_short"), drops("summary", "drops")), (Some(0), Some(3)));
     assert_eq!(drops("machine_drops", "too_short"), Some(1));
     assert_eq!(drops("machine_drops", "no_buffers"), Some(0));
 }
