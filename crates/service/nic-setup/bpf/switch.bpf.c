@@ -522,7 +522,7 @@ static inline __attribute__((always_inline)) int forward(struct __sk_buff *skb, 
 		return TC_ACT_SHOT;
 	}
 	/*
-	 * It fails for want of memory, and for a frame that ends within the tag behind the one that is taken. What is not
+	 * It fails for want of memory, and for a frame that ends within the tag behind that which is taken. What is not
 	 * copied counts as sent by itself.
 	 */
 	if (leaves_with != tag && (tag ? bpf_skb_vlan_pop(skb) : bpf_skb_vlan_push(skb, TAG, vid))) {

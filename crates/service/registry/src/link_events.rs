@@ -83,6 +83,11 @@ impl Watches {
         self.heard.retain(|event| event.id != id);
     }
 
+    /// Whether there are any.
+    pub fn are_any(&self) -> bool {
+        !self.by_port.is_empty()
+    }
+
     /// The ports whose interfaces are watched.
     pub fn ports(&self) -> impl Iterator<Item = PortId> {
         self.by_port.keys().copied()

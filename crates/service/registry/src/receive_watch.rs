@@ -71,16 +71,17 @@ impl ReceiveWatch {
             None | Some(Err(TryRecvError::Disconnected)) => {}
         }
         self.reading = None;
+        let next = self.last.and_then(|last| (last + INTERVAL).checked_duration_since(now));
+        if let Some(left) = next.filter(|left| !left.is_zero()) {
+            // Which of them are ports' is looked at then.
+            looked.again = registry.watches.are_any().then_some(left);
+            return looked;
+        }
+        self.last = Some(now);
         let open: Vec<_> = registry.watches.ports().filter(|id| receives(registry, *id)).collect();
         if open.is_empty() {
             return looked;
         }
-        let next = self.last.and_then(|last| (last + INTERVAL).checked_duration_since(now));
-        if let Some(left) = next.filter(|left| !left.is_zero()) {
-            looked.again = Some(left);
-            return looked;
-        }
-        self.last = Some(now);
         looked.again = Some(INTERVAL);
         looked.notices.extend(open.iter().filter_map(|id| forget_selecting(registry, *id)));
         looked.work = self.read(registry, open);
