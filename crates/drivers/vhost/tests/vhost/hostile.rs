@@ -12,7 +12,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 const NEXT: u16 = 1;
 const WRITE: u16 = 2;
-const INDIRECT: u16 = 4;
+pub const INDIRECT: u16 = 4;
 
 /// What ends this process, if nobody looks after it.
 fn watch_pages() {
@@ -21,13 +21,13 @@ fn watch_pages() {
 }
 
 /// A descriptor of a split queue.
-fn descriptor(address: u64, len: u32, flags: u16, next: u16) -> Vec<u8> {
+pub fn descriptor(address: u64, len: u32, flags: u16, next: u16) -> Vec<u8> {
     let words = [flags, next].map(u16::to_le_bytes).concat();
     [address.to_le_bytes().to_vec(), len.to_le_bytes().to_vec(), words].concat()
 }
 
 /// The same of a packed one, which is the device's.
-fn packed(address: u64, len: u32, flags: u16, id: u16) -> Vec<u8> {
+pub fn packed(address: u64, len: u32, flags: u16, id: u16) -> Vec<u8> {
     let words = [id, flags | 1 << 7].map(u16::to_le_bytes).concat();
     [address.to_le_bytes().to_vec(), len.to_le_bytes().to_vec(), words].concat()
 }
@@ -321,7 +321,7 @@ fn refused(setup: impl FnOnce(&Guest)) -> String {
 }
 
 /// A message, with the bytes of its payload.
-fn say(mut socket: &UnixStream, request: u32, payload: &[u64]) {
+pub fn say(mut socket: &UnixStream, request: u32, payload: &[u64]) {
     let header = [request, 1, 8 * payload.len() as u32].map(u32::to_ne_bytes).concat();
     let payload: Vec<u8> = payload.iter().flat_map(|word| word.to_ne_bytes()).collect();
     socket.write_all(&[header, payload].concat()).unwrap();

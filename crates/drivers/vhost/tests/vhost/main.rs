@@ -3,5 +3,6 @@
 mod common;
 mod frames;
 mod hostile;
+mod known_faults;
 mod offloads;
 mod waits;
