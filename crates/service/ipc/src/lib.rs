@@ -70,7 +70,8 @@ pub use ring_texts::{RingTexts, sweep_ring_texts};
 pub use shared_folder::{leave_shared_folder, shared_folder};
 pub use socket_path::{SocketPath, is_daemon, is_of_system, leave_user_folder, user_folder};
 pub use start::{
-    LISTEN_FD, ShutdownLock, connect, connect_running, connect_system, connect_to, daemon_binary,
+    Connector, LISTEN_FD, ShutdownLock, Start, connect, connect_by, connect_running,
+    connect_system, connect_to, daemon_binary,
 };
 pub use sys::unread_bytes;
 pub use users::{GROUPS, USERS, home_of, id_of, members_of};

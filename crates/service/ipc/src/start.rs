@@ -16,6 +16,7 @@ use std::{
         fs::{MetadataExt, OpenOptionsExt},
     },
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
 use rustix::{
@@ -37,8 +38,30 @@ use crate::{
 /// The descriptor at which a private daemon finds its listening socket.
 pub const LISTEN_FD: i32 = 3;
 
+/// How a process has others connect for it: whether they may start a private daemon.
+pub type Connector = Box<dyn Fn(Start) -> Result<OwnedFd, Error> + Send + Sync>;
+
+/// What is done where no daemon runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// A private one is started, unless another is named.
+    IfNeeded,
+    No,
+}
+
+static CONNECTOR: OnceLock<Connector> = OnceLock::new();
+
+/// From now on [`connect`] and [`connect_running`] take what `connector` has connected: for a process that confines
+/// itself, and may not connect any more, nor start a daemon, which would be confined as well. Only the first call counts.
+pub fn connect_by(connector: Connector) {
+    let _ = CONNECTOR.set(connector);
+}
+
 /// Connects to the daemon; starts a private one if there is none and none is named.
 pub fn connect() -> Result<OwnedFd, Error> {
+    if let Some(connect) = CONNECTOR.get() {
+        return connect(Start::IfNeeded);
+    }
     retried(|| {
         let place = SocketPath::find();
         match &place {
@@ -91,6 +114,9 @@ fn connect_to_listener(socket: &Path) -> Result<Option<OwnedFd>, Error> {
 
 /// Connects to the daemon; starts none.
 pub fn connect_running() -> Result<OwnedFd, Error> {
+    if let Some(connect) = CONNECTOR.get() {
+        return connect(Start::No);
+    }
     retried(|| {
         let place = SocketPath::find();
         let _shared = match &place {

@@ -1,10 +1,12 @@
 //! `ringway vm`: virtual machines on switches.
 
 pub mod card;
+mod confine;
 mod header;
 mod idle;
 mod limited;
 mod link;
+mod outside;
 mod socket;
 mod stream;
 
@@ -13,6 +15,7 @@ use crate::opening;
 use crate::run_loop::{self, RunLoop};
 use crate::switch::choose::switch_name;
 use card::Card;
+use outside::Others;
 use ringway::{Port, PortSpec};
 use ringway_vhost::LostPages;
 use socket::{Kind, Socket};
@@ -130,21 +133,25 @@ fn in_use(name: &str, error: Error) -> Error {
 
 fn attach(args: &Attach) -> Result<()> {
     let name = port_name(&args.switch, &args.port)?;
-    // A monitor that shortens the machine's memory ends the connection, and not this process.
-    let lost_pages =
-        LostPages::watch().map_err(|source| Error::System { what: "watching memory", source })?;
     let (path, kind) = match (&args.socket, &args.stream) {
         (None, Some(path)) => (path, Kind::Stream),
         (Some(path), _) => (path, Kind::Vhost),
         // Which the options do not let through.
         (None, None) => return Ok(()),
     };
-    let socket = Socket::open(path, args.connect, kind)?;
+    let others = Others::start(path)?;
+    // A monitor that shortens the machine's memory ends the connection, and not this process.
+    let lost_pages =
+        LostPages::watch().map_err(|source| Error::System { what: "watching memory", source })?;
+    let mut socket = Socket::open(path, args.connect, kind)?;
     let options = Port::options().accept_header().exclusive().rx_slots(RX_SLOTS).or_default_slots();
     let opened = opening::open(&options, &name, opening::Args::default());
     let port = opened.map_err(|error| in_use(&name, error))?;
     let run_loop = RunLoop::begin(&args.run_loop)?;
-    Card::new(&port, run_loop)?.serve(port, &socket, &lost_pages)
+    let card = Card::new(&port, run_loop)?;
+    socket.reach_by(others.take_over());
+    confine::confine()?;
+    card.serve(port, &socket, &lost_pages)
 }
 
 #[cfg(test)]

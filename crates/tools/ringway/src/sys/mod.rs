@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 mod addresses;
+mod beside;
 mod bpf;
 mod frames;
 mod interfaces;
@@ -11,6 +12,9 @@ mod stop;
 pub mod syslog;
 
 pub use addresses::{InterfaceAddresses, addresses_of};
+pub use beside::start_beside;
+#[cfg(test)]
+pub use beside::{map_code, raw_call, raw_call_of};
 pub use bpf::make_socket_map;
 pub use frames::{be_tap, hear_all};
 pub use interfaces::{driver, has_link, index_of, is_up, rx_queues};

@@ -10,7 +10,7 @@ use rustix::net::{
 };
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -28,38 +28,72 @@ pub enum Kind {
     Stream,
 }
 
+/// Device and number of a file: somebody may have put another in its place.
+pub type FileId = (u64, u64);
+
+/// What is at the socket's path, for a process that may reach files, or by one.
+pub trait Reach {
+    /// Connects to the monitor that listens there, and does not wait for room in its queue of connections.
+    fn connect(&self) -> std::result::Result<OwnedFd, Errno>;
+
+    /// Removes the file, if it is this one.
+    fn remove(&self, file: FileId);
+}
+
+/// The socket's path.
+pub struct SocketFile(pub PathBuf);
+
+impl Reach for SocketFile {
+    fn connect(&self) -> std::result::Result<OwnedFd, Errno> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        rustix::net::connect(&socket, &SocketAddrUnix::new(&self.0)?)?;
+        Ok(socket)
+    }
+
+    fn remove(&self, file: FileId) {
+        if identity(&self.0) == Some(file) {
+            let _ = fs::remove_file(&self.0);
+        }
+    }
+}
+
 /// Where monitors are waited for, or one waits.
 pub struct Socket {
     place: Place,
     kind: Kind,
+    path: PathBuf,
+    reach: Box<dyn Reach>,
 }
 
 enum Place {
-    Listening(Listening),
-    Connecting(PathBuf),
-}
-
-/// A socket of ours. Its file goes with it.
-struct Listening {
-    listener: UnixListener,
-    path: PathBuf,
-    /// Device and number of the file: somebody may have put another in its place.
-    file: Option<(u64, u64)>,
+    /// A socket of ours. Its file goes with it.
+    Listening {
+        listener: UnixListener,
+        file: Option<FileId>,
+    },
+    Connecting,
 }
 
 impl Socket {
     /// Listens at a path, or is going to connect to it.
     pub fn open(path: &Path, connect: bool, kind: Kind) -> Result<Socket> {
         check_length(path)?;
+        let reach = Box::new(SocketFile(path.into()));
+        let socket = |place| Socket { place, kind, path: path.into(), reach };
         if connect {
-            return Ok(Socket { place: Place::Connecting(path.into()), kind });
+            return Ok(socket(Place::Connecting));
         }
         clear(path)?;
         let listener = UnixListener::bind(path).map_err(|error| refused(path, &error))?;
         let system = |source| Error::System { what: "the socket", source };
         listener.set_nonblocking(true).map_err(system)?;
-        let listening = Listening { listener, path: path.into(), file: identity(path) };
-        Ok(Socket { place: Place::Listening(listening), kind })
+        Ok(socket(Place::Listening { listener, file: identity(path) }))
+    }
+
+    /// From now on another process reaches its path.
+    pub fn reach_by(&mut self, other: impl Reach + 'static) {
+        self.reach = Box::new(other);
     }
 
     /// A monitor that has connected meanwhile, or can be connected to. `Err`: why it cannot, if that is not only
@@ -72,14 +106,14 @@ impl Socket {
         silent: &mut Option<UnixStream>,
     ) -> std::result::Result<Option<UnixStream>, String> {
         match &self.place {
-            Place::Listening(listening) => Ok(listening.accept(self.kind, silent)),
-            Place::Connecting(path) => match connect(path) {
-                Ok(stream) => Ok(Some(stream)),
+            Place::Listening { listener, .. } => Ok(accept(listener, self.kind, silent)),
+            Place::Connecting => match self.reach.connect() {
+                Ok(stream) => Ok(Some(stream.into())),
                 Err(Errno::AGAIN) => Err(format!(
                     "{}: the monitor has too many connections that it has not taken; it may be stopped",
-                    path.display()
+                    self.path.display()
                 )),
-                Err(error) => Err(format!("{}: {}", path.display(), io::Error::from(error))),
+                Err(error) => Err(format!("{}: {}", self.path.display(), io::Error::from(error))),
             },
         }
     }
@@ -87,7 +121,7 @@ impl Socket {
     /// Closes what has connected while there is a monitor: it would wait without being told. True if there was something
     /// that had not gone already. What has connected after the monitor has hung up waits for its turn.
     pub fn refuse_others(&self, link: &dyn Link) -> bool {
-        let Place::Listening(Listening { listener, .. }) = &self.place else { return false };
+        let Place::Listening { listener, .. } = &self.place else { return false };
         // In this order: a hang-up that came before the other connection is seen.
         let is_another = || is_readable(listener.as_fd()) && !link.has_hung_up();
         let others =
@@ -106,31 +140,25 @@ impl Socket {
     /// Readable when a monitor has connected; `None` where nothing tells.
     pub fn listener(&self) -> Option<BorrowedFd<'_>> {
         match &self.place {
-            Place::Listening(listening) => Some(listening.listener.as_fd()),
-            Place::Connecting(_) => None,
+            Place::Listening { listener, .. } => Some(listener.as_fd()),
+            Place::Connecting => None,
         }
     }
 }
 
-/// Connects, and does not wait for room in the queue of connections.
-fn connect(path: &Path) -> std::result::Result<UnixStream, Errno> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
-    Ok(socket.into())
-}
-
-impl Listening {
-    fn accept(&self, kind: Kind, silent: &mut Option<UnixStream>) -> Option<UnixStream> {
-        for _ in 0..CONNECTIONS {
-            let monitor = take_monitor(kind, silent);
-            if monitor.is_some() {
-                return monitor;
-            }
-            *silent = Some(self.listener.accept().ok()?.0);
+fn accept(
+    listener: &UnixListener,
+    kind: Kind,
+    silent: &mut Option<UnixStream>,
+) -> Option<UnixStream> {
+    for _ in 0..CONNECTIONS {
+        let monitor = take_monitor(kind, silent);
+        if monitor.is_some() {
+            return monitor;
         }
-        take_monitor(kind, silent)
+        *silent = Some(listener.accept().ok()?.0);
     }
+    take_monitor(kind, silent)
 }
 
 /// What has connected, if it is a monitor. What has gone is forgotten, but for a stream's frames, which count.
@@ -163,15 +191,15 @@ fn opening(stream: &UnixStream) -> Opening {
     }
 }
 
-impl Drop for Listening {
+impl Drop for Socket {
     fn drop(&mut self) {
-        if self.file.is_some() && self.file == identity(&self.path) {
-            let _ = fs::remove_file(&self.path);
+        if let Place::Listening { file: Some(file), .. } = self.place {
+            self.reach.remove(file);
         }
     }
 }
 
-fn identity(path: &Path) -> Option<(u64, u64)> {
+fn identity(path: &Path) -> Option<FileId> {
     fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 

@@ -337,6 +337,47 @@ fn a_monitor_is_answered_without_a_daemon() {
     }
 }
 
+/// What has a guest's memory is confined, in all its threads. What is beside it has nothing of the guest's, and ends with it.
+#[test]
+fn the_process_that_has_a_guests_memory_is_confined() {
+    let home = Home::new();
+    let port = Port::open(&home, "one");
+    let _guest = port.boot(Setup { features: 0x1983, ..Setup::default() });
+    let pid = port.proc.pid();
+    let is_confined = |status: &str| {
+        let sets = ["CapInh", "CapPrm", "CapEff", "CapAmb"];
+        let has_none = |set| status.contains(&format!("{set}:\t0000000000000000\n"));
+        status.contains("Seccomp:\t2\n")
+            && status.contains("NoNewPrivs:\t1\n")
+            && sets.into_iter().all(has_none)
+    };
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    // A thread may have ended meanwhile.
+    let found =
+        tasks.filter_map(|task| fs::read_to_string(task.unwrap().path().join("status")).ok());
+    let statuses: Vec<_> = found.collect();
+    assert!(!statuses.is_empty() && statuses.iter().all(|status| is_confined(status)));
+    let maps = |pid: &str| fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    assert!(maps(&pid.to_string()).contains("memfd:guest"));
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    let children: Vec<_> = children.split_whitespace().map(str::to_owned).collect();
+    assert_eq!(children.len(), 2);
+    for child in &children {
+        assert!(!maps(child).contains("memfd:"), "{child}");
+    }
+    let socket = port.socket.clone();
+    port.proc.signal(Signal::TERM);
+    finish(port.proc);
+    assert!(!socket.exists());
+    for child in children {
+        let process = format!("/proc/{child}/stat");
+        until("the process beside it has ended", || match fs::read_to_string(&process) {
+            Ok(stat) if !stat.contains(") Z") => Err(stat),
+            _ => Ok(()),
+        });
+    }
+}
+
 /// Killed at any moment, it leaves a file that is in nobody's way.
 #[test]
 fn a_port_that_was_killed_is_opened_again() {
