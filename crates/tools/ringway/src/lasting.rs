@@ -8,16 +8,23 @@
 //! Pipes and interfaces that go on without a daemon stay open.
 
 use crate::drops::{DropBook, PortDrops};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::losses::DeviceBook;
 use crate::opened::Opened;
 use crate::output::{Output, note};
 use crate::run_loop::RunLoop;
 use ringway::{Interest, Port, Reopening};
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Between two attempts.
 const RETRY: Duration = Duration::from_millis(100);
+
+/// For how long a command waits for an attempt. A daemon that is stopped answers none: the command goes on meanwhile, and
+/// looks at the attempt when the next would be due.
+const ANSWER: Duration = Duration::from_millis(100);
 
 /// For how long a daemon may refuse a port that its predecessor has granted: what was set up by others may not be
 /// back yet.
@@ -35,7 +42,7 @@ pub struct Lasting {
 
 /// That there is no daemon for it.
 struct Closed {
-    reopening: Reopening,
+    attempt: Attempt,
     retry: Instant,
     /// Since when a daemon has refused it.
     refused: Option<Instant>,
@@ -79,7 +86,8 @@ impl Lasting {
             "{name}: ringwayd has ended{lost}; the port is opened again when there is a daemon"
         ));
         let retry = Instant::now();
-        self.closed = Some(Closed { reopening, retry, refused: None, told: false });
+        let attempt = Attempt::Ended(Box::new(reopening));
+        self.closed = Some(Closed { attempt, retry, refused: None, told: false });
         true
     }
 
@@ -89,7 +97,7 @@ impl Lasting {
             return Ok(false);
         };
         closed.retry = now + RETRY;
-        match closed.reopening.attempt() {
+        match closed.attempt.go_on()? {
             Ok(Some(opened)) => {
                 *port = opened;
                 self.closed = None;
@@ -124,10 +132,68 @@ pub fn until<'l>(due: Instant, all: impl IntoIterator<Item = &'l Lasting>) -> In
     all.into_iter().fold(due, |due, lasting| lasting.until(due))
 }
 
+/// What an attempt has come to, and what makes the next.
+type Tried = (Box<Reopening>, std::result::Result<Option<Port>, ringway::Error>);
+
+/// Whether an attempt to open the port is under way.
+enum Attempt {
+    Ended(Box<Reopening>),
+    /// By a thread of its own.
+    Begun(Receiver<Tried>),
+    /// That thread has not ended as it should.
+    Lost,
+}
+
+impl Attempt {
+    /// Begins an attempt, if none is under way, and waits for it a little. `None`: not yet.
+    fn go_on(&mut self) -> Result<std::result::Result<Option<Port>, ringway::Error>> {
+        let (answer, patience) = match std::mem::replace(self, Attempt::Lost) {
+            Attempt::Ended(reopening) => (begin(reopening)?, ANSWER),
+            Attempt::Begun(answer) => (answer, Duration::ZERO),
+            Attempt::Lost => return Err(lost()),
+        };
+        match answer.recv_timeout(patience) {
+            Ok((reopening, tried)) => {
+                *self = Attempt::Ended(reopening);
+                Ok(tried)
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                *self = Attempt::Begun(answer);
+                Ok(Ok(None))
+            }
+            Err(RecvTimeoutError::Disconnected) => Err(lost()),
+        }
+    }
+
+    /// Why a daemon has refused the port at the last attempt, if it has.
+    fn refusal(&self) -> Option<String> {
+        match self {
+            Attempt::Ended(reopening) => reopening.refusal().map(ToString::to_string),
+            _ => None,
+        }
+    }
+}
+
+fn lost() -> Error {
+    let source = io::Error::other("the thread that does so has ended");
+    Error::System { what: "opening a port again", source }
+}
+
+fn begin(mut reopening: Box<Reopening>) -> Result<Receiver<Tried>> {
+    let (sender, answer) = channel();
+    let attempt = thread::Builder::new().name("reopening".into()).spawn(move || {
+        let tried = reopening.attempt();
+        // It fails where the run is over.
+        let _ = sender.send((reopening, tried));
+    });
+    attempt.map_err(|source| Error::System { what: "a thread", source })?;
+    Ok(answer)
+}
+
 impl Closed {
     /// Says why the port is not open yet, if a daemon has refused it for long.
     fn tell(&mut self, now: Instant) {
-        let Some(refusal) = self.reopening.refusal().map(ToString::to_string) else {
+        let Some(refusal) = self.attempt.refusal() else {
             self.refused = None;
             return;
         };

@@ -242,7 +242,7 @@ fn queues_that_are_added_to_an_attached_interface_are_told() {
 /// A system daemon on a socket that everybody reaches.
 pub struct System {
     pub home: Home,
-    socket: PathBuf,
+    pub socket: PathBuf,
 }
 
 impl System {

@@ -4,6 +4,10 @@ use crate::home::{Home, LIMIT, find, finish};
 use crate::log::System;
 use ringway_testkit::Proc;
 use ringway_vhost::guest::{Guest, Setup};
+use rustix::net::{
+    AddressFamily, RecvFlags, SocketAddrUnix, SocketFlags, SocketType, accept, bind, listen, recv,
+    socket_with,
+};
 use rustix::process::Signal;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -335,6 +339,48 @@ fn a_monitor_is_answered_without_a_daemon() {
         proc.signal(Signal::TERM);
         finish(proc);
     }
+}
+
+/// Where a daemon has ended, and the next takes connections and answers nothing, as a stopped one does: monitors are answered,
+/// the run can be ended, and when that daemon goes, the one after it has the port.
+#[test]
+fn a_daemon_that_is_stopped_holds_up_no_monitor() {
+    let system = System::new();
+    let open = |name: &'static str| {
+        let socket = system.home.dir.join(name);
+        let path = socket.display().to_string();
+        let args = ["vm", "attach", "vale0", name, "--socket", &path, "--json"];
+        let proc = Proc::spawn(system.command(&args));
+        proc.wait_for(r#""type":"open""#, LIMIT);
+        Port { name, socket, proc }
+    };
+    let daemon = Proc::spawn(system.daemon(&[]));
+    system.wait();
+    let (port, other) = (open("one"), open("other"));
+    let [guest, _other] = [&port, &other].map(|port| port.boot(Setup::default()));
+    daemon.kill();
+    let _ = fs::remove_file(&system.socket);
+    let kind = (AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC);
+    let stopped = socket_with(kind.0, kind.1, kind.2, None).unwrap();
+    bind(&stopped, &SocketAddrUnix::new(&system.socket).unwrap()).unwrap();
+    listen(&stopped, 8).unwrap();
+    // Both have asked for their ports.
+    let asked = [(); 2].map(|()| {
+        let connection = accept(&stopped).unwrap();
+        assert!(recv(&connection, &mut [0; 1][..], RecvFlags::PEEK).unwrap().0 > 0);
+        connection
+    });
+    assert_answered(&guest);
+    other.proc.signal(Signal::TERM);
+    finish(other.proc);
+    assert!(!other.socket.exists());
+    fs::remove_file(&system.socket).unwrap();
+    drop((stopped, asked));
+    let _daemon = Proc::spawn(system.daemon(&[]));
+    let opened = || port.proc.output().matches(r#""type":"open""#).count();
+    until("the port is open again", || (opened() == 2).then_some(()).ok_or(port.proc.output()));
+    port.proc.signal(Signal::TERM);
+    finish(port.proc);
 }
 
 /// What has a guest's memory is confined, in all its threads. What is beside it has nothing of the guest's, and ends with it.
