@@ -5,8 +5,8 @@ mod common;
 use common::packet;
 use proptest::{collection::vec, prelude::*};
 use ringway_vnet::{
-    Error, Header, MAX_FRAME, Output, PartialCsum, checksum, consume, consume_as_sent, for_kernel,
-    is_expressible,
+    Error, Header, MAX_FRAME, Output, PartialCsum, checksum, consume, consume_as_sent,
+    consume_pieces, for_kernel, is_expressible,
 };
 
 fn check(header: &[u8], frame: &mut [u8], max_frame: usize, out: &mut [u8]) {
@@ -69,6 +69,77 @@ fn too_long_frames_are_refused() {
     let mut frame = vec![0; MAX_FRAME + 1];
     assert_eq!(consume(&Header::default(), &mut frame, 1514, &mut []), Err(Error::NoRoom));
     assert_eq!(consume(&Header::default(), &mut frame[1..], 1514, &mut []), Ok(Output::InPlace));
+}
+
+/// CVE-2026-100236 (of DPDK's segmentation, by its record): a header that is not all in the first piece of a frame, or does not
+/// fit the memory for a segment, is copied all the same; and one longer than a segment's payload makes that negative.
+#[test]
+fn headers_longer_than_a_segment_or_a_piece() {
+    let tcp = Tcp { ip_options: 40, tcp_options: 40, payload: 1000 };
+    let (frame, headers) = (tcp.bytes(), 14 + 60 + 60);
+    let header = Header {
+        flags: 1,
+        gso_type: 1,
+        hdr_len: 54,
+        gso_size: 1,
+        csum_start: 14 + 60,
+        csum_offset: 16,
+        num_buffers: 0,
+    };
+    let pieces = |first, max_frame, room: usize| {
+        let (mut frame, mut out) = (frame.clone(), vec![0xee; room + 64]);
+        let result = consume_pieces(&header, &mut frame, first, max_frame, &mut out[..room]);
+        assert!(out[room..].iter().all(|byte| *byte == 0xee), "{first} {max_frame} {room}");
+        result.map(|output| lengths(output, &mut out))
+    };
+    // The first piece has fewer bytes than the headers.
+    for first in 0..headers {
+        assert_eq!(pieces(first, 1514, 2 * MAX_FRAME), Err(Error::BadFrame), "{first}");
+    }
+    // A segment has no room for a payload.
+    for max_frame in 0..=headers {
+        assert_eq!(pieces(headers, max_frame, 2 * MAX_FRAME), Err(Error::NoRoom), "{max_frame}");
+    }
+    let one_by_one = pieces(headers, headers + 1, 1000 * (headers + 1)).unwrap();
+    assert_eq!(one_by_one, vec![headers + 1; 1000]);
+    // The memory is a byte short, or has room for a part of the headers.
+    for room in [1000 * (headers + 1) - 1, headers - 1, 0] {
+        assert_eq!(pieces(headers, headers + 1, room), Err(Error::NoRoom), "{room}");
+    }
+    // As long as the sender says: a byte, but no shorter than the headers.
+    let mut out = vec![0; 2 * MAX_FRAME];
+    let as_sent = consume_as_sent(&header, &mut frame.clone(), &mut out).unwrap();
+    let lengths = lengths(as_sent, &mut out);
+    assert!(lengths.iter().all(|length| (headers + 1..=2 * headers).contains(length)));
+    assert_eq!(lengths.iter().map(|length| length - headers).sum::<usize>(), 1000);
+}
+
+/// Of the segments.
+fn lengths(output: Output, out: &mut [u8]) -> Vec<usize> {
+    match output {
+        Output::Segments(segments) => segments.frames(out).map(|frame| frame.len()).collect(),
+        Output::InPlace => vec![],
+    }
+}
+
+/// A segment to be cut, over IPv4, with so many bytes of options.
+struct Tcp {
+    ip_options: usize,
+    tcp_options: usize,
+    payload: usize,
+}
+
+impl Tcp {
+    fn bytes(&self) -> Vec<u8> {
+        let tcp_length = 20 + self.tcp_options;
+        let ip_length = 20 + self.ip_options;
+        let total = ((ip_length + tcp_length + self.payload) as u16).to_be_bytes();
+        let mut ip = vec![0x40 | (ip_length / 4) as u8, 0, total[0], total[1], 0, 0, 0, 0, 64, 6];
+        ip.resize(ip_length, 0);
+        let mut tcp = vec![0; tcp_length];
+        (tcp[12], tcp[13]) = ((tcp_length / 4) as u8 * 16, 0x10);
+        ethernet([8, 0], &[ip, tcp, vec![7; self.payload]].concat())
+    }
 }
 
 /// What is not TCP or UDP in one piece directly over IP is not taken apart.
