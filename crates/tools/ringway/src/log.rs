@@ -32,7 +32,7 @@ With --json each event is an object of the type `event`:
   audit             whether it tells of something granted or refused
   uid, pid          the user and the process that it concerns; null if none
   port, switch      null if it is about none
-  netns             the inode number of the network namespace of an interface, as in `ringway ports --json`;
+  netns             the inode number of an interface's network namespace, as `ringway ports` has it;
                     without --json it is shown if that is another namespace than the command's
   mode, cause       an interface's mode, and why it is no better one; why something was refused
   errno             the number of the operating system's error, if one is the cause

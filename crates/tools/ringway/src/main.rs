@@ -30,6 +30,7 @@ mod frame;
 mod frame_check;
 mod frame_uses;
 mod generate;
+mod help;
 mod intake;
 mod interface_use;
 mod lasting;
@@ -88,7 +89,7 @@ mod usage;
 mod verify;
 mod vm;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use failure::Failure;
 use output::{Output, for_people};
 use std::io::Write;
@@ -174,7 +175,9 @@ fn main() -> ExitCode {
     if let Some(status) = tools::called(std::env::args_os()) {
         return status;
     }
-    let cli = Cli::try_parse().unwrap_or_else(|error| misunderstood(error));
+    let matches = help::wrapped(Cli::command()).try_get_matches();
+    let cli = matches.and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = cli.unwrap_or_else(|error| misunderstood(error));
     Output { json: cli.json }.choose();
     let result = match cli.command {
         Command::Gen(args) => generate::run(&args),
