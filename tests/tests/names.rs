@@ -43,6 +43,11 @@ fn interfaces_are_renamed() {
         let (mut first, mut second) =
             (open(&a, "netmap:n0").unwrap(), open(&a, "netmap:n1").unwrap());
         let mut pipe = open(&a, "netmap:n0{1").unwrap();
+        // Each namespace may have pipes of that name.
+        let ports = Control::connect().unwrap().ports().unwrap();
+        let netns = |name: &str| ports.iter().find(|port| port.name == name).unwrap().netns;
+        assert!(netns("n0").is_some());
+        assert_eq!(["n0{1", "n0}1"].map(netns), [netns("n0"); 2]);
         let [mut zero, mut one] = ["m0", "m1"].map(|name| open(&b, name).unwrap());
         a.run(
             "ip link set n0 down && ip link set n1 down &&

@@ -7,7 +7,9 @@ use rustix::net::{AddressFamily, SocketType, netdevice::name_to_index, socket};
 
 /// Whether the port is the one that a program in the calling thread's network namespace opens by that name.
 pub fn is_named_here(port: &PortInfo, name: &str) -> bool {
-    port.name == name && is_of(port.netns, here(), || has_interface(name))
+    // A pipe's name begins with that of its interface.
+    let interface = name.split(['{', '}']).next().unwrap_or(name);
+    port.name == name && is_of(port.netns, here(), || has_interface(interface))
 }
 
 /// The inode number of the calling thread's network namespace, as ports have it.

@@ -216,7 +216,7 @@ pub struct PortInfo {
     /// For NICs: the interface receives frames, and the port, which takes all of them, gets none.
     #[serde(with = "Shown::<7>", default)]
     pub gets_nothing: bool,
-    /// For NICs, their monitors, and persistent ports: the inode number of the interface's network namespace, by which
+    /// For NICs, their pipes and monitors, and persistent ports: the inode number of the interface's network namespace, by which
     /// `ls -i /run/netns` and `lsns -t net` show it. Interfaces of several namespaces may have one name.
     #[serde(with = "Shown::<7>", default)]
     pub netns: Option<u64>,

@@ -38,7 +38,7 @@ netmap:eth0@buffers=4096, or RINGWAY_NIC_BUFFERS=4096, asks for another size.
 
 `netns` is there where ports of several network namespaces have one name: the inode number of each one's
 namespace, by which `ls -i /run/netns`, or `lsns -t net`, finds it. --json has it of all interfaces,
-their monitors, and persistent ports.
+their pipes and monitors, and persistent ports.
 
 `users` are the programs that have the port open, with --rings the ring. Programs that open one port
 share its rings, as with netmap: of two that receive by one ring each frame goes to one, and two that

@@ -78,6 +78,11 @@ impl PortBackend for Pipe {
         Some(self.parent)
     }
 
+    /// Pipes of interfaces of one name are told apart as these are.
+    fn netns(&self, registry: &Registry) -> Option<u64> {
+        registry.ports.get(self.parent)?.backend.netns(registry)
+    }
+
     /// What has been sent waits for who opens the other end again (S-PIPE-8).
     fn stays(&self, registry: &Registry) -> bool {
         registry.ports.get(self.peer).is_some_and(|peer| peer.bindings > 0)
