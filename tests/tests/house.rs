@@ -108,7 +108,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("ringway-libpfring", &["pfring"]),
     ("ringway-usdpaa", &["abi", "environment", "helper-thread", "qbman", "region", ""]),
-    ("ringway-cli", &["abi", "balance", "live-capture", "errno", "file", "filter", "vhost", ""]),
+    (
+        "ringway-cli",
+        &["abi", "balance", "live-capture", "errno", "file", "filter", "ipc", "vhost", ""],
+    ),
     ("ringway-networks", &[""]),
     ("ringway-doc", &["registry", ""]),
     ("ringway-demo", &[]),
