@@ -49,6 +49,8 @@ When the machine is switched off or boots again, the
 port stays, and waits for it. Frames that come meanwhile are dropped as the port's ring is full.
 
 A user that may write to the socket can have the port: the rights of its folder and the umask decide.
+Once the port and the socket are open, the process that has the machine's memory confines itself (seccomp,
+landlock). Two others, which were started before, connect for it to the daemon and to the monitor.
 For a port that is always there, `systemctl enable --now ringway-vm@vale0:vm1` runs this, with the socket
 /run/ringway-vm/vale0:vm1/socket.
 
