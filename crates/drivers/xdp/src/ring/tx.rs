@@ -368,14 +368,13 @@ impl XdpTx {
             length = length.saturating_add(slot.len.into());
             at = next;
         }
-        kring.note(
-            |c| match () {
-                () if good && length > longest(kring) => &c.too_long,
-                () if good && length < SHORTEST => &c.too_short,
-                () => &c.bad_slot,
-            },
-            1,
-        );
+        if good && length > longest(kring) {
+            kring.note(|c| &c.too_long, 1);
+        } else if good && length < SHORTEST {
+            kring.note(|c| &c.too_short, 1);
+        } else {
+            kring.note(|c| &c.bad_slot, 1);
+        }
     }
 
     /// Bytes of a buffer behind an offset, which [`Chunks::offsets`] keeps within it.
