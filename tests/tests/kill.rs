@@ -156,7 +156,7 @@ fn killed_clients_leave_nothing() {
                 }
                 if let Some((partner, flow)) = victim.shows(flow) {
                     until("the partner receives", || match progress[partner].flow.load(Relaxed) {
-                        now if now == flow.into() => Ok(()),
+                        now if now == u64::from(flow) => Ok(()),
                         other => Err(format!("round {round}, {victim:?}: frames of flow {other}")),
                     });
                 }
