@@ -206,7 +206,7 @@ impl Victim {
             }
             if self.going && self.task == Send {
                 until("the partner receives", || match partner.flow.load(Relaxed) {
-                    now if now == self.flow().into() => Ok(()),
+                    now if now == u64::from(self.flow()) => Ok(()),
                     other => Err(format!("{self:?}: frames of flow {other}")),
                 });
             }

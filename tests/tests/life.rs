@@ -38,7 +38,7 @@ fn assert_says(output: &str, words: &[&str]) {
 #[test]
 fn a_private_daemon_comes_on_demand_and_leaves() {
     isolated("a_private_daemon_comes_on_demand_and_leaves", |home| {
-        assert_eq!(home.daemons(), []);
+        assert_eq!(home.daemons(), [0_u32; 0]);
         let port = Port::open("valea:x").unwrap();
         let daemon = home.daemon();
         let socket = fs::metadata(home.socket()).unwrap();
@@ -249,7 +249,7 @@ fn an_unsafe_directory_is_refused() {
         assert_says(&said, &["/theirs belongs to user 65534, not to you; name another directory"]);
         assert!(!said.contains("remove it"), "{said}");
     }
-    assert_eq!(home.daemons(), []);
+    assert_eq!(home.daemons(), [0_u32; 0]);
 }
 
 #[test]
@@ -445,7 +445,7 @@ fn a_system_daemon_keeps_to_its_configuration() {
         assert_eq!(status.success(), !killed, "{status}: {said}");
         assert_eq!(socket.exists(), killed);
     }
-    assert_eq!(home.daemons(), [], "a private daemon was started beside the system's");
+    assert_eq!(home.daemons(), [0_u32; 0], "a private daemon was started beside the system's");
 }
 
 /// No daemon takes the place of a stopped one for which as many programs wait as may: not from another network namespace,

@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::MetadataExt};
 use ringway::PortInfo;
 use rustix::net::{AddressFamily, SocketType, netdevice::name_to_index, socket};
 
-/// Whether the port is the one that a program in the calling thread's network namespace opens by that name.
+/// Whether a program in the calling thread's network namespace opens this port by that name.
 pub fn is_named_here(port: &PortInfo, name: &str) -> bool {
     // A pipe's name begins with that of its interface.
     let interface = name.split(['{', '}']).next().unwrap_or(name);

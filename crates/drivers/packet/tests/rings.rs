@@ -144,7 +144,7 @@ fn what_the_kernel_drops_is_counted() {
     }
     arrived.retain(|got| got.len() == 1514);
     let [_, _, full] = dropped(&b.rx);
-    assert!(full > 0 && arrived.len() as u64 + full == sent.into(), "{} {full}", arrived.len());
+    assert!(full > 0 && arrived.len() as u64 + full == u64::from(sent), "{} {full}", arrived.len());
     // In order; some of the last were still on their way when there was room again.
     let mut sent = (0..sent).map(|i| frame(i, 1514));
     assert!(arrived.iter().all(|got| sent.any(|frame| *got == frame)));

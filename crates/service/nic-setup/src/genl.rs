@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(zero_copy_segments(index), None);
         // The interface itself is told by a number of 4 bytes.
         let itself = number(index, DEV_IFINDEX);
-        assert!(itself.is_none_or(|itself| itself == index.into()), "{itself:?}");
+        assert!(itself.is_none_or(|itself| itself == u64::from(index)), "{itself:?}");
         assert_eq!(itself.is_some(), features.is_some());
     }
 }

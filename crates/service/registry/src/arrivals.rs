@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn a_port_that_takes_some_alone_begins_anew() {
         let (mut arrivals, now) = (Arrivals::default(), Instant::now());
-        let mut look = |arrivals: &mut Arrivals, received| {
+        let look = |arrivals: &mut Arrivals, received| {
             arrivals.look(Look { received, got: 0 }, now, || false).is_some()
         };
         let told = [0, 50, 100].map(|received| look(&mut arrivals, received));

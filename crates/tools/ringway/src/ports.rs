@@ -102,6 +102,8 @@ pub struct Line<'a> {
     queues: &'a [u32],
     /// Receive queues that have no rings, because they were added later.
     added_queues: &'a [u32],
+    /// The interface receives frames, and the port, which takes all of them, gets none.
+    gets_nothing: bool,
     #[cfg_attr(test, schemars(with = "Vec<crate::schema::described::Filter>"))]
     filters: &'a [FilterInfo],
     #[cfg_attr(test, schemars(with = "Vec<crate::schema::described::Action>"))]
@@ -143,6 +145,7 @@ impl Line<'_> {
             mode,
             queues,
             added_queues,
+            gets_nothing: port.gets_nothing,
             filters,
             actions,
             switch_owner: port.switch_owner,

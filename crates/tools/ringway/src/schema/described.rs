@@ -97,6 +97,10 @@ pub struct Ring {
     pub too_long: u64,
     /// Packets for which there was no free slot, with the kernel's part.
     pub ring_full: u64,
+    /// Packets of less than 14 bytes.
+    pub too_short: u64,
+    /// Packets with a header for offloads that cannot be.
+    pub bad_offload: u64,
     /// System calls made to have it served.
     pub kicks: u64,
     /// What the kernel has counted on the queue of an interface, where it is an AF_XDP socket's.
