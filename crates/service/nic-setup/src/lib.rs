@@ -31,7 +31,7 @@
 //!
 //! | files | idea |
 //! | --- | --- |
-//! | `iface.rs`, `watch.rs`, `losses.rs`, `received.rs`, `netns.rs`, `privileges.rs` | looking: an interface, what becomes of it, what it loses and receives, its namespace, our capabilities |
+//! | `iface.rs`, `watch.rs`, `losses.rs`, `netns.rs`, `privileges.rs` | looking: an interface, what becomes of it, what it loses and receives, its namespace, our capabilities |
 //! | `program.rs`, `loader.rs`, `attached.rs` | the XDP program and its link; programs with rules, put in the place of others; a program that was there before |
 //! | `generate.rs`, `rule.rs`, `action.rs`, `filter.rs`, `tags.rs`, `timestamps.rs`, `btf.rs` | programs made for an interface: action programs, filters, VLAN tags, timestamps |
 //! | `ingress_redirect.rs` | what is redirected beside the traffic control |
@@ -91,7 +91,6 @@ mod privileges;
 mod program;
 mod promisc;
 mod queue_watch;
-mod received;
 mod rtnl;
 mod rule;
 #[cfg(feature = "simulated")]
@@ -123,7 +122,7 @@ pub use iface::{Interface, longest_frame};
 pub use ingress_drop::{INJECTED, IngressDrop};
 pub use ingress_redirect::IngressRedirect;
 pub use loader::{InstalledRules, Installer, LoadedRules, Loader};
-pub use losses::{LossCounter, growth, losses};
+pub use losses::{LossCounter, growth, losses, received};
 pub use mark::Mark;
 pub use netns::{in_netns, named_netns, netns_cookie, netns_of};
 pub use packet::{RxSocket, Source, TxSocket};
@@ -136,7 +135,6 @@ pub use port::{
 pub use privileges::{Missing, device_privileges, privileges};
 pub use program::{AttachMode, QUEUES, XdpProgram, check_queues};
 pub use promisc::Promiscuous;
-pub use received::received;
 pub use rule::{QueueRule, QueueRules};
 pub use switch::{SWITCHED_PORT_MEMORY, SwitchProgram, Switched, SwitchedInterface, SwitchedStack};
 pub use tc::{Guard, TcFilter, tc_filter_descriptors, use_guard};

@@ -1,6 +1,7 @@
-//! What an interface and its driver count as lost, under their own names.
+//! What an interface and its driver count: as lost, under their own names, and as received, before any XDP program,
+//! filter or socket.
 //!
-//! The same frame may be in several of these counters, and in those of an AF_XDP socket: each layer counts what it
+//! The same lost frame may be in several counters, and in those of an AF_XDP socket: each layer counts what it
 //! sees. So they are never added up.
 
 use std::io;
@@ -9,7 +10,7 @@ use std::os::fd::AsFd;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use serde::{Deserialize, Serialize};
 
-use crate::operation::ReadLosses;
+use crate::operation::{ReadLosses, ReadReceived};
 use crate::privileges::unprivileged;
 use crate::rtnl::{LinkAnswer, Message, TcHeader, find, link_by_index};
 use crate::sys::ethtool::statistics;
@@ -17,6 +18,9 @@ use crate::{Error, Interface, helper};
 
 /// Attribute of a link: `struct rtnl_link_stats64`.
 const IFLA_STATS64: u16 = 23;
+
+/// The place of what was received.
+const RX_PACKETS: usize = 0;
 
 /// Its counters that stand for losses, each with its place among the structure's numbers. `rx_nohandler` and
 /// `rx_otherhost_dropped` are the stack's own.
@@ -91,8 +95,26 @@ pub(crate) fn losses_here(name: &str, index: u32) -> Result<Vec<LossCounter>, Er
     ))
 }
 
+/// Reads how many frames the interface has received (`rx_packets`). A driver may take its time for that: some ask the card. Needs no privilege.
+pub fn received(interface: &Interface) -> Result<u64, Error> {
+    let (name, index) = (interface.name.clone(), interface.index);
+    helper::run_where_needed(ReadReceived { name, index })
+}
+
+pub(crate) fn received_here(name: &str, index: u32) -> Result<u64, Error> {
+    let ask = || -> io::Result<u64> {
+        let link = link_by_index(index)?;
+        counter(&link, RX_PACKETS).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    };
+    ask().map_err(Error::refused(
+        name,
+        "its counters cannot be read",
+        "see `ip -s link show`, and the limit of open files",
+    ))
+}
+
 /// The counter of a link at this place of `struct rtnl_link_stats64`.
-pub(crate) fn counter(link: &LinkAnswer, place: usize) -> Option<u64> {
+fn counter(link: &LinkAnswer, place: usize) -> Option<u64> {
     let bytes = link.find(IFLA_STATS64)?.get(place * 8..place * 8 + 8)?;
     Some(u64::from_ne_bytes(bytes.try_into().ok()?))
 }
@@ -174,6 +196,8 @@ fn is_loss(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::net::UdpSocket;
+
     use super::*;
 
     #[test]
@@ -290,5 +314,17 @@ mod tests {
         let expected: Vec<_> =
             OF_INTERFACE.iter().map(|(name, _)| *name).chain([OF_QDISC]).collect();
         assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn the_count_grows_with_what_is_received() {
+        let lo = Interface::by_name("lo").unwrap();
+        let before = received(&lo).unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for _ in 0..3 {
+            socket.send_to(b"frame", socket.local_addr().unwrap()).unwrap();
+            socket.recv(&mut [0; 8]).unwrap();
+        }
+        assert!(received(&lo).unwrap() >= before + 3);
     }
 }

@@ -3,6 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use ringway_proto::NicMode;
+
 /// Looks in a row that find the port without a frame, before that is told. The counts of a card are up to some seconds
 /// old, and a burst may come between the looks at the card and at the port.
 const LOOKS: u32 = 3;
@@ -83,6 +85,17 @@ impl Arrivals {
     /// that it gets none.
     pub fn forget(&mut self) -> bool {
         std::mem::take(self).is_missing
+    }
+}
+
+/// What to try where a port gets nothing.
+pub(crate) fn remedy(name: &str, mode: NicMode) -> String {
+    match mode {
+        NicMode::Packet => format!(
+            "see whether a program in front takes them (`ip -d link show {name}`), or run \
+             `ringway doctor {name} --try`"
+        ),
+        _ => format!("run `ringway doctor {name} --try`, or open it as netmap:{name}@mode=packet"),
     }
 }
 

@@ -19,7 +19,7 @@ use ringway_nic_setup::received;
 use ringway_proto::{EventKind, Level, NicMode};
 
 use crate::{
-    arrivals::{Look, News},
+    arrivals::{Look, News, remedy},
     deferred::Work,
     kinds::nic::Nic,
     notices::Notice,
@@ -174,15 +174,4 @@ fn notice(registry: &Registry, id: PortId, level: Level, text: String) -> Option
     let text = format!("{}: {text}", port.name);
     let notice = Notice::new(level, EventKind::NotReceived, text).at(&port.name);
     Some(notice.of_user(port.uid).of_netns(port.backend.netns(registry)))
-}
-
-/// What to try where a port gets nothing.
-pub(crate) fn remedy(name: &str, mode: NicMode) -> String {
-    match mode {
-        NicMode::Packet => format!(
-            "see whether a program in front takes them (`ip -d link show {name}`), or run \
-             `ringway doctor {name} --try`"
-        ),
-        _ => format!("run `ringway doctor {name} --try`, or open it as netmap:{name}@mode=packet"),
-    }
 }

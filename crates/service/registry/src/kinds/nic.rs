@@ -9,6 +9,7 @@ use ringway_proto::{Cause, Error, Offsets, PortKind, Registration, Result, RingB
 
 use crate::{
     added_queues::QueueCount,
+    arrivals,
     bind_reply::Fds,
     caller::Caller,
     descriptors::{BOUND, EGRESS_REDIRECT, HOST_END, PROGRAM, WATCH, tc_filters},
@@ -28,7 +29,6 @@ use crate::{
     port::{Port, PortId, Ring, Shape, make_all_rings, make_empty_ring},
     ports::Ports,
     queues::{LinkedRing, Socket},
-    receive_watch,
     registry::Registry,
     selection::Selection,
     settings::Settings,
@@ -147,7 +147,7 @@ impl PortBackend for Nic {
         let mode = sockets.zip(shared).map(|(sockets, shared)| sockets.describe(&shared.refused));
         let missing = sockets.filter(|sockets| sockets.arrivals.are_missing());
         let missing = missing.and_then(Sockets::mode).map(|mode| {
-            let remedy = receive_watch::remedy(&port.name, mode);
+            let remedy = arrivals::remedy(&port.name, mode);
             format!("its interface receives frames and the port gets none; {remedy}")
         });
         let lost = Nic::lost_by_mtu(registry, port);
