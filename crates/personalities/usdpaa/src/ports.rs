@@ -144,8 +144,8 @@ mod tests {
     /// A file of any name is read, and a file that is missing is named with its folder.
     #[test]
     fn files_have_any_names() {
-        let bytes = [b"rw-usdpaa-\xff", process::id().to_string().as_bytes()].concat();
-        let file = env::temp_dir().join(OsString::from_vec(bytes));
+        let name = [b"interfaces-\xff", process::id().to_string().as_bytes()].concat();
+        let file = env::current_exe().unwrap().with_file_name(OsString::from_vec(name));
         fs::write(&file, "fm0-10g0 = vale0:a\n").unwrap();
         let found = configured_by(None, Some(file.clone().into()));
         fs::remove_file(&file).unwrap();

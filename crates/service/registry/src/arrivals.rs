@@ -140,7 +140,7 @@ mod tests {
     /// The ways in which a port rightly gets nothing, or seems to.
     #[test]
     fn what_is_no_loss_is_not_told() {
-        let cases: [(&str, [(u64, u64, bool); 6]); 7] = [
+        let cases = [
             ("it gets them all", [0, 1, 2, 3, 4, 5].map(|n| (n * 50, n * 50, false))),
             ("it gets one in a thousand", [0, 1, 2, 3, 4, 5].map(|n| (n * 1000, n, false))),
             ("nothing is sent to it", [(7, 7, false); 6]),

@@ -38,7 +38,7 @@ const LOSSES: u32 = 16;
 /// are longer than the interface sends: the kernel gets none of these, which it would drop, or not, by its driver and
 /// the other end; as `too_short` with less than 14 bytes; as `bad_slot` when they name no buffer, or begin with a slot
 /// of less than 14 bytes and go on. Packets with buffers that the kernel does not reach wait for
-/// [spare ones](super::spares); with more of them than there are, they are `too_long`, and `bad_slot` where there is
+/// spare ones; with more of them than there are, they are `too_long`, and `bad_slot` where there is
 /// none at all. What the kernel drops counts as `too_long` where it is longer than the interface's MTU allows by then,
 /// or, at an end of [a pair](XdpTx::of_pair), than all that the kernel has taken lately while the link was there: the
 /// other end may have a smaller MTU. Else it counts as `ring_full`.
