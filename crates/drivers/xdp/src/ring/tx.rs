@@ -355,7 +355,8 @@ impl XdpTx {
     #[cold]
     fn note_loss(&self, kring: &Kring, offsets: &Offsets, from: u32, to: u32) {
         let (ring, mut at) = (kring.ring(), from);
-        let (mut length, mut good) = (0u32, true);
+        // Of a packet without a slot, no spare buffer was had for the first.
+        let (mut length, mut good) = (0u32, from != to);
         while at != to {
             let slot = ring.slot(at);
             let next = ring.next(at);
