@@ -1,4 +1,5 @@
-//! `@conf:` in the name of a port: it works, or the port is not opened.
+//! `@conf:` in the name of a port: it works, or the port is not opened. Each test has pipes of its own parent: those of
+//! one share a region, which is as large as the first needs.
 
 use ringway_doc as doc;
 
@@ -15,7 +16,7 @@ fn what_the_port_would_not_have_is_refused() {
         ("vale7:a@conf:host-rings=3", "asks for 3 tx host rings, and the port has 0"),
         ("vale7:a@conf:slots=0", "conf needs a number from 1"),
         ("vale7:a@conf:rings=65537", "no port has 65537 rings"),
-        ("conf{1@conf:slots=5000", "asks for 5000 tx slots, and the port has 4096"),
+        ("port{1@conf:slots=5000", "asks for 5000 tx slots, and the port has 4096"),
     ] {
         let said = problem(name);
         assert!(said.contains(expected), "{name}: {said}");
@@ -37,7 +38,7 @@ fn what_a_new_port_would_not_have_is_refused_to_the_program_too() {
     for (options, name, expected) in [
         (options().tx_rings(100), "vale7:n", "asks for 100 tx rings, and the port has 16"),
         (options().rx_slots(5000), "vale7:n", "asks for 5000 rx slots, and the port has 4096"),
-        (options().tx_slots(5000), "conf}5", "asks for 5000 tx slots, and the port has 4096;"),
+        (options().tx_slots(5000), "program}1", "asks for 5000 tx slots, and the port has 4096;"),
     ] {
         let said = options.open(name).map(|_| ()).expect_err(name).to_string();
         assert!(said.contains(expected), "{name}: {said}");
@@ -45,8 +46,8 @@ fn what_a_new_port_would_not_have_is_refused_to_the_program_too() {
     let port = options().tx_rings(2).tx_slots(64).open("vale7:n@conf:tx-slots=32").unwrap();
     assert_eq!((port.tx_rings(), port.binding().registration().tx_slots), (2, 32));
     assert_eq!(options().tx_rings(4).open("vale7:n").unwrap().tx_rings(), 2, "it is there already");
-    let first = options().tx_slots(64).open("conf{4").unwrap();
-    let second = options().tx_slots(128).open("conf}4").unwrap();
+    let first = options().tx_slots(64).open("program{2").unwrap();
+    let second = options().tx_slots(128).open("program}2").unwrap();
     let slots = [&first, &second].map(|port| port.binding().registration().tx_slots);
     assert_eq!(slots, [64, 1024], "the first to open one end makes both");
 }
@@ -60,11 +61,11 @@ fn each_end_of_a_pipe_has_the_numbers_that_its_name_asks_for() {
     ];
     for (pipe, [one, other]) in [(2, ends), (3, [ends[1], ends[0]])] {
         let opened = [one, other].map(|(end, rings, conf)| {
-            let port = doc::open(&format!("conf{end}{pipe}{conf}")).unwrap();
+            let port = doc::open(&format!("ends{end}{pipe}{conf}")).unwrap();
             assert_eq!([port.tx_rings(), port.rx_rings()], rings, "{pipe}{end}");
             port
         });
-        let said = problem(&format!("conf}}{pipe}@conf:tx-rings=3"));
+        let said = problem(&format!("ends}}{pipe}@conf:tx-rings=3"));
         assert!(said.contains("asks for 3 tx rings, and the port has 1"), "{said}");
         drop(opened);
     }

@@ -153,6 +153,10 @@ impl Connection {
                 continue;
             }
             let discard = !queue.is_ready();
+            // The message that enables it was sent before the frame was offered, and is read next.
+            if discard && queue.is_offered() && message::is_there(&self.socket) {
+                continue;
+            }
             let learn = several.then_some((&mut *steering, pair));
             moved += outbound::send(queue, memory, *features, ring, budget, discard, learn);
             if moved.no_room {

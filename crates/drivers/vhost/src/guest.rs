@@ -7,6 +7,7 @@ use std::{
     collections::VecDeque,
     fs::File,
     io,
+    net::Shutdown,
     os::{
         fd::{AsFd, OwnedFd},
         unix::net::UnixStream,
@@ -115,6 +116,13 @@ impl Driver {
 
     fn buffer(&self, number: u16) -> u64 {
         self.at + RINGS + u64::from(self.size) * 512 + u64::from(number) * u64::from(BUFFER)
+    }
+}
+
+/// The back end hears of it at once, although a process that is just being started may have the socket, too.
+impl Drop for Guest {
+    fn drop(&mut self) {
+        let _ = self.socket.shutdown(Shutdown::Both);
     }
 }
 

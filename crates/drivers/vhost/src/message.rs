@@ -18,7 +18,7 @@ use rustix::{
     io::Errno,
     net::{
         RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-        SendFlags, recvmsg, sendmsg,
+        SendFlags, recv, recvmsg, sendmsg,
     },
 };
 
@@ -124,6 +124,13 @@ impl Payload {
 
 /// For how long a message may be incomplete.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Whether a message, or a part of one, has come and was not read.
+#[cold]
+pub fn is_there(socket: &UnixStream) -> bool {
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    recv(socket, &mut [0; 1][..], flags).is_ok_and(|(_, length)| length > 0)
+}
 
 /// Reads a message: waits for its beginning, then until [`PATIENCE`] is over for the whole, where the socket's timeout is no
 /// longer than that.

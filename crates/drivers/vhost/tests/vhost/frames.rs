@@ -183,6 +183,23 @@ fn disabled_queues() {
     assert_eq!(connection.receive((&port.rx, 0), 8).frames, 1);
 }
 
+/// A queue that the front end has enabled is disabled until the message is read: frames that were offered behind it wait for
+/// that.
+#[test]
+fn frames_wait_for_the_message_that_enables_their_queue() {
+    let (mut guest, mut connection) = machine(Setup::default());
+    let mut port = Port::new();
+    guest.enable(1, false).unwrap();
+    obey(&mut connection).unwrap();
+    guest.enable(1, true).unwrap();
+    assert!(guest.send(0, &with_header(&frame(60, 1)), 2048));
+    let moved = connection.send((&port.tx, 0), 8);
+    assert_eq!((moved.frames, moved.disabled), (0, 0));
+    obey(&mut connection).unwrap();
+    assert_eq!(connection.send((&port.tx, 0), 8).frames, 1);
+    assert_eq!(port.sent(), [frame(60, 1)]);
+}
+
 /// A guest without interrupts has none; with them it has one for many frames.
 #[test]
 fn interrupts() {
