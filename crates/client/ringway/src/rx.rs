@@ -159,9 +159,9 @@ impl RxRing<'_> {
     /// Sends the packets that begin in the first `slots` slots on by another port, whole, and in their order: without
     /// copying if both ports share a region, unless `copy` is wanted. A packet that finds too little room stays, with
     /// those behind it. One with a slot that no buffer of the other port holds, or with more slots than its ring has
-    /// room for at all, is dropped as a whole. A packet whose end has not come is begun: as far as these slots go, and
-    /// as there is room; [`whole`](Self::whole) leaves it out. In a capture file, packets keep the time and the length
-    /// on the wire that another file has of them, and the time at which a monitor has seen them.
+    /// room for at all, is dropped as a whole. A packet whose end has not come is begun with those of these slots that
+    /// find room; [`whole`](Self::whole) leaves it out. In a capture file, packets keep the time and the length on the
+    /// wire that another file has of them, and the time at which a monitor has seen them.
     ///
     /// ```
     /// # use ringway_doc as Port;

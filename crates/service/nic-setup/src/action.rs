@@ -71,7 +71,7 @@ fn few<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u32>, D::Error> {
 /// What became of the frames that an action program has seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ActionCounters {
-    /// To the port, as far as its filter lets them.
+    /// To the port, whose filter may leave them to the stack.
     pub passed: u64,
     /// Gone: dropped, aborted, or with a verdict that means nothing.
     pub dropped: u64,

@@ -324,7 +324,7 @@ pub struct ActionInfo {
     pub queues: Vec<u32>,
     /// The interfaces that it may redirect to.
     pub redirects: Vec<String>,
-    /// Frames that were left to the port, as far as its filter lets them.
+    /// Frames that were left to the port, whose filter may leave them to the stack.
     pub passed: u64,
     /// Frames that are gone: dropped, aborted, or with a verdict that means nothing.
     pub dropped: u64,

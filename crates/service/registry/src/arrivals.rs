@@ -160,7 +160,7 @@ mod tests {
         }
     }
 
-    /// Then it is over, too: the frames have come as far as the port.
+    /// Frames that wait in a socket of the port end it, too: they have reached the port.
     #[test]
     fn frames_that_wait_end_it() {
         let mut looks: Vec<_> = (0..5).map(|n| (n * 50, 0, false)).collect();
