@@ -239,6 +239,17 @@ fn told(output: &str, kind: &str) -> Vec<Value> {
     lines
 }
 
+/// Whether the command has opened each of its ports of switches twice. A pipe may be opened late, and goes on.
+fn are_open_again(output: &str) -> bool {
+    let opens = told(output, "open");
+    let ports = || opens.iter().map(|line| &line["port"]).filter(|port| is_of_switch(port));
+    ports().next().is_some() && ports().all(|port| ports().filter(|it| *it == port).count() == 2)
+}
+
+fn is_of_switch(port: &Value) -> bool {
+    port.as_str().is_some_and(|name| name.starts_with("vale"))
+}
+
 fn run(home: &Home, case: &Case, daemons: &mut dyn Daemons) {
     println!("{:?}", case.args);
     daemons.start();
@@ -248,11 +259,10 @@ fn run(home: &Home, case: &Case, daemons: &mut dyn Daemons) {
     let mut command = Proc::spawn(command);
     let kept_at = case.args.iter().find_map(|arg| arg.strip_prefix("vale0:"));
     let kept_at = kept_at.map(|port| format!("vale0:{}", port.trim_end_matches("/r")));
-    let opened = |command: &Proc| told(&command.output(), "open").len();
-    let first = until("it is open", || match opened(&command) {
+    until("it is open", || match told(&command.output(), "open").len() {
         0 if !command.is_running() => panic!("it has ended: {}", command.output()),
         0 => Err(command.output()),
-        count => Ok(count),
+        _ => Ok(()),
     });
     match case.to {
         Some(_) => ports.cross(case, 100),
@@ -261,10 +271,10 @@ fn run(home: &Home, case: &Case, daemons: &mut dyn Daemons) {
     daemons.kill();
     daemons.start();
     ports = ports.reopen();
-    until("it is open again", || match opened(&command) {
-        count if count > first => Ok(()),
-        _ if !command.is_running() => panic!("it has ended: {}", command.output()),
-        _ => Err(command.output()),
+    until("all its ports of switches are open again", || match are_open_again(&command.output()) {
+        true => Ok(()),
+        false if !command.is_running() => panic!("it has ended: {}", command.output()),
+        false => Err(command.output()),
     });
     match case.to {
         Some(_) => {
